@@ -1,0 +1,1 @@
+"""Change, before and after of a plan. Pure."""

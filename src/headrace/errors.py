@@ -1,0 +1,144 @@
+"""Every error a person can meet.
+
+    HeadraceError
+    ├── UserError        the request is wrong; the user changes it
+    ├── SchemaChanged    a source no longer has the shape a query was bound to
+    ├── Transient        try again as it is (a lock, a serialization failure)
+    ├── Unavailable      something outside is missing (server, disk, lease, Java)
+    ├── NeedsReinit      continuity is lost; a new copy of the data is needed
+    └── InternalError    a bug in Headrace
+
+The branch alone decides retry and exit code. The code is a stable kebab-case name; programs and
+tests compare codes, never messages.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HeadraceError(Exception):
+    """A failure with a stable code, a short message, and optional detail and hint sentences."""
+
+    exit_code: ClassVar[int] = 70
+    codes: ClassVar[dict[str, str]] = {}
+
+    def __init__(
+        self, code: str, message: str, *, detail: str | None = None, hint: str | None = None
+    ) -> None:
+        if code not in self.codes:
+            raise AssertionError(f"{code!r} is not a code of {type(self).__name__}")
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        parts = [f"{self.message} [{self.code}]"]
+        if self.detail:
+            parts.append(f"detail: {self.detail}")
+        if self.hint:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class UserError(HeadraceError):
+    """The request is wrong and nothing was changed."""
+
+    exit_code = 2
+    codes = {
+        "syntax-error": "The query text is not valid PostgreSQL SQL.",
+        "invalid-query": "PostgreSQL itself refuses the query; its message is passed on.",
+        "unknown-table": "A name in the query is neither a table nor a stream table.",
+        "unknown-column": "A column name does not exist in the tables named by FROM.",
+        "ambiguous-column": "A column name exists in more than one table named by FROM.",
+        "unsupported-query": "The query uses a clause that is not maintained.",
+        "unsupported-function": "A function or operator has no exact counterpart on Spark.",
+        "unsupported-type": "A column's type has no exact counterpart on Spark.",
+        "unsupported-source": "A relation cannot be captured (view, inheritance parent, foreign table, system table).",
+        "text-order": "Ordering text needs collation C.",
+        "unknown-stream-table": "No stream table has that name.",
+        "name-exists": "A table, view or stream table of that name exists already.",
+        "invalid-name": "A name is empty, too long or in a schema reserved by Headrace.",
+        "invalid-option": "An option or setting does not exist or has an impossible value.",
+        "not-differential": "refresh_mode DIFFERENTIAL was asked for, but the query needs a full refresh.",
+        "permission-denied": "The role lacks a right; the hint has the GRANT that gives it.",
+        "capture-not-set-up": "The role may not set up change capture; the hint has the SQL for the DBA.",
+        "row-security": "Row level security would filter what the role sees of a source.",
+        "invalid-dsn": "The connection string cannot be parsed.",
+        "unsupported-server": "The server's version is outside 15 to 18.",
+        "has-dependents": "Other stream tables read this one.",
+        "table-suspended": "The stream table is suspended; the message has the reason and the way out.",
+        "read-only-served-table": "Served tables are written only by publish.",
+    }
+
+
+class SchemaChanged(HeadraceError):
+    """A source no longer has the shape that a query was bound to."""
+
+    exit_code = 3
+    codes = {
+        "source-changed": "A column that the query uses was dropped, renamed or retyped.",
+        "source-dropped": "A source table was dropped or recreated.",
+    }
+
+
+class Transient(HeadraceError):
+    """Trying again as it is may succeed."""
+
+    exit_code = 4
+    codes = {
+        "source-busy": "A lock on a source table was not to be had in time.",
+        "cut-interrupted": "Sources changed shape while a cut was taken.",
+        "connection-lost": "The connection to PostgreSQL broke.",
+        "spark-failed": "A Spark job failed.",
+    }
+
+
+class Unavailable(HeadraceError):
+    """Something outside Headrace is missing or full."""
+
+    exit_code = 5
+    codes = {
+        "server-unreachable": "PostgreSQL does not answer at the given address.",
+        "embedded-server-failed": "The embedded PostgreSQL did not start; its log is named.",
+        "java-missing": "No Java was found, or it is older than 17.",
+        "spark-unreachable": "The Spark master or Spark Connect server does not answer.",
+        "lease-held": "Another process is writing; it did not finish in time.",
+        "lease-lost": "Another process took over the writer lease; nothing more was written.",
+        "store-full": "The disk that holds the store is full.",
+        "store-unreachable": "The store's location cannot be read or written.",
+        "standby-server": "The server is a standby; cuts are taken on a primary only.",
+        "migration-newer": "The catalog was written by a newer version of Headrace.",
+    }
+
+
+class NeedsReinit(HeadraceError):
+    """Continuity is lost: only a new copy gives exact results again."""
+
+    exit_code = 6
+    codes = {
+        "source-rewound": "The source database is not the one, or not as far, as was recorded.",
+        "store-behind": "A relation's log is shorter than the catalog's pin, or was changed by someone else.",
+        "value-does-not-fit": "A source holds a value that its stored type cannot hold; row and column are named.",
+    }
+
+
+class InternalError(HeadraceError):
+    """A bug in Headrace."""
+
+    exit_code = 70
+    codes = {
+        "invariant": "A step would have broken an invariant; nothing was published.",
+    }
+
+
+BRANCHES: tuple[type[HeadraceError], ...] = (
+    UserError,
+    SchemaChanged,
+    Transient,
+    Unavailable,
+    NeedsReinit,
+    InternalError,
+)

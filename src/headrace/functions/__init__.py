@@ -1,0 +1,83 @@
+"""The one table of functions: PostgreSQL's meaning, Spark's rendering, Python's evaluation."""
+
+from __future__ import annotations
+
+from headrace.errors import UserError
+from headrace.functions.aggregates import (
+    AGGREGATE_BY_NAME,
+    AGGREGATES,
+    AggregateFunction,
+    state_type,
+)
+from headrace.functions.casts import CASTS, castable, convert, widening
+from headrace.functions.comparison import COMPARISONS, comparable, order_key
+from headrace.functions.function import Function, spark_cast
+from headrace.functions.logic import LAZY, LOGIC, common_type
+from headrace.functions.numbers import NUMBERS, EvaluationError, fitted
+from headrace.functions.text import TEXTS
+from headrace.plan.scalar import Call, Literal, Scalar, walk
+from headrace.types import Type
+
+FUNCTIONS: tuple[Function, ...] = (*NUMBERS, *COMPARISONS, *LOGIC, *TEXTS, *CASTS)
+FUNCTION_BY_NAME = {function.name: function for function in FUNCTIONS}
+
+
+def call(name: str, *arguments: Scalar) -> Call:
+    """A typed call, or UserError if both engines do not agree on these arguments."""
+    function = FUNCTION_BY_NAME.get(name)
+    result = function.type_of(arguments) if function is not None else None
+    if result is None:
+        types = ", ".join(argument.type.sql for argument in arguments)
+        raise UserError(
+            "unsupported-function",
+            f"{name}({types}) has no exact counterpart on Spark",
+            hint="See docs/sql.md for the functions and operators that are maintained.",
+        )
+    return Call(name, arguments, result)
+
+
+def cast(scalar: Scalar, target: Type) -> Scalar:
+    """The scalar brought to another type; itself if it has that type already."""
+    if scalar.type == target:
+        return scalar
+    if isinstance(scalar, Literal) and scalar.value is None:
+        return Literal(None, target)
+    if not castable(scalar.type, target):
+        raise UserError(
+            "unsupported-function",
+            f"a cast from {scalar.type.sql} to {target.sql} has no exact counterpart on Spark",
+        )
+    return Call("cast", (scalar,), target)
+
+
+def can_raise(scalar: Scalar) -> bool:
+    """Whether evaluating the scalar can fail on some row."""
+    return any(isinstance(node, Call) and _raises(node) for node in walk(scalar))
+
+
+def _raises(node: Call) -> bool:
+    if node.function == "cast":
+        return not widening(node.arguments[0].type, node.type)
+    return FUNCTION_BY_NAME[node.function].raises
+
+
+__all__ = [
+    "AGGREGATES",
+    "AGGREGATE_BY_NAME",
+    "FUNCTIONS",
+    "FUNCTION_BY_NAME",
+    "LAZY",
+    "AggregateFunction",
+    "EvaluationError",
+    "Function",
+    "call",
+    "can_raise",
+    "cast",
+    "common_type",
+    "comparable",
+    "convert",
+    "fitted",
+    "order_key",
+    "spark_cast",
+    "state_type",
+]

@@ -1,0 +1,94 @@
+"""Comparisons: both sides are of one kind; text compares by its bytes, as under collation C.
+
+NaN equals NaN and is larger than every number, in PostgreSQL as on Spark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from headrace.functions.function import Function, Rendering, spark_binary, spark_cast
+from headrace.functions.numbers import common_number
+from headrace.plan.scalar import Scalar, Value
+from headrace.types import BOOLEAN, Type
+
+
+def comparable(left: Type, right: Type, *, order: bool) -> bool:
+    """Whether both engines agree on comparing the two types; `order` asks for < as well as =."""
+    wanted = ("ordered",) if order else ("ordered", "equality")
+    if left.comparison not in wanted or right.comparison not in wanted:
+        return False
+    if left.is_number and right.is_number:
+        return True
+    if left.is_text and right.is_text:
+        return True
+    return left.kind == right.kind and left.enum == right.enum
+
+
+def _type_of(order: bool) -> Callable[[Sequence[Scalar]], Type | None]:
+    def type_of(arguments: Sequence[Scalar]) -> Type | None:
+        left, right = arguments
+        return BOOLEAN if comparable(left.type, right.type, order=order) else None
+
+    return type_of
+
+
+def _spark(operator: type[exp.Binary]) -> Rendering:
+    def spark(
+        arguments: Sequence[exp.Expression], types: Sequence[Type], _: Type
+    ) -> exp.Expression:
+        left, right = arguments
+        common = common_number(*types)
+        if common is not None and common.kind != "numeric":
+            left, right = spark_cast(left, common), spark_cast(right, common)
+        return spark_binary(operator, left, right)
+
+    return spark
+
+
+def order_key(value: Value) -> Any:
+    """A Python key that sorts values of one type as PostgreSQL does under collation C."""
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)
+    if isinstance(value, str):
+        return value.encode()
+    return value
+
+
+def _evaluate(test: Callable[[Any, Any], bool]) -> Callable[[Value, Value], Value]:
+    def evaluate(left: Value, right: Value) -> Value:
+        if isinstance(left, float) or isinstance(right, float):
+            left, right = float(left), float(right)  # type: ignore[arg-type]
+        elif isinstance(left, Decimal) or isinstance(right, Decimal):
+            left, right = Decimal(left), Decimal(right)  # type: ignore[arg-type]
+        return test(order_key(left), order_key(right))
+
+    return evaluate
+
+
+def _null_safe(left: Value, right: Value) -> Value:
+    if left is None or right is None:
+        return left is right
+    return _evaluate(lambda a, b: a == b)(left, right)
+
+
+COMPARISONS: tuple[Function, ...] = (
+    Function("=", _type_of(False), _spark(exp.EQ), _evaluate(lambda a, b: a == b)),
+    Function("<>", _type_of(False), _spark(exp.NEQ), _evaluate(lambda a, b: a != b)),
+    Function("<", _type_of(True), _spark(exp.LT), _evaluate(lambda a, b: a < b)),
+    Function("<=", _type_of(True), _spark(exp.LTE), _evaluate(lambda a, b: a <= b)),
+    Function(">", _type_of(True), _spark(exp.GT), _evaluate(lambda a, b: a > b)),
+    Function(">=", _type_of(True), _spark(exp.GTE), _evaluate(lambda a, b: a >= b)),
+    Function(
+        "is not distinct from",
+        _type_of(False),
+        _spark(exp.NullSafeEQ),
+        _null_safe,
+        strict=False,
+    ),
+)

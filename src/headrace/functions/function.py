@@ -1,0 +1,49 @@
+"""What the table of functions knows of each function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headrace.plan.scalar import Scalar, Value
+from headrace.types import Type
+
+Typing = Callable[[Sequence[Scalar]], Type | None]
+Rendering = Callable[[Sequence[exp.Expression], Sequence[Type], Type], exp.Expression]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A PostgreSQL function or operator with its exact counterpart on Spark.
+
+    `type_of` gives the result's type, or None if the arguments are not among those that both
+    engines treat alike. `spark` renders it; `evaluate` computes it on Python values for the pure
+    evaluator (strict functions never see a None). `raises` says that it can fail on some input:
+    then it must not be evaluated on rows that only exist in a log and not in the bag.
+    """
+
+    name: str
+    type_of: Typing
+    spark: Rendering
+    evaluate: Callable[..., Value]
+    strict: bool = True
+    raises: bool = False
+
+
+def spark_cast(expression: exp.Expression, type_: Type) -> exp.Expression:
+    """CAST to the stored form of a type."""
+    return exp.Cast(this=expression, to=exp.DataType.build(type_.spark, dialect="spark"))
+
+
+def spark_function(name: str, *arguments: exp.Expression) -> exp.Expression:
+    """A call by Spark's own name, taken as it is."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def spark_binary(
+    operator: type[exp.Binary], left: exp.Expression, right: exp.Expression
+) -> exp.Expression:
+    """An infix operator in parentheses, so that no precedence is ever left to chance."""
+    return exp.Paren(this=operator(this=left, expression=right))

@@ -1,0 +1,118 @@
+"""Three-valued logic, tests for NULL, and the conditional expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from headrace.functions.comparison import COMPARISONS, comparable
+from headrace.functions.function import Function, spark_binary, spark_cast, spark_function
+from headrace.functions.numbers import common_number
+from headrace.plan.scalar import Scalar, Value
+from headrace.types import BOOLEAN, TEXT, Type
+
+
+def common_type(types: Sequence[Type]) -> Type | None:
+    """The type that the branches of CASE, COALESCE and the like are brought to."""
+    common = types[0]
+    for type_ in types[1:]:
+        if type_ == common:
+            continue
+        if common.is_number and type_.is_number:
+            number = common_number(common, type_)
+            assert number is not None
+            common = number
+        elif common.is_text and type_.is_text:
+            common = Type(TEXT.kind, ordered=common.ordered and type_.ordered)
+        elif common.kind != type_.kind or common.enum != type_.enum:
+            return None
+    return common
+
+
+def _all_boolean(arguments: Sequence[Scalar]) -> Type | None:
+    return BOOLEAN if all(argument.type == BOOLEAN for argument in arguments) else None
+
+
+def _and(left: Value, right: Value) -> Value:
+    if left is False or right is False:
+        return False
+    return None if left is None or right is None else True
+
+
+def _or(left: Value, right: Value) -> Value:
+    if left is True or right is True:
+        return True
+    return None if left is None or right is None else False
+
+
+def _case_type(arguments: Sequence[Scalar]) -> Type | None:
+    """Arguments are condition, value, condition, value, …, else."""
+    conditions, values = arguments[:-1:2], (*arguments[1::2], arguments[-1])
+    if any(condition.type != BOOLEAN for condition in conditions):
+        return None
+    return common_type([value.type for value in values])
+
+
+def _case_spark(
+    arguments: Sequence[exp.Expression], _: Sequence[Type], result: Type
+) -> exp.Expression:
+    branches = zip(arguments[:-1:2], arguments[1::2], strict=True)
+    return exp.Case(
+        ifs=[exp.If(this=test, true=spark_cast(value, result)) for test, value in branches],
+        default=spark_cast(arguments[-1], result),
+    )
+
+
+def _coalesce_type(arguments: Sequence[Scalar]) -> Type | None:
+    return common_type([argument.type for argument in arguments])
+
+
+def _nullif_type(arguments: Sequence[Scalar]) -> Type | None:
+    left, right = arguments
+    return left.type if comparable(left.type, right.type, order=False) else None
+
+
+def _nullif_spark(
+    arguments: Sequence[exp.Expression], types: Sequence[Type], result: Type
+) -> exp.Expression:
+    equal = EQUAL.spark(arguments, types, BOOLEAN)
+    return exp.Case(ifs=[exp.If(this=equal, true=exp.Null())], default=arguments[0].copy())
+
+
+def _nullif(left: Value, right: Value) -> Value:
+    if left is None or right is None:
+        return left
+    return None if EQUAL.evaluate(left, right) else left
+
+
+EQUAL = next(function for function in COMPARISONS if function.name == "=")
+
+LOGIC: tuple[Function, ...] = (
+    Function("and", _all_boolean, lambda a, *_: spark_binary(exp.And, *a), _and, strict=False),
+    Function("or", _all_boolean, lambda a, *_: spark_binary(exp.Or, *a), _or, strict=False),
+    Function(
+        "not",
+        _all_boolean,
+        lambda a, *_: exp.Paren(this=exp.Not(this=exp.Paren(this=a[0]))),
+        lambda a: not a,
+    ),
+    Function(
+        "is null",
+        lambda _: BOOLEAN,
+        lambda a, *_: exp.Paren(this=exp.Is(this=a[0], expression=exp.Null())),
+        lambda a: a is None,
+        strict=False,
+    ),
+    # `case` is evaluated branch by branch, so that a guarded branch is never reached.
+    Function("case", _case_type, _case_spark, lambda *_: None, strict=False),
+    Function(
+        "coalesce",
+        _coalesce_type,
+        lambda a, _, result: spark_function("coalesce", *(spark_cast(x, result) for x in a)),
+        lambda *_: None,
+        strict=False,
+    ),
+    Function("nullif", _nullif_type, _nullif_spark, _nullif, strict=False),
+)
+LAZY = frozenset({"case", "coalesce"})

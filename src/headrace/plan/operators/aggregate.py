@@ -1,0 +1,125 @@
+"""Aggregate and its two maintained forms, Accumulate and Merge.
+
+Aggregate is what a query says. A stage keeps, for each group, the number of its rows and sums
+Σ weight · term (`GroupState`); Accumulate computes them from rows, Merge adds a change to them:
+
+    Merge:  for every touched group   − old row  + new row,   new = old + Σ change
+            a group whose row count is 0 has no row; the one group without keys always has
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headrace.plan.operators.operator import Operator, PlanError, require_columns
+from headrace.plan.scalar import Column, Scalar, columns_of
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate function over a column of the child (None for COUNT(*))."""
+
+    output: Column
+    function: str
+    argument: Column | None = None
+
+
+@dataclass(frozen=True)
+class Aggregate(Operator):
+    """GROUP BY `keys` (columns of the child, NULLs equal) with `calls`; no keys is one group."""
+
+    child: Operator
+    keys: tuple[Column, ...]
+    calls: tuple[AggregateCall, ...]
+
+    def __post_init__(self) -> None:
+        arguments = {call.argument for call in self.calls if call.argument is not None}
+        require_columns(frozenset(self.keys) | arguments, self.child.columns, "Aggregate")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.keys + tuple(call.output for call in self.calls)
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+    def with_children(self, *children: Operator) -> Aggregate:
+        (child,) = children
+        return replace(self, child=child)
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """What is kept of a group: its key, its row count, and sums of weight · term.
+
+    `keys` and `sums` pair a column of the state with what it is computed from: a column, or a
+    term, of the rows that are grouped.
+    """
+
+    keys: tuple[tuple[Column, Column], ...]
+    rows: Column
+    sums: tuple[tuple[Column, Scalar], ...]
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        return tuple(column for column, _ in self.keys)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.key_columns, self.rows, *(column for column, _ in self.sums))
+
+    @property
+    def read(self) -> frozenset[Column]:
+        """The columns of the rows that are summed."""
+        terms = frozenset[Column]().union(*(columns_of(term) for _, term in self.sums))
+        return terms | frozenset(key for _, key in self.keys)
+
+
+@dataclass(frozen=True)
+class Accumulate(Operator):
+    """The state of every group of `child`, each with weight 1."""
+
+    child: Operator
+    state: GroupState
+
+    def __post_init__(self) -> None:
+        require_columns(self.state.read, self.child.columns, "Accumulate")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.state.columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+    def with_children(self, *children: Operator) -> Accumulate:
+        (child,) = children
+        return replace(self, child=child)
+
+
+@dataclass(frozen=True)
+class Merge(Operator):
+    """The change of a stored Accumulate when its rows change: −old +new for every group that differs."""
+
+    stored: Operator
+    change: Operator
+    state: GroupState
+
+    def __post_init__(self) -> None:
+        if self.stored.columns != self.state.columns:
+            raise PlanError("Merge needs the stored state's own columns")
+        require_columns(self.state.read, self.change.columns, "Merge")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.state.columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.stored, self.change)
+
+    def with_children(self, *children: Operator) -> Merge:
+        stored, change = children
+        return replace(self, stored=stored, change=change)

@@ -1,0 +1,55 @@
+"""Net and Restrict: what a delta plan adds around logs.    both are identities on bags of the query"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headrace.plan.operators.operator import Operator, require_columns
+from headrace.plan.scalar import Column
+
+
+@dataclass(frozen=True)
+class Net(Operator):
+    """One row for each distinct row, its weights summed, those that sum to zero dropped."""
+
+    child: Operator
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+    def with_children(self, *children: Operator) -> Net:
+        (child,) = children
+        return replace(self, child=child)
+
+
+@dataclass(frozen=True)
+class Restrict(Operator):
+    """The rows of `child` whose `keys` occur in `touched`, compared null-safe; weights are kept.
+
+    `keys` pairs a column of the child with one of `touched`, whose weights do not matter.
+    """
+
+    child: Operator
+    touched: Operator
+    keys: tuple[tuple[Column, Column], ...]
+
+    def __post_init__(self) -> None:
+        require_columns(frozenset(a for a, _ in self.keys), self.child.columns, "Restrict")
+        require_columns(frozenset(b for _, b in self.keys), self.touched.columns, "Restrict")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child, self.touched)
+
+    def with_children(self, *children: Operator) -> Restrict:
+        child, touched = children
+        return replace(self, child=child, touched=touched)

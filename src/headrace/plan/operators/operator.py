@@ -1,0 +1,53 @@
+"""What every operator is: a frozen node with derived columns and one delta rule."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+from headrace.plan.scalar import Column
+
+
+class Delta(Protocol):
+    """Three questions of any subtree over one refresh: its change, its state before and after."""
+
+    def change(self, of: Operator) -> Operator: ...
+
+    def before(self, of: Operator) -> Operator: ...
+
+    def after(self, of: Operator) -> Operator: ...
+
+
+@dataclass(frozen=True)
+class Operator(ABC):
+    """A node of a plan: a bag of rows with signed weights."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """The output columns, in order."""
+
+    @property
+    @abstractmethod
+    def children(self) -> tuple[Operator, ...]:
+        """The inputs, in order."""
+
+    @abstractmethod
+    def with_children(self, *children: Operator) -> Operator:
+        """The same node over other inputs."""
+
+    def delta(self, of: Delta) -> Operator:
+        """The node's change, built from what `of` says of its children."""
+        raise TypeError(f"{type(self).__name__} is stateful: its stage has the rule")
+
+
+class PlanError(ValueError):
+    """A node that cannot be built: the message names the offending value."""
+
+
+def require_columns(columns: frozenset[Column], available: tuple[Column, ...], where: str) -> None:
+    """Refuse a node that reads what its input does not have."""
+    missing = columns - frozenset(available)
+    if missing:
+        raise PlanError(f"{where} reads unknown columns {sorted(c.id for c in missing)}")

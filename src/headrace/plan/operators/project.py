@@ -1,0 +1,37 @@
+"""Project: new columns computed row by row.    d π(R) = π(dR)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headrace.plan.operators.operator import Delta, Operator, PlanError, require_columns
+from headrace.plan.scalar import Column, Scalar, columns_of
+
+
+@dataclass(frozen=True)
+class Project(Operator):
+    """One output column for each pair (column, scalar over the child's columns)."""
+
+    child: Operator
+    outputs: tuple[tuple[Column, Scalar], ...]
+
+    def __post_init__(self) -> None:
+        for column, scalar in self.outputs:
+            if column.type != scalar.type:
+                raise PlanError(f"{column.id} is {column.type}, its expression {scalar.type}")
+            require_columns(columns_of(scalar), self.child.columns, f"Project of {column.id}")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(column for column, _ in self.outputs)
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+    def with_children(self, *children: Operator) -> Project:
+        (child,) = children
+        return replace(self, child=child)
+
+    def delta(self, of: Delta) -> Operator:
+        return replace(self, child=of.change(self.child))

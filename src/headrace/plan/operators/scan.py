@@ -1,0 +1,40 @@
+"""Scan: the leaf that reads a relation.    d Scan(R) = change of R"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from headrace.plan.operators.operator import Delta, Operator
+from headrace.plan.scalar import Column
+
+Version = Literal["change", "before", "after"]
+
+
+@dataclass(frozen=True)
+class Scan(Operator):
+    """Rows of `relation`: its change, or its state before or after the refresh.
+
+    `fields` pairs each physical column of the relation with the plan's column. A plan that is not
+    part of a delta has `version` "after". `whole` reads operator state and invisible rows too.
+    """
+
+    relation: str
+    fields: tuple[tuple[str, Column], ...]
+    version: Version = "after"
+    whole: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(column for _, column in self.fields)
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return ()
+
+    def with_children(self, *children: Operator) -> Scan:
+        assert not children
+        return self
+
+    def delta(self, of: Delta) -> Operator:
+        return replace(self, version="change")

@@ -1,0 +1,79 @@
+"""UnionAll, Negate and Empty: sums of bags.    d(A+B) = dA+dB,  d(−A) = −dA,  d∅ = ∅"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headrace.plan.operators.operator import Delta, Operator, PlanError
+from headrace.plan.scalar import Column
+
+
+@dataclass(frozen=True)
+class UnionAll(Operator):
+    """The sum of its inputs, which have the same columns in the same order."""
+
+    inputs: tuple[Operator, ...]
+
+    def __post_init__(self) -> None:
+        first = self.inputs[0].columns
+        for other in self.inputs[1:]:
+            if other.columns != first:
+                raise PlanError(f"UnionAll of different columns: {first} and {other.columns}")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.inputs[0].columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return self.inputs
+
+    def with_children(self, *children: Operator) -> UnionAll:
+        return replace(self, inputs=children)
+
+    def delta(self, of: Delta) -> Operator:
+        return replace(self, inputs=tuple(of.change(child) for child in self.inputs))
+
+
+@dataclass(frozen=True)
+class Negate(Operator):
+    """The same rows with the sign of every weight turned."""
+
+    child: Operator
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+    def with_children(self, *children: Operator) -> Negate:
+        (child,) = children
+        return replace(self, child=child)
+
+    def delta(self, of: Delta) -> Operator:
+        return replace(self, child=of.change(self.child))
+
+
+@dataclass(frozen=True)
+class Empty(Operator):
+    """No rows."""
+
+    fields: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.fields
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return ()
+
+    def with_children(self, *children: Operator) -> Empty:
+        assert not children
+        return self
+
+    def delta(self, of: Delta) -> Operator:
+        return self

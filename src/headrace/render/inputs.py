@@ -1,0 +1,47 @@
+"""What a plan reads, as a list of inputs that the caller registers under their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.plan.operators import Operator, Scan, Version
+
+
+@dataclass(frozen=True)
+class PlanInput:
+    """A relation's change or state under the view name that the rendered SQL uses.
+
+    `columns` are the physical columns read; `whole` asks for operator state and invisible rows.
+    The name says nothing about epochs, so the text of a stage's query is the same every time.
+    """
+
+    relation: str
+    version: Version
+    whole: bool
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return input_name(self.relation, self.version, whole=self.whole)
+
+
+def input_name(relation: str, version: Version, *, whole: bool) -> str:
+    return f"{relation}_{version}" + ("_whole" if whole else "")
+
+
+def inputs_of(plan: Operator) -> tuple[PlanInput, ...]:
+    """Every input of the plan once, with all columns that any of its scans reads."""
+    columns: dict[tuple[str, Version, bool], dict[str, None]] = {}
+
+    def visit(node: Operator) -> None:
+        if isinstance(node, Scan):
+            read = columns.setdefault((node.relation, node.version, node.whole), {})
+            read.update(dict.fromkeys(physical for physical, _ in node.fields))
+        for child in node.children:
+            visit(child)
+
+    visit(plan)
+    return tuple(
+        PlanInput(relation, version, whole, tuple(sorted(read)))
+        for (relation, version, whole), read in columns.items()
+    )

@@ -1,0 +1,54 @@
+"""Scalars as Spark SQL."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from decimal import Decimal
+
+from sqlglot import exp
+
+from headrace.functions import FUNCTION_BY_NAME
+from headrace.functions.function import spark_cast, spark_function
+from headrace.plan.scalar import Call, Column, Literal, Scalar
+
+
+def identifier(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
+
+
+def column(name: str) -> exp.Column:
+    return exp.Column(this=identifier(name))
+
+
+def render_scalar(scalar: Scalar) -> exp.Expression:
+    """The expression over columns named by their ids."""
+    match scalar:
+        case Column(id=id_):
+            return column(id_)
+        case Literal():
+            return _literal(scalar)
+        case Call(function=name, arguments=arguments, type=type_):
+            rendered = [render_scalar(argument) for argument in arguments]
+            types = [argument.type for argument in arguments]
+            return FUNCTION_BY_NAME[name].spark(rendered, types, type_)
+
+
+def _literal(literal: Literal) -> exp.Expression:
+    """A constant with its type spelled out, so that Spark infers nothing."""
+    match literal.value:
+        case None:
+            return spark_cast(exp.Null(), literal.type)
+        case bool() as value:
+            return exp.Boolean(this=value)
+        case int() | Decimal() as value:
+            return spark_cast(exp.Literal.string(f"{value:f}" if isinstance(value, Decimal) else str(value)), literal.type)
+        case float() as value:
+            text = repr(value) if math.isfinite(value) else str(value)
+            return spark_cast(exp.Literal.string(text), literal.type)
+        case str() as value:
+            return exp.Literal.string(value)
+        case bytes() as value:
+            return spark_function("unhex", exp.Literal.string(value.hex()))
+        case datetime() | date() as value:
+            return spark_cast(exp.Literal.string(value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat()), literal.type)

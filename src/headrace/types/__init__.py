@@ -1,0 +1,30 @@
+"""The one table of types: PostgreSQL ↔ Arrow ↔ Spark ↔ served column."""
+
+from headrace.types.kinds import KINDS, Kind
+from headrace.types.type import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    NUMERIC_SCALE,
+    TEXT,
+    Type,
+    from_postgres,
+    numeric,
+    result_numeric,
+)
+
+__all__ = [
+    "BIGINT",
+    "BOOLEAN",
+    "DOUBLE",
+    "INTEGER",
+    "KINDS",
+    "NUMERIC_SCALE",
+    "TEXT",
+    "Kind",
+    "Type",
+    "from_postgres",
+    "numeric",
+    "result_numeric",
+]

@@ -1,0 +1,170 @@
+"""Every PostgreSQL type that is stored, and how: one row a type.
+
+A stored value is *exact*: reading it back gives what PostgreSQL would give. Values that the stored
+form cannot hold (numeric NaN, infinite dates, too many digits) are found by `misfit` while they
+are read from PostgreSQL, before they can be stored wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from headrace.types.type import Type
+
+Comparison = Literal["ordered", "equality", "none"]
+MAXIMUM_DIGITS = 38
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One PostgreSQL type: its stored form on Arrow and Spark, and how PostgreSQL reads and checks it.
+
+    `read` and `misfit` are SQL templates over `{column}` (a quoted column reference) and the
+    type's parameters: what a SELECT asks for, and a condition that is true when the value does
+    not fit. `comparison` says which comparisons mean the same in both engines.
+    """
+
+    name: str
+    oid: int | None
+    sql: Callable[[Type], str]
+    arrow: Callable[[Type], pa.DataType]
+    spark: Callable[[Type], str]
+    comparison: Comparison = "ordered"
+    read: str = "{column}"
+    misfit: str | None = None
+
+
+def _plain(name: str) -> Callable[[Type], str]:
+    return lambda _: name
+
+
+def _arrow(data_type: pa.DataType) -> Callable[[Type], pa.DataType]:
+    return lambda _: data_type
+
+
+def _numeric_sql(type_: Type) -> str:
+    if not type_.declared:
+        return "numeric"
+    return f"numeric({type_.precision},{type_.scale})"
+
+
+def _decimal(type_: Type) -> str:
+    return f"DECIMAL({type_.precision},{type_.scale})"
+
+
+def _length_sql(name: str) -> Callable[[Type], str]:
+    return lambda type_: name if type_.length is None else f"{name}({type_.length})"
+
+
+def _enum_sql(type_: Type) -> str:
+    assert type_.enum is not None
+    return type_.enum
+
+
+_FINITE_DATE = (
+    "(NOT isfinite({column}) OR {column} < DATE '0001-01-01' OR {column} > DATE '9999-12-31')"
+)
+_FINITE_TIMESTAMP = (
+    "(NOT isfinite({column}) OR {column} < TIMESTAMP '0001-01-01 00:00:00'"
+    " OR {column} >= TIMESTAMP '9999-12-31 00:00:00')"
+)
+_FINITE_TIMESTAMPTZ = (
+    "(NOT isfinite({column}) OR {column} < TIMESTAMPTZ '0001-01-02 00:00:00+00'"
+    " OR {column} >= TIMESTAMPTZ '9999-12-31 00:00:00+00')"
+)
+# abs() and scale() of NaN and Infinity are themselves special, so they are asked about first.
+_FITTING_NUMERIC = (
+    "({column} IN ('NaN', 'Infinity', '-Infinity')"
+    " OR abs({column}) >= 1e{integer_digits}::numeric"
+    " OR scale(trim_scale({column})) > {scale})"
+)
+
+KINDS: tuple[Kind, ...] = (
+    Kind("boolean", 16, _plain("boolean"), _arrow(pa.bool_()), _plain("BOOLEAN")),
+    Kind("smallint", 21, _plain("smallint"), _arrow(pa.int16()), _plain("SMALLINT")),
+    Kind("integer", 23, _plain("integer"), _arrow(pa.int32()), _plain("INT")),
+    Kind("bigint", 20, _plain("bigint"), _arrow(pa.int64()), _plain("BIGINT")),
+    Kind("real", 700, _plain("real"), _arrow(pa.float32()), _plain("FLOAT")),
+    Kind(
+        "double precision",
+        701,
+        _plain("double precision"),
+        _arrow(pa.float64()),
+        _plain("DOUBLE"),
+    ),
+    Kind(
+        "numeric",
+        1700,
+        _numeric_sql,
+        lambda type_: pa.decimal128(type_.precision, type_.scale),
+        _decimal,
+        read="{column}::text",
+        misfit=_FITTING_NUMERIC,
+    ),
+    Kind("text", 25, _plain("text"), _arrow(pa.string()), _plain("STRING")),
+    Kind(
+        "character varying", 1043, _length_sql("varchar"), _arrow(pa.string()), _plain("STRING")
+    ),
+    # Stored without its padding: trailing blanks of char(n) never count in PostgreSQL, and the
+    # served column pads again.
+    Kind(
+        "character",
+        1042,
+        _length_sql("char"),
+        _arrow(pa.string()),
+        _plain("STRING"),
+        read="{column}::text",
+    ),
+    Kind("bytea", 17, _plain("bytea"), _arrow(pa.binary()), _plain("BINARY")),
+    Kind(
+        "date", 1082, _plain("date"), _arrow(pa.date32()), _plain("DATE"), misfit=_FINITE_DATE
+    ),
+    Kind(
+        "timestamp",
+        1114,
+        _plain("timestamp"),
+        _arrow(pa.timestamp("us")),
+        _plain("TIMESTAMP_NTZ"),
+        misfit=_FINITE_TIMESTAMP,
+    ),
+    Kind(
+        "timestamptz",
+        1184,
+        _plain("timestamptz"),
+        _arrow(pa.timestamp("us", "UTC")),
+        _plain("TIMESTAMP"),
+        misfit=_FINITE_TIMESTAMPTZ,
+    ),
+    # The canonical text of a uuid sorts as its bytes do.
+    Kind(
+        "uuid", 2950, _plain("uuid"), _arrow(pa.string()), _plain("STRING"), read="{column}::text"
+    ),
+    # Enum labels compare by declaration order, text by its letters: only equality agrees.
+    Kind(
+        "enum",
+        None,
+        _enum_sql,
+        _arrow(pa.string()),
+        _plain("STRING"),
+        comparison="equality",
+        read="{column}::text",
+    ),
+    # jsonb equality ignores the scale of numbers, text does not: carried, never compared.
+    Kind(
+        "jsonb",
+        3802,
+        _plain("jsonb"),
+        _arrow(pa.string()),
+        _plain("STRING"),
+        comparison="none",
+        read="{column}::text",
+    ),
+)
+
+KIND_BY_NAME = {kind.name: kind for kind in KINDS}
+KIND_BY_OID = {kind.oid: kind for kind in KINDS if kind.oid is not None}

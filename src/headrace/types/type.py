@@ -1,0 +1,171 @@
+"""A PostgreSQL type with its parameters, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.types.kinds import KIND_BY_NAME, KIND_BY_OID, MAXIMUM_DIGITS, Comparison, Kind
+
+
+@dataclass(frozen=True)
+class Type:
+    """One of `KINDS` with its parameters.
+
+    For numeric, precision and scale are those of the stored decimal; `declared` says whether they
+    are also the column's own typmod (served as numeric(p,s)) or only how we store a numeric
+    without one. `rounded` marks a result of division or AVG: right to `scale` digits, no further.
+    `ordered` is false for text whose collation is not C.
+    """
+
+    kind: str
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+    enum: str | None = None
+    declared: bool = False
+    rounded: bool = False
+    ordered: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in KIND_BY_NAME:
+            raise ValueError(f"unknown kind of type: {self.kind!r}")
+        if self.kind == "numeric":
+            precision, scale = self.precision, self.scale
+            if precision is None or scale is None:
+                raise ValueError("numeric needs precision and scale")
+            if not 0 < precision <= MAXIMUM_DIGITS or not 0 <= scale <= precision:
+                raise ValueError(f"numeric({precision},{scale}) cannot be stored")
+
+    @property
+    def row(self) -> Kind:
+        """The row of `KINDS` that this type belongs to."""
+        return KIND_BY_NAME[self.kind]
+
+    @property
+    def sql(self) -> str:
+        """The PostgreSQL type of a served column."""
+        return self.row.sql(self)
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return self.row.arrow(self)
+
+    @property
+    def spark(self) -> str:
+        return self.row.spark(self)
+
+    @property
+    def comparison(self) -> Comparison:
+        """Which comparisons agree in both engines: all, equality only, or none."""
+        if not self.ordered and self.row.comparison == "ordered":
+            return "equality"
+        return self.row.comparison
+
+    @property
+    def read(self) -> str:
+        """The SQL template that reads a column of this type as it is stored."""
+        return self.row.read
+
+    @property
+    def misfit(self) -> str | None:
+        """The SQL template of a condition that is true where a value cannot be stored."""
+        if self.kind != "numeric" or self.row.misfit is None:
+            return self.row.misfit
+        assert self.precision is not None and self.scale is not None
+        return self.row.misfit.replace(
+            "{integer_digits}", str(self.precision - self.scale)
+        ).replace("{scale}", str(self.scale))
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("smallint", "integer", "bigint")
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in ("real", "double precision")
+
+    @property
+    def is_number(self) -> bool:
+        return self.is_integer or self.is_float or self.kind == "numeric"
+
+    @property
+    def is_text(self) -> bool:
+        return self.kind in ("text", "character varying", "character")
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that differ from their defaults; `from_json` gives the type back."""
+        defaults = Type.__dataclass_fields__
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name == "kind" or value != defaults[name].default
+        }
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> Type:
+        return Type(**fields)
+
+
+# Digits after the point of a numeric without typmod, of numeric division and of AVG. PostgreSQL gives
+# 12 and more for results below 10^8, and 38 digits leave 26 before the point.
+NUMERIC_SCALE = 12
+
+BOOLEAN = Type("boolean")
+INTEGER = Type("integer")
+BIGINT = Type("bigint")
+DOUBLE = Type("double precision")
+TEXT = Type("text")
+
+
+def numeric(precision: int, scale: int) -> Type:
+    """The type of a column declared numeric(precision, scale)."""
+    return Type("numeric", precision=precision, scale=scale, declared=True)
+
+
+def result_numeric(precision: int, scale: int, *, rounded: bool = False) -> Type:
+    """The type of a computed numeric, or of a numeric column without typmod: bounded to 38 digits."""
+    scale = min(scale, MAXIMUM_DIGITS)
+    precision = max(min(precision, MAXIMUM_DIGITS), scale, 1)
+    return Type("numeric", precision=precision, scale=scale, rounded=rounded)
+
+
+def from_postgres(
+    oid: int, typmod: int, *, numeric_scale: int = NUMERIC_SCALE, enum: str | None = None, ordered: bool = True
+) -> Type | None:
+    """The type of a PostgreSQL column, or None if it has no exact counterpart.
+
+    `oid` is the base type's (domains resolved by the caller), `typmod` pg_attribute.atttypmod,
+    `numeric_scale` the scale that a numeric without one is stored with.
+    """
+    if enum is not None:
+        return Type("enum", enum=enum)
+    kind = KIND_BY_OID.get(oid)
+    if kind is None:
+        return None
+    match kind.name:
+        case "numeric":
+            return _numeric_from_typmod(typmod, numeric_scale)
+        case "character varying":
+            length = typmod - 4 if typmod > 4 else None
+            return Type(kind.name, length=length, ordered=ordered)
+        case "character":
+            # bpchar without a length keeps trailing blanks that it does not compare.
+            return Type(kind.name, length=typmod - 4, ordered=ordered) if typmod > 4 else None
+        case "text":
+            return Type(kind.name, ordered=ordered)
+        case _:
+            return Type(kind.name)
+
+
+def _numeric_from_typmod(typmod: int, numeric_scale: int) -> Type | None:
+    if typmod < 4:
+        return result_numeric(MAXIMUM_DIGITS, numeric_scale)
+    precision, scale = (typmod - 4) >> 16 & 0xFFFF, (typmod - 4) & 0x7FF
+    if scale >= 1024 or scale > precision:  # negative scale, or a scale beyond the precision
+        return None
+    if precision > MAXIMUM_DIGITS:
+        return result_numeric(MAXIMUM_DIGITS, scale) if scale <= MAXIMUM_DIGITS else None
+    return numeric(precision, scale)
