@@ -83,7 +83,7 @@ def stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
     if stage.state is None:
         return guard_errors(stage.tail(change))
     if stage.additive:
-        stored = Scan(stage.relation, stage.state_fields, "before", whole=True)
+        stored = Scan(stage.relation, stage.state_fields, "before")
         return stage.tail(Merge(stored, guard_errors(change), stage.state))
     return _recomputed(stage, change, of)
 
@@ -91,7 +91,7 @@ def stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
 def _recomputed(stage: Stage, change: Operator, of: Differentiation) -> Operator:
     assert stage.state is not None
     rows = guard_errors(of.after(stage.region))
-    old: Operator = Scan(stage.relation, stage.stored, "before", whole=True)
+    old: Operator = Scan(stage.relation, stage.stored, "before")
     if stage.state.keys:
         columns = tuple(
             (replace(column, id=f"touched_{column.id}"), key) for column, key in stage.state.keys
@@ -114,4 +114,4 @@ def stage_full(stage: Stage, *, stored: bool) -> Operator:
         new = stage.tail(Accumulate(region if stage.additive else Net(region), stage.state))
     if not stored:
         return new
-    return UnionAll((new, Negate(Scan(stage.relation, stage.stored, "before", whole=True))))
+    return UnionAll((new, Negate(Scan(stage.relation, stage.stored, "before"))))

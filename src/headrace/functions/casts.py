@@ -61,7 +61,9 @@ def widening(source: Type, target: Type) -> bool:
         decimal = as_numeric(source)
         assert decimal.precision and target.precision
         whole = decimal.precision - (decimal.scale or 0)
-        return whole <= target.precision - (target.scale or 0)
+        # Rounding 9.99 to one digit after the point needs a digit more before it.
+        carry = (decimal.scale or 0) > (target.scale or 0)
+        return whole + carry <= target.precision - (target.scale or 0)
     return not target.is_integer
 
 

@@ -24,7 +24,11 @@ def common_type(types: Sequence[Type]) -> Type | None:
             assert number is not None
             common = number
         elif common.is_text and type_.is_text:
-            common = Type(TEXT.kind, ordered=common.ordered and type_.ordered)
+            # Different lengths of one type leave the type without a length.
+            kind = common.kind if common.kind == type_.kind else TEXT.kind
+            common = Type(kind, ordered=common.ordered and type_.ordered)
+        elif {common.kind, type_.kind} == {"date", "timestamp"}:
+            common = Type("timestamp")
         elif common.kind != type_.kind or common.enum != type_.enum:
             return None
     return common
@@ -86,6 +90,29 @@ def _nullif(left: Value, right: Value) -> Value:
     return None if EQUAL.evaluate(left, right) else left
 
 
+def _in_type(arguments: Sequence[Scalar]) -> Type | None:
+    """All arguments have one type, so that no item is compared otherwise than its neighbour."""
+    first, *items = arguments
+    alike = all(comparable(first.type, item.type, order=False) for item in items)
+    return BOOLEAN if items and alike else None
+
+
+def _in_spark(
+    arguments: Sequence[exp.Expression], types: Sequence[Type], _: Type
+) -> exp.Expression:
+    first, *items = arguments
+    return exp.Paren(this=exp.In(this=first, expressions=items))
+
+
+def _in(value: Value, *items: Value) -> Value:
+    if value is None:
+        return None
+    present = [item for item in items if item is not None]
+    if any(EQUAL.evaluate(value, item) for item in present):
+        return True
+    return False if len(present) == len(items) else None
+
+
 EQUAL = next(function for function in COMPARISONS if function.name == "=")
 
 LOGIC: tuple[Function, ...] = (
@@ -113,6 +140,7 @@ LOGIC: tuple[Function, ...] = (
         lambda *_: None,
         strict=False,
     ),
+    Function("in", _in_type, _in_spark, _in, strict=False),
     Function("nullif", _nullif_type, _nullif_spark, _nullif, strict=False),
 )
 LAZY = frozenset({"case", "coalesce"})

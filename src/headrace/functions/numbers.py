@@ -20,7 +20,7 @@ from headrace.functions.function import (
     spark_function,
 )
 from headrace.plan.scalar import Scalar, Value
-from headrace.types import DOUBLE, NUMERIC_SCALE, Type, result_numeric
+from headrace.types import DOUBLE, Type, result_numeric
 
 INTEGERS = ("smallint", "integer", "bigint")
 DIGITS_OF_INTEGERS = {"smallint": 5, "integer": 10, "bigint": 19}
@@ -117,7 +117,8 @@ def _factors(left: Type, right: Type) -> tuple[Type, Type]:
     )
 
 
-QUOTIENT = result_numeric(38, NUMERIC_SCALE, rounded=True)
+# PostgreSQL gives 12 digits and more after the point for quotients below 10^8.
+QUOTIENT = result_numeric(38, 12, rounded=True)
 
 
 def _quotient_type(arguments: Sequence[Scalar]) -> Type | None:

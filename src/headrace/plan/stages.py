@@ -83,9 +83,13 @@ class Stage:
         assert self.condition_column is not None
         return Project(child, (*kept, *shown, (self.condition_column, holds)))
 
-    def scan(self, *, whole: bool = False) -> Scan:
-        """What other regions read of this stage's output; `whole` also its state."""
-        return Scan(self.relation, self.stored if whole else self.visible, whole=whole)
+    def shown(self) -> Operator:
+        """What others read of this stage's output: the visible columns of the groups shown."""
+        if self.condition_column is None:
+            return Scan(self.relation, self.visible)
+        rows = Scan(self.relation, (*self.visible, *self._condition_field))
+        visible: tuple[tuple[Column, Scalar], ...] = tuple((c, c) for _, c in self.visible)
+        return Project(Filter(rows, self.condition_column), visible)
 
 
 def _only_if(condition: Scalar, value: Scalar) -> Scalar:
@@ -114,7 +118,7 @@ def cut_stages(plan: Operator, relation: str) -> tuple[Stage, ...]:
         if _peel(node) is not None:
             stage = cut(node, f"{relation}h{len(earlier) + 1}")
             earlier.append(stage)
-            return stage.scan()
+            return stage.shown()
         return node.with_children(*(inner(child) for child in node.children))
 
     last = cut(plan, relation)

@@ -11,37 +11,35 @@ from headrace.plan.operators import Operator, Scan, Version
 class PlanInput:
     """A relation's change or state under the view name that the rendered SQL uses.
 
-    `columns` are the physical columns read; `whole` asks for operator state and invisible rows.
-    The name says nothing about epochs, so the text of a stage's query is the same every time.
+    `columns` are the physical columns read. The name says nothing about epochs, so the text of a stage's query is the same every time.
     """
 
     relation: str
     version: Version
-    whole: bool
     columns: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        return input_name(self.relation, self.version, whole=self.whole)
+        return input_name(self.relation, self.version)
 
 
-def input_name(relation: str, version: Version, *, whole: bool) -> str:
-    return f"{relation}_{version}" + ("_whole" if whole else "")
+def input_name(relation: str, version: Version) -> str:
+    return f"{relation}_{version}"
 
 
 def inputs_of(plan: Operator) -> tuple[PlanInput, ...]:
     """Every input of the plan once, with all columns that any of its scans reads."""
-    columns: dict[tuple[str, Version, bool], dict[str, None]] = {}
+    columns: dict[tuple[str, Version], dict[str, None]] = {}
 
     def visit(node: Operator) -> None:
         if isinstance(node, Scan):
-            read = columns.setdefault((node.relation, node.version, node.whole), {})
+            read = columns.setdefault((node.relation, node.version), {})
             read.update(dict.fromkeys(physical for physical, _ in node.fields))
         for child in node.children:
             visit(child)
 
     visit(plan)
     return tuple(
-        PlanInput(relation, version, whole, tuple(sorted(read)))
-        for (relation, version, whole), read in columns.items()
+        PlanInput(relation, version, tuple(sorted(read)))
+        for (relation, version), read in columns.items()
     )

@@ -29,7 +29,7 @@ from headrace.plan.operators import (
 from headrace.plan.scalar import Column
 from headrace.render.inputs import input_name
 from headrace.render.scalars import column, identifier, render_scalar
-from headrace.types import BIGINT
+from headrace.types import BIGINT, TEXT
 
 WEIGHT = "_weight"
 
@@ -42,6 +42,32 @@ def render(plan: Operator, names: tuple[str, ...] | None = None) -> str:
     shown = [exp.alias_(column(c.id), name, quoted=True) for c, name in zip(columns, wanted, strict=True)]
     query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(renderer.subquery(plan))
     return query.sql(dialect="spark", pretty=True)
+
+
+def rendered(plan: Operator) -> exp.Query:
+    """The query's tree: `_weight` and the plan's columns by their ids."""
+    return _Renderer().query(plan)
+
+
+def summed(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
+    """The weights of equal rows added up, zeros dropped.
+
+    Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits.
+    """
+    total = spark_function("sum", column(WEIGHT))
+    groups: list[exp.Expression] = []
+    shown: list[exp.Expression] = []
+    for c in columns:
+        if c.type.is_float:
+            groups.append(spark_cast(column(c.id), TEXT))
+            shown.append(_named(spark_function("any_value", column(c.id)), c))
+        else:
+            groups.append(column(c.id))
+            shown.append(column(c.id))
+    query = _weighted(total, *shown).from_(rows)
+    if groups:
+        query = query.group_by(*groups)
+    return query.having(exp.NEQ(this=total.copy(), expression=_bigint(0)))
 
 
 class _Renderer:
@@ -78,7 +104,7 @@ class _Renderer:
                 minus = exp.Neg(this=column(WEIGHT))
                 return _weighted(minus, *_columns(plan.columns)).from_(self.subquery(child))
             case Net(child=child):
-                return self._net(plan.columns, child)
+                return summed(plan.columns, self.subquery(child))
             case Restrict():
                 return self._restrict(plan)
             case Accumulate():
@@ -88,7 +114,7 @@ class _Renderer:
         raise TypeError(f"{type(plan).__name__} cannot be rendered")
 
     def _scan(self, plan: Scan) -> exp.Select:
-        table = exp.Table(this=identifier(input_name(plan.relation, plan.version, whole=plan.whole)))
+        table = exp.Table(this=identifier(input_name(plan.relation, plan.version)))
         return _weighted(
             column(WEIGHT), *(_named(column(physical), c) for physical, c in plan.fields)
         ).from_(table)
@@ -113,23 +139,6 @@ class _Renderer:
 
     def _aliased(self, plan: Operator, alias: str) -> exp.Subquery:
         return exp.Subquery(this=self.query(plan), alias=exp.TableAlias(this=identifier(alias)))
-
-    def _net(self, columns: tuple[Column, ...], child: Operator) -> exp.Select:
-        """Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits as well."""
-        total = spark_function("sum", column(WEIGHT))
-        groups: list[exp.Expression] = []
-        shown: list[exp.Expression] = []
-        for c in columns:
-            if c.type.is_float:
-                groups.append(exp.Cast(this=column(c.id), to=exp.DataType.build("string")))
-                shown.append(_named(spark_function("any_value", column(c.id)), c))
-            else:
-                groups.append(column(c.id))
-                shown.append(column(c.id))
-        query = _weighted(total, *shown).from_(self.subquery(child))
-        if groups:
-            query = query.group_by(*groups)
-        return query.having(exp.NEQ(this=total.copy(), expression=_bigint(0)))
 
     def _restrict(self, plan: Restrict) -> exp.Select:
         """A semi join whose keys match null-safe."""
@@ -207,7 +216,7 @@ class _Renderer:
             shown.append(_named(chosen, c))
         inner = exp.Subquery(this=summed, alias=exp.TableAlias(this=identifier(self.alias())))
         query = _weighted(column(WEIGHT), *_columns(state.key_columns), *shown).from_(inner)
-        query = query.lateral(signs) if hasattr(query, "lateral") else query
+        query = query.lateral(signs)
         if not state.keys:
             return query
         wrapped = exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(self.alias())))

@@ -109,9 +109,8 @@ class Type:
         return Type(**fields)
 
 
-# Digits after the point of a numeric without typmod, of numeric division and of AVG. PostgreSQL gives
-# 12 and more for results below 10^8, and 38 digits leave 26 before the point.
-NUMERIC_SCALE = 12
+# Digits after the point of a numeric column without typmod; 20 are left before it.
+NUMERIC_SCALE = 18
 
 BOOLEAN = Type("boolean")
 INTEGER = Type("integer")

@@ -16,13 +16,12 @@ class Scan(Operator):
     """Rows of `relation`: its change, or its state before or after the refresh.
 
     `fields` pairs each physical column of the relation with the plan's column. A plan that is not
-    part of a delta has `version` "after". `whole` reads operator state and invisible rows too.
+    part of a delta has `version` "after".
     """
 
     relation: str
     fields: tuple[tuple[str, Column], ...]
     version: Version = "after"
-    whole: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:

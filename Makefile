@@ -1,0 +1,82 @@
+# Everything Headrace needs is set up by the first target that needs it. `make help` lists them.
+
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install java demo test check fmt lint types bench golden docs lock
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  PYTHON=python3.12 chooses another Python (3.11 or newer); ARGS='-k word' goes to pytest."
+
+install: $(STAMP) ## make the environment in .venv, from requirements.lock
+
+$(STAMP): requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "error: there is no $(PYTHON). Install Python 3.11 or newer, or name it: make PYTHON=/path/to/python"; exit 1; } >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: $(PYTHON) is $$($(PYTHON) -V 2>&1), but Headrace needs Python 3.11 or newer."; \
+	  echo "hint: if you have a newer one, name it: make PYTHON=python3.12"; exit 1; } >&2
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "error: $(PYTHON) cannot make virtual environments."; \
+	  echo "hint: on Debian or Ubuntu: apt install python3-venv"; exit 1; } >&2
+	@echo "Installing into .venv (a minute or two the first time)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+define CHECK_JAVA
+import sys
+from headrace.errors import HeadraceError
+from headrace.spark.java import require_java
+try:
+    require_java()
+except HeadraceError as error:
+    sys.exit(f"error: {error}")
+endef
+export CHECK_JAVA
+
+java: install
+	@$(BIN)/python -c "$$CHECK_JAVA"
+
+demo: install java ## start PostgreSQL and Spark, keep a small shop's tables fresh, and show it
+	@$(BIN)/headrace demo
+
+test: install java ## run all tests
+	$(BIN)/python -m pytest $(ARGS)
+
+check: lint types test ## what CI runs
+
+fmt: install ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix-only .
+
+lint: install ## look for mistakes and for code that is not formatted
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install ## check the types of the library
+	$(BIN)/mypy
+
+bench: install java ## measure
+	$(BIN)/python -m bench $(ARGS)
+
+golden: install ## write the expected plans and SQL of the golden tests anew; read the diff
+	$(BIN)/python -m tests.golden $(ARGS)
+
+docs: install ## write the generated pages of docs/ anew
+	$(BIN)/python docs/generate.py
+
+lock: install ## choose the newest allowed versions and write requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	  --output-file requirements.lock pyproject.toml
+	@! grep -n -i -E '://|index-url|find-links' requirements.lock

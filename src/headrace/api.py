@@ -1,0 +1,234 @@
+"""What users import: `connect` and the object it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from headrace.catalog import PostgresCatalog, State
+from headrace.catalog.records import Receipt, Refresh, RefreshMode, StreamTable
+from headrace.definition import define
+from headrace.embedded import EmbeddedServer
+from headrace.engine import Engine, Progress, no_progress
+from headrace.errors import UserError
+from headrace.lifecycle.create import Request, check, create
+from headrace.lifecycle.drop import drop
+from headrace.lifecycle.names import parse_name
+from headrace.refresh.explain import Explanation, explain
+from headrace.refresh.refresh import refresh_table, require_table
+from headrace.relations.frame import published_frame
+from headrace.settings import Places, Settings, places
+from headrace.source.connection import Database
+from headrace.spark.run import Runner
+from headrace.spark.session import Spark
+from headrace.store import DeltaStore
+from headrace.verify.verify import verify
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """A stream table as it stands: what it shows, since when, and how far behind it is."""
+
+    name: str
+    status: str
+    reason: str | None
+    epoch: int
+    as_of: datetime | None
+    lag: timedelta | None
+    refresh_mode: str
+    schedule: str | None
+
+
+def connect(
+    dsn: str | None = None,
+    home: str | Path | None = None,
+    spark: SparkSession | str | None = None,
+    store: str | None = None,
+    setup_dsn: str | None = None,
+    *,
+    progress: Progress = no_progress,
+) -> Headrace:
+    """Open a project, and make it if it is new.
+
+    Without `dsn` a PostgreSQL server of the project's own runs in the home folder. `spark` is a
+    session, a master URL, a Spark Connect address ("sc://…") or None for local Spark, which
+    starts when it is first needed. `store` is any place that every executor reaches. `setup_dsn`
+    names a role that may create triggers, where the role of `dsn` may not.
+    """
+    session = None if isinstance(spark, str) else spark
+    where = places(
+        dsn=dsn,
+        home=home,
+        spark=spark if isinstance(spark, str) else None,
+        store=store,
+        setup_dsn=setup_dsn,
+    )
+    return Headrace(where, session, progress)
+
+
+class Headrace:
+    """An open project. Use it in a `with`, or call `close`."""
+
+    def __init__(self, where: Places, session: SparkSession | None, progress: Progress) -> None:
+        self.home = where.home.expanduser().absolute()
+        self._server: EmbeddedServer | None = None
+        self._closed = False
+        given = where.dsn.get_secret_value() if where.dsn else None
+        setup = where.setup_dsn.get_secret_value() if where.setup_dsn else None
+        if given is None:
+            self._server = EmbeddedServer.open(self.home)
+            given = self._server.dsn
+        self.dsn = given
+        self._spark = Spark.open(session if session is not None else where.spark)
+        try:
+            database = Database(given, setup)
+            catalog = PostgresCatalog.open(database.connect)
+            store = DeltaStore(where.store or str(self.home / "store"))
+            self._engine = Engine(database, catalog, store, Runner(self._spark), progress)
+        except BaseException:
+            self._release()
+            raise
+
+    def create_stream_table(
+        self,
+        name: str,
+        query: str,
+        schedule: str | None = None,
+        refresh_mode: str = "AUTO",
+        **options: Any,
+    ) -> TableStatus:
+        """Make a stream table of the query's result and fill it; all or nothing."""
+        if options:
+            raise UserError(
+                "invalid-option",
+                f"unknown option {next(iter(options))!r}",
+                hint="The options are schedule and refresh_mode.",
+            )
+        request = Request(name, query, schedule, _mode(refresh_mode))
+        return _status(create(self._engine, request))
+
+    def drop_stream_table(self, name: str) -> None:
+        """Remove a stream table, and capture of those sources that only it read."""
+        drop(self._engine, *self._name(name))
+
+    def refresh(self, name: str, mode: str | None = None) -> Refresh:
+        """Bring a stream table to the newest state of its sources."""
+        asked = None if mode is None else _mode(mode)
+        return refresh_table(self._engine, *self._name(name), asked)
+
+    def verify(self, name: str, *, source: bool = False) -> Receipt:
+        """Recompute the stream table and compare it as a bag; `source` also checks its sources."""
+        return verify(self._engine, *self._name(name), source=source)
+
+    def table(self, name: str) -> DataFrame:
+        """The stream table at its published epoch, as a Spark DataFrame."""
+        state = self._engine.catalog.state()
+        return published_frame(self._engine, state, require_table(state, *self._name(name)))
+
+    def status(self) -> tuple[TableStatus, ...]:
+        """Every stream table as it stands."""
+        return tuple(_status(table) for table in self._state().stream_tables)
+
+    def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
+        """The latest refreshes of one stream table or of all, newest first."""
+        relation = None
+        if name is not None:
+            relation = require_table(self._state(), *self._name(name)).relation
+        return self._engine.catalog.refreshes(relation, limit)
+
+    def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
+        """The plan and the steps of a stream table, or of a query before anything is created."""
+        state = self._state()
+        if (name is None) == (query is None):
+            raise UserError("invalid-option", "explain takes either a name or a query")
+        if query is not None:
+            checked = check(self._engine, state, Request("explained", query))
+            names = {s.relation: f"{s.schema}.{s.name}" for s in checked.sources}
+            names[checked.table.relation] = "the query"
+            return explain(checked.table, checked.definition, names, checked.notices)
+        assert name is not None
+        table = require_table(state, *self._name(name))
+        return explain(table, define(table, state), _names(state))
+
+    def set(self, setting: str, value: Any) -> None:
+        """Change a setting of the project; None takes it back to its default."""
+        values = {k: v for k, v in self._state().settings.items() if k != setting}
+        Settings.of({**values, setting: value} if value is not None else values)
+        if setting not in Settings.model_fields:
+            raise UserError("invalid-option", f"unknown setting {setting!r}")
+        self._engine.catalog.set(setting, value)
+
+    def settings(self) -> Mapping[str, Any]:
+        """The settings in force."""
+        return Settings.of(dict(self._state().settings)).model_dump()
+
+    def close(self) -> None:
+        """Stop Spark if it was started here, close connections, let go of the embedded server."""
+        if not self._closed:
+            self._closed = True
+            self._engine.catalog.close()
+            self._release()
+            self._engine.database.close()
+
+    def _release(self) -> None:
+        self._spark.close()
+        if self._server is not None:
+            self._server.close()
+
+    def _state(self) -> State:
+        return self._engine.catalog.state()
+
+    def _name(self, name: str) -> tuple[str, str]:
+        with self._engine.database.session() as connection:
+            row = connection.execute("SELECT current_schema()").fetchone()
+        return parse_name(name, (row and row[0]) or "public")
+
+    def __enter__(self) -> Headrace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _mode(text: str) -> RefreshMode:
+    try:
+        return RefreshMode(text.upper())
+    except ValueError:
+        raise UserError(
+            "invalid-option",
+            f"refresh_mode {text!r} does not exist",
+            hint="The modes are AUTO, DIFFERENTIAL and FULL.",
+        ) from None
+
+
+def _names(state: State) -> dict[str, str]:
+    origins = (*state.sources, *state.stream_tables)
+    return {origin.relation: f"{origin.schema}.{origin.name}" for origin in origins}
+
+
+def _status(table: StreamTable) -> TableStatus:
+    lag = None
+    if table.as_of is not None:
+        lag = max(datetime.now(UTC) - table.as_of, timedelta(0))
+    return TableStatus(
+        f"{table.schema}.{table.name}",
+        table.status.value,
+        table.reason,
+        table.epoch,
+        table.as_of,
+        lag,
+        table.refresh_mode.value,
+        table.schedule,
+    )

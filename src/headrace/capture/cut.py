@@ -1,0 +1,205 @@
+"""A cut: one snapshot of a source database, and what the sources are in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg import Connection, sql
+
+from headrace.capture.dirt import Captured, reason_to_copy, relabelled
+from headrace.capture.health import ask_health, capture_present, read_health
+from headrace.capture.settle import settle
+from headrace.errors import NeedsReinit, Transient, Unavailable
+from headrace.source.connection import Database
+from headrace.source.faults import translated
+from headrace.source.introspect import ask_tables, inspect, read_tables
+from headrace.source.ranges import Range, page_ranges
+from headrace.source.reading import find_misfit
+from headrace.source.table import SourceTable
+
+# The timeline of WAL being written now; pg_control_checkpoint lags behind a promotion. The last
+# column compares in that order: what was inserted by the time of the snapshot is flushed already.
+SNAPSHOT = """
+SELECT pg_current_snapshot()::text, statement_timestamp(),
+    (SELECT system_identifier::text FROM pg_control_system()),
+    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
+    pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
+"""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A pg_snapshot as text, when it was taken, and the server it is of."""
+
+    snapshot: str
+    taken_at: datetime
+    system_identifier: str
+    timeline: int
+
+
+@dataclass(frozen=True)
+class OpenCut:
+    """A cut whose transaction is still open, so that tables can be read in it.
+
+    `tables` are the sources as they are in the cut; a dropped one is missing. `dirty` gives the
+    sources that must be copied anew instead of reading their changes, each with the reason.
+    `acknowledged` is the epoch that the source database itself remembers for each source.
+    """
+
+    cut: Cut
+    tables: Mapping[int, SourceTable]
+    dirty: Mapping[int, str]
+    acknowledged: Mapping[int, int]
+    locked: frozenset[int]
+    database: Database = field(repr=False)
+    connection: Connection[Any] = field(repr=False)
+
+    def export(self) -> str:
+        """A name under which other connections can join the snapshot while the cut is open."""
+        with translated():
+            row = self.connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def ranges(self, table: SourceTable, parts: int) -> tuple[Range, ...]:
+        """Parts of a locked table that together hold every row of it in the cut."""
+        return page_ranges(self.connection, table, parts)
+
+    def find_misfit(self, table: SourceTable) -> NeedsReinit | None:
+        """The error that names a value of the table in the cut which cannot be stored."""
+        name = sql.Identifier(table.schema, table.name).as_string()
+        return find_misfit(self.connection, name, table)
+
+    def confirm(self) -> None:
+        """Raise `cut-interrupted` if the locked tables do not read as they did in the cut.
+
+        To be called after copying: enum labels are looked up when a row is read, not in its
+        snapshot, and no lock on the table keeps them from being renamed.
+        """
+        with self.database.session() as connection:
+            now = inspect(connection, self.locked)
+        for oid, table in self.tables.items():
+            if oid in now and relabelled(table.storage, now[oid].storage):
+                name = f"{table.schema}.{table.name}"
+                raise Transient("cut-interrupted", f"an enum of {name} was changed just now")
+
+
+@contextmanager
+def open_cut(
+    database: Database,
+    sources: Sequence[Captured],
+    *,
+    lock: Collection[int] = (),
+    previous: str | None = None,
+) -> Iterator[OpenCut]:
+    """Take a cut; `lock` names the sources (oids) that will be copied in it.
+
+    They are locked first: a snapshot does not protect against TRUNCATE or a rewriting ALTER of
+    another session. `previous` is the snapshot of the last cut: a server that is not as far is
+    not continued. What a cut contains is on disk when this returns, so that no crash of the
+    server undoes it. Raises `standby-server`, `source-busy`, `cut-interrupted`, `source-rewound`.
+    """
+    oids = [source.oid for source in sources]
+    with database.session() as connection:
+        _require_primary(connection)
+        settled = settle(connection, [source for source in sources if source.oid in lock])
+        present = capture_present(connection)
+        try:
+            with translated():
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                _lock(connection, settled)
+                with connection.pipeline():
+                    moment = connection.execute(SNAPSHOT)
+                    tables_answer = ask_tables(connection, oids)
+                    health_answer = ask_health(connection, oids) if present else None
+                found = moment.fetchone()
+                assert found is not None
+                *identity, flushed = found
+                tables = read_tables(tables_answer)
+                health = read_health(health_answer) if health_answer else {}
+            cut = Cut(*identity)
+            _require_same(settled, tables)
+            if previous is not None:
+                _require_progress(connection, previous, cut.snapshot)
+            if not flushed:
+                flush(database)
+            reasons = {
+                source.oid: reason_to_copy(source, tables.get(source.oid), health.get(source.oid))
+                for source in sources
+            }
+            yield OpenCut(
+                cut=cut,
+                tables=tables,
+                dirty={oid: reason for oid, reason in reasons.items() if reason is not None},
+                acknowledged={oid: one.acknowledged_epoch for oid, one in health.items()},
+                locked=frozenset(settled),
+                database=database,
+                connection=connection,
+            )
+        finally:
+            with suppress(psycopg.Error):
+                connection.rollback()
+
+
+def flush(database: Database) -> None:
+    """Have everything committed so far written to disk, by a commit that waits for it.
+
+    PostgreSQL flushes asynchronous commits by itself, but takes its time.
+    """
+    with database.session() as connection, translated(), connection.transaction():
+        connection.execute("SET LOCAL synchronous_commit = local")
+        connection.execute("SELECT pg_logical_emit_message(true, 'headrace', '')")
+
+
+def _require_primary(connection: Connection[Any]) -> None:
+    with translated():
+        row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+    if row and row[0]:
+        raise Unavailable(
+            "standby-server",
+            "the server is a standby",
+            detail="A standby's snapshot does not show which transactions of the primary run.",
+            hint="Connect to the primary, for example with target_session_attrs=primary.",
+        )
+
+
+def _lock(connection: Connection[Any], tables: Mapping[int, SourceTable]) -> None:
+    """Lock in the order of oids. LOCK TABLE takes no snapshot: that comes with the next query."""
+    for _, table in sorted(tables.items()):
+        name = sql.Identifier(table.schema, table.name)
+        try:
+            connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(name))
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            raise _interrupted(table) from error
+
+
+def _require_same(locked: Mapping[int, SourceTable], tables: Mapping[int, SourceTable]) -> None:
+    """The names that were locked must still be those of the tables that were meant."""
+    for oid, table in locked.items():
+        now = tables.get(oid)
+        if now is None or (now.schema, now.name) != (table.schema, table.name):
+            raise _interrupted(table)
+
+
+def _require_progress(connection: Connection[Any], previous: str, snapshot: str) -> None:
+    query = "SELECT pg_snapshot_xmax(%s::pg_snapshot) <= pg_snapshot_xmax(%s::pg_snapshot)"
+    with translated():
+        row = connection.execute(query, (previous, snapshot)).fetchone()
+    if not row or not row[0]:
+        raise NeedsReinit(
+            "source-rewound",
+            "the source database is older than the last cut of it",
+            detail=f"The last cut was {previous}, now the snapshot is {snapshot}.",
+            hint="It was restored from a backup. Drop and create the stream tables again.",
+        )
+
+
+def _interrupted(table: SourceTable) -> Transient:
+    return Transient(
+        "cut-interrupted", f"{table.schema}.{table.name} was renamed or dropped just now"
+    )

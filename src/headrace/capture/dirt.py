@@ -1,0 +1,97 @@
+"""When continuity of a source is lost, so that it has to be copied anew (pure)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Protocol
+
+from headrace.capture.health import Health
+from headrace.source.table import SourceColumn, SourceTable
+
+
+class Captured(Protocol):
+    """A source as it was recorded at the last cut; the catalog's record is one.
+
+    Columns with a type are captured. `storage` is that of the cut's own tables.
+    """
+
+    @property
+    def oid(self) -> int: ...
+    @property
+    def schema(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> tuple[SourceColumn, ...]: ...
+    @property
+    def keys(self) -> tuple[tuple[int, ...], ...]: ...
+    @property
+    def storage(self) -> str: ...
+
+
+def reason_to_copy(
+    source: Captured, table: SourceTable | None, health: Health | None
+) -> str | None:
+    """Why the changes in its buffer do not lead from what is recorded to what is there now.
+
+    `table` and `health` are as one later snapshot has them: None where that finds nothing.
+    """
+    if table is None:
+        return "the table was dropped"
+    rewritten = rewrite(source.storage, table.storage)
+    if rewritten is not None:
+        return rewritten
+    if health is None:
+        return "capture is not set up"
+    return (
+        health.fault(captured_part(source, table))
+        or health.emptied()
+        or health.copy_due
+        or health.dirt
+    )
+
+
+def captured_part(source: Captured, table: SourceTable) -> SourceTable:
+    """The table with only those columns typed that are captured and as they were."""
+    same = {
+        (column.number, column.name, column.type)
+        for column in source.columns
+        if column.type is not None
+    }
+    return replace(
+        table,
+        columns=tuple(
+            column
+            if (column.number, column.name, column.type) in same
+            else replace(column, type=None)
+            for column in table.columns
+        ),
+    )
+
+
+def rewrite(before: str, now: str) -> str | None:
+    """What happened to a table's rows behind its triggers, from `SourceTable.storage`.
+
+    A new label of an enum leaves all rows as they are; a renamed one changes how they read.
+    """
+    if not before:
+        return "the table was never copied"
+    if before == now:
+        return None
+    old, new = json.loads(before), json.loads(now)
+    if old["files"] != new["files"]:
+        return "the table was truncated or rewritten, or its partitions changed"
+    if old["triggers"] != new["triggers"]:
+        return "the triggers were disabled or replaced for a while"
+    if relabelled(before, now):
+        return "a label of an enum was renamed"
+    return None
+
+
+def relabelled(before: str, now: str) -> bool:
+    """Whether some stored enum value reads differently now."""
+    if not before:
+        return False
+    old, new = json.loads(before)["labels"], json.loads(now)["labels"]
+    return any(oid in new and new[oid] != label for oid, label in old.items())

@@ -1,0 +1,141 @@
+"""Whether capture of a source is whole: what is installed, and what it says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection, Cursor, sql
+
+from headrace.capture.triggers import definition, trigger_names
+from headrace.source.faults import translated
+from headrace.source.introspect import CAPTURE_SCHEMA
+from headrace.source.table import SourceTable
+
+PRESENT = sql.SQL("SELECT count(*) = 3 FROM pg_class c WHERE c.oid IN ({})").format(
+    sql.SQL(", ").join(
+        sql.SQL("to_regclass({})").format(sql.Literal(f"{CAPTURE_SCHEMA}.{name}"))
+        for name in ("sources", "dirt", "alive")
+    )
+)
+
+HEALTH = sql.SQL("""
+WITH RECURSIVE tree AS (
+    SELECT c.oid AS root, c.oid FROM pg_class c WHERE c.oid = ANY (%(oids)s::oid[])
+    UNION ALL
+    SELECT t.root, i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid
+)
+SELECT s.source, s.definition, s.unlogged, s.max_buffer_bytes, s.acknowledged_epoch,
+    s.copy_due,
+    (SELECT min(d.reason) FROM {schema}.dirt d WHERE d.source = s.source),
+    EXISTS (SELECT FROM {schema}.alive a WHERE a.source = s.source),
+    coalesce(b.relpersistence = 'u', false) OR EXISTS (
+        SELECT FROM tree t JOIN pg_class c ON c.oid = t.oid
+        WHERE t.root = s.source AND c.relpersistence = 'u'
+    ),
+    ARRAY(
+        SELECT a.attname FROM pg_attribute a
+        WHERE a.attrelid = b.oid AND a.attnum > 0 AND NOT a.attisdropped
+    ),
+    ARRAY(
+        SELECT g.tgname FROM pg_trigger g
+        WHERE g.tgrelid = s.source AND g.tgfoid = f.oid AND g.tgenabled = 'A'
+    ),
+    (
+        SELECT count(*) FROM tree t JOIN pg_class c ON c.oid = t.oid
+        WHERE t.root = s.source AND t.oid <> s.source AND NOT EXISTS (
+            SELECT FROM pg_trigger g
+            WHERE g.tgrelid = c.oid AND g.tgfoid = f.oid AND g.tgenabled = 'A'
+        )
+    ),
+    coalesce(has_function_privilege(r.relowner, f.oid, 'EXECUTE'), false)
+FROM {schema}.sources s
+LEFT JOIN pg_namespace n ON n.nspname = {name}
+LEFT JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.source
+LEFT JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = 'capture_' || s.source
+LEFT JOIN pg_class r ON r.oid = s.source
+WHERE s.source = ANY (%(oids)s::oid[])
+""").format(schema=sql.Identifier(CAPTURE_SCHEMA), name=sql.Literal(CAPTURE_SCHEMA))
+
+
+@dataclass(frozen=True)
+class Health:
+    """Capture of one source as a snapshot has it.
+
+    `copy_due` and `dirt` are reasons to copy the source anew, the first kept since a copy was
+    begun, the second noted by triggers. `alive` is false once the server crashed after a copy,
+    which matters where something is `unlogged`.
+    """
+
+    source: int
+    definition: str
+    unlogged_buffer: bool
+    max_buffer_bytes: int
+    acknowledged_epoch: int
+    copy_due: str | None
+    dirt: str | None
+    alive: bool
+    unlogged: bool
+    buffer_columns: frozenset[str]
+    triggers: frozenset[str]
+    bare_partitions: int
+    executable: bool
+
+    def fault(self, table: SourceTable) -> str | None:
+        """What keeps the changes of `table` (with its captured columns) from being recorded."""
+        columns = {"_seq", "_xid", "_weight", *(column.physical for column in table.stored)}
+        missing = sorted(set(trigger_names(table)) - self.triggers)
+        if not self.buffer_columns >= columns:
+            return "the buffer is missing or was changed"
+        if missing:
+            return f"trigger {missing[0]} is missing or disabled"
+        if self.bare_partitions and table.row_triggers:
+            return "a trigger on a partition is missing or disabled"
+        if table.row_triggers and not self.executable:
+            return "the table's owner may not execute the trigger function"
+        if self.definition != definition(table, unlogged=self.unlogged_buffer):
+            return "captured columns are not what they were when capture was set up"
+        return None
+
+    def emptied(self) -> str | None:
+        """Whether a crash of the server took rows away that no trigger saw going."""
+        if self.unlogged and not self.alive:
+            return "a crash of the server emptied an unlogged table"
+        return None
+
+
+def capture_present(connection: Connection[Any]) -> bool:
+    """Whether the tables are there that all sources of a database share."""
+    with translated():
+        found = connection.execute(PRESENT).fetchone()
+    return bool(found and found[0])
+
+
+def ask_health(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
+    """Send the question; in a pipeline the answer is read later. Needs `capture_present`."""
+    return connection.execute(HEALTH, {"oids": sorted(oids)})
+
+
+def read_health(answer: Cursor[Any]) -> dict[int, Health]:
+    """Read the answer to `ask_health`; a source that was never set up is left out."""
+    found = (
+        Health(*fields, frozenset(columns), frozenset(triggers), bare, executable)
+        for *fields, columns, triggers, bare, executable in answer
+    )
+    return {health.source: health for health in found}
+
+
+def check(connection: Connection[Any], tables: Iterable[SourceTable]) -> dict[int, str]:
+    """The tables whose changes are not being recorded, each with the reason."""
+    tables = tuple(tables)
+    missing = "capture is not set up"
+    if not capture_present(connection):
+        return {table.oid: missing for table in tables}
+    with translated():
+        health = read_health(ask_health(connection, [table.oid for table in tables]))
+    faults = {
+        table.oid: health[table.oid].fault(table) if table.oid in health else missing
+        for table in tables
+    }
+    return {oid: fault for oid, fault in faults.items() if fault is not None}

@@ -1,0 +1,94 @@
+"""Before a source is copied: what its buffer and its dirt hold is left to the copy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg import Connection, errors, sql
+
+from headrace.capture.dirt import Captured, relabelled
+from headrace.capture.health import capture_present
+from headrace.capture.triggers import buffer_name
+from headrace.errors import Transient
+from headrace.source.faults import translated
+from headrace.source.introspect import CAPTURE_SCHEMA, inspect
+from headrace.source.table import SourceTable
+
+# A lock on a buffer holds up whoever writes to the source: short waits, a few times.
+LOCK_MILLISECONDS = 300
+ATTEMPTS = 4
+PAUSE_SECONDS = 0.1
+
+FULL = sql.SQL("""
+SELECT s.source FROM {schema}.sources s
+WHERE s.source = ANY (%(oids)s::oid[])
+    AND pg_table_size(to_regclass({name} || '.buffer_' || s.source)) > s.max_buffer_bytes / 2
+""").format(schema=sql.Identifier(CAPTURE_SCHEMA), name=sql.Literal(CAPTURE_SCHEMA))
+
+# The note moves from `dirt` to `sources`, where acknowledging the copy clears it. DELETE waits for
+# transactions that relied on a note instead of leaving one of their own: after it they are all in
+# the next snapshot, and whoever comes later leaves a new note.
+MOVE = sql.SQL("""
+WITH noted AS (
+    DELETE FROM {schema}.dirt WHERE source = ANY (%(oids)s::oid[]) RETURNING source, reason
+)
+UPDATE {schema}.sources s
+SET copy_due = coalesce(
+        (SELECT min(n.reason) FROM noted n WHERE n.source = s.source), s.copy_due,
+        'a copy was begun'
+    ),
+    copy_due_xid = pg_current_xact_id()
+WHERE s.source = ANY (%(oids)s::oid[])
+""").format(schema=sql.Identifier(CAPTURE_SCHEMA))
+
+REVIVE = sql.SQL("""
+INSERT INTO {schema}.alive (source) SELECT unnest(%(oids)s::oid[]) ON CONFLICT DO NOTHING
+""").format(schema=sql.Identifier(CAPTURE_SCHEMA))
+
+
+def settle(connection: Connection[Any], sources: Sequence[Captured]) -> Mapping[int, SourceTable]:
+    """Make ready for copying the sources in the next snapshot; the tables they are now.
+
+    From here until the copy is acknowledged the source database itself remembers that one is
+    due. A buffer that is full, or holds enum labels of before they were renamed, is emptied:
+    what was in it is in the snapshot to come.
+    """
+    with translated():
+        tables = inspect(connection, [source.oid for source in sources])
+        if not tables or not capture_present(connection):
+            return tables
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(PAUSE_SECONDS)
+            try:
+                _settle_once(connection, sources, tables)
+            except (errors.LockNotAvailable, errors.DeadlockDetected):
+                continue
+            return tables
+    names = ", ".join(f"{table.schema}.{table.name}" for table in tables.values())
+    raise Transient(
+        "source-busy",
+        f"a transaction that wrote to {names} is still open",
+        hint="Try again when it has ended.",
+    )
+
+
+def _settle_once(
+    connection: Connection[Any], sources: Sequence[Captured], tables: Mapping[int, SourceTable]
+) -> None:
+    oids = sorted(tables)
+    with connection.transaction():
+        wait = sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_MILLISECONDS)
+        connection.execute(wait)
+        emptied = {oid for (oid,) in connection.execute(FULL, {"oids": oids})}
+        emptied |= {
+            source.oid
+            for source in sources
+            if source.oid in tables and relabelled(source.storage, tables[source.oid].storage)
+        }
+        for oid in sorted(emptied):
+            connection.execute(sql.SQL("TRUNCATE {}").format(buffer_name(oid)))
+        connection.execute(MOVE, {"oids": oids})
+        connection.execute(REVIVE, {"oids": oids})

@@ -1,0 +1,193 @@
+"""Setting capture of a source up and taking it away again; both can be repeated safely."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from psycopg import Connection, errors, sql
+
+from headrace.capture.health import Health, ask_health, capture_present, read_health
+from headrace.capture.triggers import (
+    ALL_TRIGGERS,
+    CaptureOptions,
+    Roles,
+    definition,
+    limit_sql,
+    script,
+    setup_sql,
+    teardown_sql,
+    trigger_names,
+)
+from headrace.errors import Transient, UserError
+from headrace.source.connection import Database
+from headrace.source.faults import translated
+from headrace.source.introspect import CAPTURE_SCHEMA
+from headrace.source.table import SourceTable
+
+# While we wait for a lock on a user's table, whoever comes after us waits behind us: so the waits
+# are short, and many.
+LOCK_MILLISECONDS = 500
+ATTEMPTS = 8
+PAUSE_SECONDS = 0.1
+
+PARTIES = """
+SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner),
+    ARRAY(SELECT g.tgname FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = ANY (%(names)s))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = %(oid)s
+"""
+
+
+def set_up(
+    database: Database,
+    table: SourceTable,
+    *,
+    max_buffer_mb: int = CaptureOptions.max_buffer_mb,
+    unlogged: bool = False,
+) -> bool:
+    """Make the triggers record every change of `table.stored` from now on; False if they do.
+
+    Whatever is done anew is noted as dirt in the same transaction, so the source is copied after
+    it. Raises `source-busy` while others hold locks on the table, `capture-not-set-up` with the
+    SQL for a DBA where rights are missing, `cut-interrupted` if the table changed meanwhile.
+    """
+    options = CaptureOptions(max_buffer_mb, unlogged)
+    with database.session() as connection:
+        runtime = str(_one(connection, "SELECT current_user", ())[0])
+        installed = _installed(connection, table, options)
+        if installed is not None and installed.max_buffer_bytes == options.max_buffer_bytes:
+            return False
+        parties = _one(connection, PARTIES, {"names": list(ALL_TRIGGERS), "oid": table.oid})
+        if not parties or parties[:2] != (table.schema, table.name):
+            raise Transient("cut-interrupted", f"{_shown(table)} was renamed or dropped just now")
+    *_, owner, triggers = parties
+    roles = Roles(runtime=runtime, owner=owner)
+    obsolete = sorted(set(triggers) - set(trigger_names(table)))
+
+    def statements(connection: Connection[Any]) -> Sequence[sql.Composed]:
+        if installed is not None:
+            return _new_limit(table, options)
+        shared = capture_present(connection)
+        return setup_sql(table, roles, options, with_schema=not shared, obsolete=obsolete)
+
+    try:
+        _perform(database, statements, _shown(table))
+    except errors.InsufficientPrivilege as error:
+        complete = setup_sql(table, roles, options, obsolete=obsolete)
+        raise UserError(
+            "capture-not-set-up",
+            f"role {runtime} may not set up change capture of {_shown(table)}",
+            detail=error.diag.message_primary,
+            hint=f"Let the table's owner or a superuser run in this database:\n{script(complete)}",
+        ) from error
+    except (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName) as error:
+        raise Transient(
+            "cut-interrupted", f"{_shown(table)} was changed just now", detail=str(error)
+        ) from error
+    return installed is None
+
+
+def tear_down(database: Database, oid: int) -> None:
+    """Remove triggers, function, buffer and records of a source; with the last one the schema."""
+    relation: sql.Identifier | None = None
+    with database.session() as connection:
+        if not capture_present(connection):
+            return
+        found = _one(connection, PARTIES, {"names": [], "oid": oid})
+        if found:
+            relation = sql.Identifier(*found[:2])
+    taken_away = teardown_sql(oid, relation)
+    name = relation.as_string() if relation else str(oid)
+    try:
+        _perform(database, lambda _: taken_away, name)
+        _perform(database, _remove_schema, name)
+    except errors.InsufficientPrivilege as error:
+        raise UserError(
+            "capture-not-set-up",
+            f"the role may not take away change capture of {name}",
+            detail=error.diag.message_primary,
+            hint=f"Let the table's owner or a superuser run in this database:\n"
+            f"{script(taken_away)}",
+        ) from error
+
+
+def _perform(
+    database: Database,
+    statements: Callable[[Connection[Any]], Sequence[sql.Composed]],
+    name: str,
+) -> None:
+    """Run statements in one transaction, trying again while someone else holds a lock."""
+    with database.setup_connection() as connection:
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(PAUSE_SECONDS)
+            try:
+                with connection.transaction():
+                    wait = sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_MILLISECONDS)
+                    connection.execute(wait)
+                    for statement in statements(connection):
+                        connection.execute(statement)
+                return
+            except (errors.LockNotAvailable, errors.DeadlockDetected):
+                continue
+            except (
+                errors.InsufficientPrivilege,
+                errors.UndefinedTable,
+                errors.UndefinedColumn,
+                errors.InvalidSchemaName,
+            ):
+                raise
+            except errors.Error:
+                with translated():
+                    raise
+    raise Transient(
+        "source-busy",
+        f"{name} is locked by another session",
+        detail="Triggers are created while no transaction that has written to the table is open.",
+        hint="Try again when long transactions on the table have ended.",
+    )
+
+
+def _installed(
+    connection: Connection[Any], table: SourceTable, options: CaptureOptions
+) -> Health | None:
+    """What is set up, if it is what is wanted; a role without a right to look sees nothing."""
+    try:
+        if not capture_present(connection):
+            return None
+        health = read_health(ask_health(connection, [table.oid])).get(table.oid)
+    except errors.InsufficientPrivilege:
+        return None
+    wanted = definition(table, unlogged=options.unlogged)
+    if health is None or health.definition != wanted or health.fault(table) is not None:
+        return None
+    return health
+
+
+def _new_limit(table: SourceTable, options: CaptureOptions) -> tuple[sql.Composed, ...]:
+    remembered = sql.SQL("UPDATE {}.sources SET max_buffer_bytes = {} WHERE source = {}").format(
+        sql.Identifier(CAPTURE_SCHEMA), options.max_buffer_bytes, table.oid
+    )
+    return (*limit_sql(table, options), remembered)
+
+
+def _remove_schema(connection: Connection[Any]) -> Sequence[sql.Composed]:
+    schema = sql.Identifier(CAPTURE_SCHEMA)
+    remaining = sql.SQL("SELECT EXISTS (SELECT FROM {}.sources)").format(schema)
+    if _one(connection, remaining, ())[0]:
+        return ()
+    return (sql.SQL("DROP SCHEMA {} CASCADE").format(schema),)
+
+
+def _one(
+    connection: Connection[Any], query: str | sql.Composed, parameters: Any
+) -> tuple[Any, ...]:
+    with translated():
+        row = connection.execute(query, parameters).fetchone()
+    return row or ()
+
+
+def _shown(table: SourceTable) -> str:
+    return f"{table.schema}.{table.name}"

@@ -1,0 +1,122 @@
+"""The seam to what Headrace remembers: one protocol, two stores (PostgreSQL and memory)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import psycopg
+
+from headrace.catalog.records import (
+    Cut,
+    Database,
+    Lease,
+    Receipt,
+    Refresh,
+    Relation,
+    Request,
+    Source,
+    StreamTable,
+)
+from headrace.catalog.state import State
+from headrace.errors import Unavailable
+
+Record: TypeAlias = Database | Relation | Source | StreamTable
+
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+# The open transaction of a commit in the home database. Whoever gets it neither commits it nor
+# rolls it back; raising does the latter.
+Transaction: TypeAlias = Connection
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one commit does: first records go, then records are put, then history grows.
+
+    A record is put in the place of the one with the same key, and removed by its key alone
+    (`id`; for sources and stream tables `relation`). Of two put with one key the later counts.
+    """
+
+    put: tuple[Record, ...] = ()
+    remove: tuple[Record, ...] = ()
+    epochs: tuple[Cut, ...] = ()
+    refreshes: tuple[Refresh, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+
+
+class Catalog(Protocol):
+    """What Headrace remembers, and the right to change it.
+
+    A catalog is used by any thread, one call at a time; `apply` must not call it.
+    """
+
+    def state(self) -> State:
+        """All records and settings of one moment, in one round trip."""
+
+    def next_epoch(self) -> int:
+        """An epoch number, greater than all before and never given again, used or not."""
+
+    def commit(
+        self,
+        change: Change,
+        *,
+        fence: int,
+        apply: Callable[[Transaction], None] | None = None,
+    ) -> None:
+        """Make the change durable in one transaction, together with what `apply` does in it.
+
+        Another fence than the newest is `lease-lost`. Whatever is raised, nothing was written,
+        with one exception: after `connection-lost` only `state()` tells what became of it.
+        """
+
+    def lease(self, holder: str, wait: float = 0.0) -> AbstractContextManager[Lease]:
+        """The right to write, for the time of a `with`; `lease-held` if not had in `wait` seconds.
+
+        One holder at a time among all processes and all threads. A thread that holds it may take
+        it again and gets the same lease. A process that dies gives it up.
+        """
+
+    def cuts(self, epoch: int) -> tuple[Cut, ...]:
+        """For every database cut by then, the cut that the epoch names."""
+
+    def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
+        """The latest refreshes of a stream table (by relation id) or of all, newest first."""
+
+    def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
+        """The latest receipts of a relation or of all, newest first."""
+
+    def set(self, name: str, value: Any) -> None:
+        """Keep a setting; None takes it back to its default."""
+
+    def request(self, command: dict[str, Any], requested_by: str) -> int:
+        """Leave a command for the holder of the lease; its id."""
+
+    def request_state(self, request: int) -> Request | None:
+        """What became of a request so far."""
+
+    def close(self) -> None:
+        """Give up the lease if held, and the connection."""
+
+
+def lease_held(lease: Lease | None) -> Unavailable:
+    """The error of one who did not get the lease; `lease` is who has it, if known."""
+    return Unavailable(
+        "lease-held",
+        "another process is writing",
+        detail=None
+        if lease is None
+        else f"{lease.holder} (process {lease.pid}) has been writing since "
+        f"{lease.acquired_at.isoformat(sep=' ', timespec='seconds')}.",
+        hint="Wait until it has finished, or stop it.",
+    )
+
+
+def lease_lost(fence: int, newest: int) -> Unavailable:
+    """The error of one whose lease was taken over."""
+    return Unavailable(
+        "lease-lost",
+        "another process took over writing",
+        detail=f"Ours was lease {fence}, the newest is {newest}; nothing was written.",
+    )

@@ -1,0 +1,213 @@
+"""How every record becomes a row and a row a record: one table of fields each.
+
+A row is a JSON object with the column names of its table as keys. Both directions are explicit, and
+what JSON cannot carry exactly (a time without zone, a NaN) is refused when it is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from headrace.catalog.records import (
+    Cut,
+    Database,
+    OutputColumn,
+    Receipt,
+    Refresh,
+    RefreshMode,
+    Relation,
+    Request,
+    RequestState,
+    Source,
+    Status,
+    StreamTable,
+)
+from headrace.source.table import SourceColumn
+from headrace.store.log import Pin
+from headrace.types import Type
+
+R = TypeVar("R")
+Row = dict[str, Any]
+
+
+def to_json(value: Any) -> str:
+    """JSON text; values that JSON has no word for are refused."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Field:
+    """An attribute, the column of the same name, and the two ways between them."""
+
+    name: str
+    encode: Callable[[Any], Any] | None = None
+    decode: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Codec(Generic[R]):
+    """The rows of one table. A record replaces the one with its `key`; None: rows only gather."""
+
+    record: type[R]
+    table: str
+    key: str | None
+    fields: tuple[Field, ...]
+
+    def encode(self, record: R) -> Row:
+        return {
+            field.name: getattr(record, field.name)
+            if field.encode is None
+            else field.encode(getattr(record, field.name))
+            for field in self.fields
+        }
+
+    def decode(self, row: Mapping[str, Any]) -> R:
+        return self.record(
+            **{
+                field.name: row[field.name]
+                if field.decode is None
+                else field.decode(row[field.name])
+                for field in self.fields
+            }
+        )
+
+
+def _plain(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name) for name in names)
+
+
+def _encode_time(value: datetime | None) -> str | None:
+    if value is None:
+        return None
+    if value.tzinfo is None:
+        raise ValueError(f"a time without zone: {value!r}")
+    return value.isoformat()
+
+
+def _decode_time(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value).astimezone(UTC)
+
+
+def _times(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, _encode_time, _decode_time) for name in names)
+
+
+def _mappings(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, dict) for name in names)
+
+
+def _tuples(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, list, tuple) for name in names)
+
+
+def _encode_type(value: Type | None) -> Row | None:
+    return None if value is None else value.to_json()
+
+
+def _decode_type(value: Row | None) -> Type | None:
+    return None if value is None else Type.from_json(value)
+
+
+_STATUS = Field("status", str, Status)
+_PIN = Field(
+    "pin",
+    lambda pin: {"version": pin.version, "epoch": pin.epoch},
+    lambda value: Pin(version=value["version"], epoch=value["epoch"]),
+)
+_RELATION_COLUMNS = Field(
+    "columns",
+    lambda columns: [{"name": name, "type": of.to_json()} for name, of in columns],
+    lambda value: tuple((column["name"], Type.from_json(column["type"])) for column in value),
+)
+_SOURCE_COLUMNS = Field(
+    "columns",
+    lambda columns: [{**vars(column), "type": _encode_type(column.type)} for column in columns],
+    lambda value: tuple(
+        SourceColumn(**{**column, "type": _decode_type(column["type"])}) for column in value
+    ),
+)
+_OUTPUT_COLUMNS = Field(
+    "columns",
+    lambda columns: [{**vars(column), "type": column.type.to_json()} for column in columns],
+    lambda value: tuple(
+        OutputColumn(**{**column, "type": Type.from_json(column["type"])}) for column in value
+    ),
+)
+_KEYS = Field("keys", None, lambda value: tuple(tuple(key) for key in value))
+
+DATABASES = Codec(
+    Database,
+    "databases",
+    "id",
+    _plain("id", "alias", "system_identifier", "timeline", "epoch", "snapshot") + _times("cut_at"),
+)
+RELATIONS = Codec(
+    Relation,
+    "relations",
+    "id",
+    (*_plain("id", "condition"), *_tuples("visible"), _RELATION_COLUMNS, _PIN),
+)
+SOURCES = Codec(
+    Source,
+    "sources",
+    "relation",
+    (
+        *_plain("relation", "database", "oid", "schema", "name", "storage", "row_triggers"),
+        *_plain("reason"),
+        *(_SOURCE_COLUMNS, _KEYS, _STATUS),
+    ),
+)
+STREAM_TABLES = Codec(
+    StreamTable,
+    "stream_tables",
+    "relation",
+    (
+        *_plain("relation", "schema", "name", "query", "schedule", "reason", "epoch"),
+        *_mappings("options", "frontier"),
+        *_tuples("inputs", "key", "search_path"),
+        *_times("as_of", "created_at", "published_at"),
+        Field("refresh_mode", str, RefreshMode),
+        *(_OUTPUT_COLUMNS, _STATUS),
+    ),
+)
+EPOCHS = Codec(Cut, "epochs", None, _plain("epoch", "database", "snapshot") + _times("cut_at"))
+REFRESHES = Codec(
+    Refresh,
+    "refreshes",
+    None,
+    (
+        *_plain("id", "table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted"),
+        *_plain("spark_jobs", "error"),
+        *_mappings("phases", "versions"),
+        *_times("started_at", "finished_at"),
+    ),
+)
+RECEIPTS = Codec(
+    Receipt,
+    "receipts",
+    None,
+    (
+        *_plain("id", "table", "epoch", "equal", "rows", "missing", "surplus", "tolerance"),
+        *_mappings("detail"),
+        *_times("verified_at"),
+    ),
+)
+REQUESTS = Codec(
+    Request,
+    "requests",
+    None,
+    (
+        *_plain("id", "command", "requested_by", "result", "error"),
+        *_times("requested_at", "started_at", "finished_at"),
+        Field("state", str, RequestState),
+    ),
+)
+
+# What `State` is made of, in the order in which rows refer to each other.
+STATE: tuple[Codec[Any], ...] = (DATABASES, RELATIONS, SOURCES, STREAM_TABLES)
+STATE_BY_TABLE = {codec.table: codec for codec in STATE}
+CODECS: tuple[Codec[Any], ...] = (*STATE, EPOCHS, REFRESHES, RECEIPTS, REQUESTS)

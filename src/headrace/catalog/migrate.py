@@ -1,0 +1,96 @@
+"""The catalog's tables, brought to what this version of Headrace expects."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import LiteralString
+
+import psycopg
+from psycopg import sql
+
+from headrace.catalog import advisory
+from headrace.catalog.catalog import Connection
+from headrace.errors import Unavailable, UserError
+
+# Files of the folder migrations, in order. A file that was released is never changed.
+MIGRATIONS = ("0001_tables", "0002_status", "0003_refuse_dml")
+
+# Who starts at the same time as others waits for them, longer than sessions wait for a table.
+_PATIENCE = "SET LOCAL lock_timeout = '60s'"
+
+
+def migrate(connection: Connection) -> None:
+    """Apply what is missing, each migration in a transaction of its own.
+
+    Any number of processes may do it at once. `migration-newer` if the catalog is ahead of this
+    version; a catalog that is up to date is only read. The connection is in autocommit mode.
+    """
+    done = _applied(connection)
+    while done < len(MIGRATIONS):
+        done = _step(connection)
+
+
+def _step(connection: Connection) -> int:
+    """Apply the next migration, if still missing once the lock is ours; how many there are now."""
+    with connection.transaction():
+        connection.execute(_PATIENCE)
+        connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", advisory.MIGRATION)
+        done = _applied(connection)
+        if done == len(MIGRATIONS):
+            return done
+        if done == 0:
+            _bootstrap(connection)
+        name = MIGRATIONS[done]
+        connection.execute(_text(name))
+        connection.execute(
+            "INSERT INTO headrace.migrations (number, name) VALUES (%s, %s)", (done + 1, name)
+        )
+    return done + 1
+
+
+def _bootstrap(connection: Connection) -> None:
+    """The schema, unless a DBA made it for us, and the table of migrations."""
+    # IF NOT EXISTS would ask for the right to create schemas even where there is nothing to do.
+    if not _exists(connection, "SELECT FROM pg_namespace WHERE nspname = 'headrace'"):
+        try:
+            connection.execute("CREATE SCHEMA headrace")
+        except psycopg.errors.InsufficientPrivilege as error:
+            role = sql.Identifier(connection.info.user).as_string(connection)
+            raise UserError(
+                "permission-denied",
+                "the role may not create the schema of the catalog",
+                detail=error.diag.message_primary,
+                hint=f"Let a DBA run: CREATE SCHEMA headrace AUTHORIZATION {role};",
+            ) from None
+    connection.execute(
+        "CREATE TABLE headrace.migrations (number integer PRIMARY KEY, name text NOT NULL,"
+        " applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+
+
+def _exists(connection: Connection, query: LiteralString) -> bool:
+    return connection.execute(query).fetchone() is not None
+
+
+def _applied(connection: Connection) -> int:
+    """How many migrations the catalog has; 0 if there is no catalog yet."""
+    # Not to_regclass(): it may answer from what the session cached before it waited for the lock.
+    if not _exists(
+        connection,
+        "SELECT FROM pg_tables WHERE schemaname = 'headrace' AND tablename = 'migrations'",
+    ):
+        return 0
+    row = connection.execute("SELECT coalesce(max(number), 0) FROM headrace.migrations").fetchone()
+    done = 0 if row is None else int(row[0])
+    if done > len(MIGRATIONS):
+        raise Unavailable(
+            "migration-newer",
+            "the catalog was written by a newer version of Headrace",
+            detail=f"It has {done} migrations, this version knows {len(MIGRATIONS)}.",
+            hint="Upgrade Headrace here, too.",
+        )
+    return done
+
+
+def _text(name: str) -> bytes:
+    return (resources.files("headrace.catalog") / "migrations" / f"{name}.sql").read_bytes()

@@ -1,0 +1,145 @@
+"""The catalog in schema `headrace` of the home database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, LiteralString, TypeVar
+
+from psycopg import sql
+
+from headrace.catalog import statements
+from headrace.catalog.catalog import Change, Connection, Transaction, lease_lost
+from headrace.catalog.codec import (
+    EPOCHS,
+    RECEIPTS,
+    REFRESHES,
+    REQUESTS,
+    STATE,
+    STATE_BY_TABLE,
+    Codec,
+    to_json,
+)
+from headrace.catalog.migrate import migrate
+from headrace.catalog.records import Cut, Lease, Receipt, Refresh, Request
+from headrace.catalog.session import Session
+from headrace.catalog.state import State
+from headrace.catalog.writer_lease import WriterLease
+
+R = TypeVar("R")
+
+
+class PostgresCatalog:
+    """Implements `Catalog` on one session of PostgreSQL; `connect` gives autocommit connections."""
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self._session = Session(connect)
+        self._lease = WriterLease(self._session)
+        # The last state's records by their rows' text: most rows are the same the next time, and
+        # comparing text is some ten times faster than decoding it.
+        self._known: dict[tuple[Any, ...], Any] = {}
+
+    @staticmethod
+    def open(connect: Callable[[], Connection]) -> PostgresCatalog:
+        """The catalog there, made or brought up to date first."""
+        catalog = PostgresCatalog(connect)
+        try:
+            with catalog._session.use() as connection:
+                migrate(connection)
+        except BaseException:
+            catalog.close()
+            raise
+        return catalog
+
+    def state(self) -> State:
+        with self._session.use() as connection:
+            lines = connection.execute(statements.select_state()).fetchall()
+            settings: dict[str, Any] = {}
+            records: dict[str, list[Any]] = {codec.table: [] for codec in STATE}
+            known: dict[tuple[Any, ...], Any] = {}
+            for line in lines:
+                table, text = line
+                if table == "settings":
+                    settings = json.loads(text)
+                    continue
+                record = self._known.get(line)
+                if record is None:
+                    record = STATE_BY_TABLE[table].decode(json.loads(text))
+                known[line] = record
+                records[table].append(record)
+            self._known = known
+        return State.of(
+            records["databases"],
+            records["relations"],
+            records["sources"],
+            records["stream_tables"],
+            settings,
+        )
+
+    def next_epoch(self) -> int:
+        return self._value(statements.NEXT_EPOCH)
+
+    def commit(
+        self,
+        change: Change,
+        *,
+        fence: int,
+        apply: Callable[[Transaction], None] | None = None,
+    ) -> None:
+        prepared = tuple(statements.of_change(change))
+        with self._session.use() as connection, connection.transaction():
+            found = connection.execute(statements.FENCE).fetchone()
+            assert found is not None
+            if found[0] != fence:
+                raise lease_lost(fence, found[0])
+            # COPY is not possible in a pipeline, so it ends before `apply`.
+            with connection.pipeline():
+                for statement, parameters in prepared:
+                    connection.execute(statement, parameters)
+            if apply is not None:
+                apply(connection)
+
+    def lease(self, holder: str, wait: float = 0.0) -> AbstractContextManager[Lease]:
+        return self._lease.hold(holder, wait)
+
+    def cuts(self, epoch: int) -> tuple[Cut, ...]:
+        return self._select(EPOCHS, statements.CUTS_AT, epoch)
+
+    def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
+        return self._latest(REFRESHES, table, limit)
+
+    def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
+        return self._latest(RECEIPTS, table, limit)
+
+    def set(self, name: str, value: Any) -> None:
+        with self._session.use() as connection:
+            if value is None:
+                connection.execute(statements.UNSET_SETTING, (name,))
+            else:
+                connection.execute(statements.SET_SETTING, (name, to_json(value)))
+
+    def request(self, command: dict[str, Any], requested_by: str) -> int:
+        return self._value(statements.REQUEST, to_json(command), requested_by)
+
+    def request_state(self, request: int) -> Request | None:
+        return next(iter(self._select(REQUESTS, statements.BY_ID, request)), None)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _latest(self, codec: Codec[R], table: str | None, limit: int | None) -> tuple[R, ...]:
+        if table is None:
+            return self._select(codec, statements.LATEST, limit)
+        return self._select(codec, statements.LATEST_OF, table, limit)
+
+    def _select(self, codec: Codec[R], end: LiteralString, *parameters: Any) -> tuple[R, ...]:
+        with self._session.use() as connection:
+            rows = connection.execute(statements.select(codec, end), parameters).fetchall()
+        return tuple(codec.decode(row) for (row,) in rows)
+
+    def _value(self, statement: sql.SQL, *parameters: Any) -> int:
+        with self._session.use() as connection:
+            row = connection.execute(statement, parameters).fetchone()
+        assert row is not None
+        return int(row[0])

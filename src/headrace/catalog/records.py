@@ -1,0 +1,211 @@
+"""What the catalog remembers, as frozen records: one class a table of schema `headrace`.
+
+Records are shared between states and threads: nothing inside them is changed, mappings included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from headrace.source.table import SourceColumn
+from headrace.store.log import Pin
+from headrace.types import Type
+
+
+class Status(StrEnum):
+    """Where a source or a stream table stands; all but ACTIVE come with a reason."""
+
+    INITIALIZING = "INITIALIZING"
+    ACTIVE = "ACTIVE"
+    SUSPENDED = "SUSPENDED"
+    ERROR = "ERROR"
+
+
+class RefreshMode(StrEnum):
+    AUTO = "AUTO"
+    DIFFERENTIAL = "DIFFERENTIAL"
+    FULL = "FULL"
+
+
+@dataclass(frozen=True)
+class Database:
+    """A source database and its latest cut: the clock that an epoch names.
+
+    `snapshot` is the cut's pg_snapshot text, None before the first cut. System identifier and
+    timeline are compared at every cut: another server, or this one rewound, is not continued.
+    """
+
+    id: int
+    alias: str
+    system_identifier: str
+    timeline: int
+    epoch: int = 0
+    snapshot: str | None = None
+    cut_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The cut that `epoch` names for one database; a row of `epochs`, kept after later cuts."""
+
+    epoch: int
+    database: int
+    snapshot: str
+    cut_at: datetime
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A log in the store and the pin beyond which nothing in it counts.
+
+    `columns` are the physical columns (name, type) in order. `visible` names those that a reader
+    sees; the others are operator state. Where `condition` names a boolean column, only rows for
+    which it is true are seen at all.
+    """
+
+    id: str
+    columns: tuple[tuple[str, Type], ...]
+    visible: tuple[str, ...]
+    pin: Pin
+    condition: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A captured table: `relation` is its log, `storage` and `columns` as of the last cut."""
+
+    relation: str
+    database: int
+    oid: int
+    schema: str
+    name: str
+    columns: tuple[SourceColumn, ...]
+    keys: tuple[tuple[int, ...], ...]
+    storage: str
+    row_triggers: bool = False
+    status: Status = Status.INITIALIZING
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A column of a stream table: its name, its type here, and the type PostgreSQL serves it as."""
+
+    name: str
+    type: Type
+    served: str
+
+
+@dataclass(frozen=True)
+class StreamTable:
+    """A named query whose result is maintained.
+
+    `inputs` are relation ids; `frontier` gives for each the epoch taken in. `epoch` is the
+    published one (0 before the first), `as_of` the time of the cut behind it. `key` names the
+    output columns that are unique together, empty if the result is a bag without a key.
+    """
+
+    relation: str
+    schema: str
+    name: str
+    query: str
+    columns: tuple[OutputColumn, ...]
+    inputs: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    refresh_mode: RefreshMode = RefreshMode.AUTO
+    schedule: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    search_path: tuple[str, ...] = ("public",)
+    status: Status = Status.INITIALIZING
+    reason: str | None = None
+    frontier: Mapping[str, int] = field(default_factory=dict)
+    epoch: int = 0
+    as_of: datetime | None = None
+    created_at: datetime | None = None
+    published_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """One line of the refresh history; `id` is given by the catalog.
+
+    `table` is the relation id of the stream table, so a table dropped and made again under its old
+    name does not inherit a history. `mode` is what was done (FULL, DIFFERENTIAL, SKIPPED),
+    `reason` why; `phases` are seconds by name in order; `versions` the Delta version of every
+    relation written.
+    """
+
+    table: str
+    epoch: int
+    mode: str
+    reason: str
+    rows_inserted: int
+    rows_deleted: int
+    phases: Mapping[str, float]
+    spark_jobs: int
+    started_at: datetime
+    finished_at: datetime
+    versions: Mapping[str, int] = field(default_factory=dict)
+    error: str | None = None
+    id: int | None = None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The kept result of a verify: what was compared at which epochs, and how it came out.
+
+    `table` is the relation id of the stream table or source; `id` is given by the catalog.
+    """
+
+    table: str
+    epoch: int
+    equal: bool
+    rows: int
+    missing: int
+    surplus: int
+    tolerance: float | None
+    detail: Mapping[str, Any]
+    verified_at: datetime
+    id: int | None = None
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to write, from `acquired_at` until `fence` is no longer the newest number.
+
+    `pid` is the operating system's id of the holding process.
+    """
+
+    fence: int
+    holder: str
+    pid: int
+    acquired_at: datetime
+
+
+class RequestState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A command left for the holder of the lease, and what came of it.
+
+    `error` has the fields of a HeadraceError: code, message, detail, hint.
+    """
+
+    id: int
+    command: Mapping[str, Any]
+    requested_by: str
+    requested_at: datetime
+    state: RequestState = RequestState.QUEUED
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    result: Any = None
+    error: Mapping[str, Any] | None = None

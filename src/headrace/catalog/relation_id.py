@@ -1,0 +1,13 @@
+"""Names for relations."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+
+_BYTES = 10  # 80 random bits are sixteen base32 digits without padding
+
+
+def new_relation_id() -> str:
+    """A name no other relation has: `r` and 16 of [a-z2-7], safe as folder, file and view name."""
+    return "r" + base64.b32encode(secrets.token_bytes(_BYTES)).decode().lower()

@@ -1,0 +1,98 @@
+"""Everything the catalog knows at one moment, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from headrace.catalog.records import Database, Relation, Source, StreamTable
+from headrace.errors import InternalError
+
+
+@dataclass(frozen=True)
+class State:
+    """The records of one snapshot of the catalog, and the settings that were set.
+
+    Records are in the order of their names, whatever store they come from.
+    """
+
+    databases: tuple[Database, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    sources: tuple[Source, ...] = ()
+    stream_tables: tuple[StreamTable, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        databases: Iterable[Database],
+        relations: Iterable[Relation],
+        sources: Iterable[Source],
+        stream_tables: Iterable[StreamTable],
+        settings: Mapping[str, Any],
+    ) -> State:
+        """The state with these records, put in order."""
+        return State(
+            tuple(sorted(databases, key=lambda database: database.id)),
+            tuple(sorted(relations, key=lambda relation: relation.id)),
+            tuple(
+                sorted(sources, key=lambda source: (source.database, source.schema, source.name))
+            ),
+            tuple(sorted(stream_tables, key=lambda table: (table.schema, table.name))),
+            dict(sorted(settings.items())),
+        )
+
+    def database(self, number: int) -> Database:
+        """The database with this id; it is an internal error if there is none."""
+        found = next((database for database in self.databases if database.id == number), None)
+        if found is None:
+            raise InternalError("invariant", f"the catalog has no database {number}")
+        return found
+
+    def relation(self, name: str) -> Relation:
+        """The relation with this id; it is an internal error if there is none."""
+        found = self._relations.get(name)
+        if found is None:
+            raise InternalError("invariant", f"the catalog has no relation {name!r}")
+        return found
+
+    def source(self, database: int, oid: int) -> Source | None:
+        """The source that captures the table `oid` of `database`."""
+        return self._sources.get((database, oid))
+
+    def stream_table(self, schema: str, name: str) -> StreamTable | None:
+        return self._stream_tables.get((schema, name))
+
+    def origin(self, relation: str) -> Source | StreamTable | None:
+        """The source or stream table whose log it is; None for the hidden output of a stage."""
+        return self._origins.get(relation)
+
+    def readers(self, relation: str) -> tuple[StreamTable, ...]:
+        """The stream tables that have the relation among their inputs."""
+        return self._readers.get(relation, ())
+
+    @cached_property
+    def _relations(self) -> dict[str, Relation]:
+        return {relation.id: relation for relation in self.relations}
+
+    @cached_property
+    def _sources(self) -> dict[tuple[int, int], Source]:
+        return {(source.database, source.oid): source for source in self.sources}
+
+    @cached_property
+    def _stream_tables(self) -> dict[tuple[str, str], StreamTable]:
+        return {(table.schema, table.name): table for table in self.stream_tables}
+
+    @cached_property
+    def _origins(self) -> dict[str, Source | StreamTable]:
+        origins: tuple[Source | StreamTable, ...] = (*self.sources, *self.stream_tables)
+        return {origin.relation: origin for origin in origins}
+
+    @cached_property
+    def _readers(self) -> dict[str, tuple[StreamTable, ...]]:
+        readers: dict[str, tuple[StreamTable, ...]] = {}
+        for table in self.stream_tables:
+            for relation in dict.fromkeys(table.inputs):
+                readers[relation] = (*readers.get(relation, ()), table)
+        return readers

@@ -1,0 +1,138 @@
+"""The statements of the PostgreSQL catalog, made from the codecs.
+
+Rows travel to the server as one JSON array a statement, so any number of records of a kind costs
+one statement, and come back as JSON objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, LiteralString
+
+from psycopg import sql
+
+from headrace.catalog.catalog import Change, Record
+from headrace.catalog.codec import EPOCHS, RECEIPTS, REFRESHES, STATE, Codec, to_json
+
+FENCE = sql.SQL("SELECT fence FROM headrace.lease FOR SHARE")
+
+NEXT_EPOCH = sql.SQL("SELECT nextval('headrace.epochs_seq')")
+
+SET_SETTING = sql.SQL(
+    "INSERT INTO headrace.settings (name, value) VALUES (%s, %s::jsonb)"
+    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+
+UNSET_SETTING = sql.SQL("DELETE FROM headrace.settings WHERE name = %s")
+
+REQUEST = sql.SQL(
+    "INSERT INTO headrace.requests (command, requested_by) VALUES (%s::jsonb, %s) RETURNING id"
+)
+
+# Ends of `select`.
+BY_ID = " WHERE id = %s"
+LATEST = " ORDER BY id DESC LIMIT %s"
+LATEST_OF = ' WHERE "table" = %s ORDER BY id DESC LIMIT %s'
+CUTS_AT = (
+    " AS cut WHERE epoch = ("
+    "SELECT max(epoch) FROM headrace.epochs WHERE database = cut.database AND epoch <= %s"
+    ") ORDER BY database"
+)
+
+
+def of_change(change: Change) -> Iterator[tuple[sql.Composed, tuple[Any, ...]]]:
+    """The statements of a commit with their parameters, in an order that keeps references whole."""
+    for codec in reversed(STATE):
+        gone = _by_key(codec, change.remove)
+        if gone:
+            yield delete(codec), (list(gone),)
+    for codec in STATE:
+        rows = [codec.encode(record) for record in _by_key(codec, change.put).values()]
+        if rows:
+            yield upsert(codec), (to_json(rows),)
+    history: tuple[tuple[Codec[Any], tuple[Any, ...]], ...] = (
+        (EPOCHS, change.epochs),
+        (REFRESHES, change.refreshes),
+        (RECEIPTS, change.receipts),
+    )
+    for codec, lines in history:
+        if lines:
+            yield insert(codec), (to_json([codec.encode(line) for line in lines]),)
+
+
+@cache
+def insert(codec: Codec[Any]) -> sql.Composed:
+    """Add rows; `id` is the table's to give."""
+    columns = _columns(codec, without="id" if codec.key is None else None)
+    return sql.SQL(
+        "INSERT INTO {table} ({columns})"
+        " SELECT {columns} FROM json_populate_recordset(NULL::{table}, %s::json)"
+    ).format(table=_table(codec), columns=columns)
+
+
+@cache
+def upsert(codec: Codec[Any]) -> sql.Composed:
+    """Add rows or put them in the place of those with the same key."""
+    assert codec.key is not None
+    assignments = sql.SQL(", ").join(
+        sql.SQL("{column} = excluded.{column}").format(column=sql.Identifier(field.name))
+        for field in codec.fields
+        if field.name != codec.key
+    )
+    return sql.SQL("{insert} ON CONFLICT ({key}) DO UPDATE SET {assignments}").format(
+        insert=insert(codec), key=sql.Identifier(codec.key), assignments=assignments
+    )
+
+
+@cache
+def delete(codec: Codec[Any]) -> sql.Composed:
+    assert codec.key is not None
+    return sql.SQL("DELETE FROM {table} WHERE {key} = ANY(%s)").format(
+        table=_table(codec), key=sql.Identifier(codec.key)
+    )
+
+
+@cache
+def select(codec: Codec[Any], end: LiteralString = "") -> sql.Composed:
+    """Rows as JSON, one value each; `end` is WHERE, ORDER BY and LIMIT."""
+    return sql.SQL("SELECT to_json(line) FROM (SELECT {columns} FROM {table}{end}) AS line").format(
+        columns=_columns(codec), table=_table(codec), end=sql.SQL(end)
+    )
+
+
+@cache
+def select_state() -> sql.Composed:
+    """Pairs of a table's name and the JSON text of one of its rows; settings are one object.
+
+    It is a single statement because a statement sees a single snapshot.
+    """
+    lines = [
+        sql.SQL("SELECT {name}, line::text FROM ({rows}) AS of (line)").format(
+            name=sql.Literal(codec.table), rows=select(codec)
+        )
+        for codec in STATE
+    ]
+    settings = sql.SQL(
+        "SELECT 'settings', json_object_agg(name, value)::text FROM headrace.settings"
+        " HAVING count(*) > 0"
+    )
+    return sql.SQL(" UNION ALL ").join((*lines, settings))
+
+
+def _by_key(codec: Codec[Any], records: tuple[Record, ...]) -> dict[Any, Record]:
+    """The records of the codec's kind; of two with one key the later counts."""
+    assert codec.key is not None
+    return {
+        getattr(record, codec.key): record for record in records if isinstance(record, codec.record)
+    }
+
+
+def _table(codec: Codec[Any]) -> sql.Identifier:
+    return sql.Identifier("headrace", codec.table)
+
+
+def _columns(codec: Codec[Any], without: str | None = None) -> sql.Composed:
+    return sql.SQL(", ").join(
+        sql.Identifier(field.name) for field in codec.fields if field.name != without
+    )

@@ -1,0 +1,103 @@
+"""The writer lease in PostgreSQL: an advisory lock, and a number that only grows."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.catalog import advisory
+from headrace.catalog.catalog import Connection, lease_held
+from headrace.catalog.records import Lease
+from headrace.catalog.session import Session
+from headrace.errors import Transient, Unavailable
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
+
+
+class WriterLease:
+    """Who may write: the session that has the lock.
+
+    The lock belongs to the catalog's own session, so it ends with the process or the connection.
+    Who wrote on without it is stopped by the number, which every holder raises and every commit
+    checks. A session may take an advisory lock twice, so threads are kept apart here.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._thread = threading.RLock()
+        self._lease: Lease | None = None
+
+    @contextmanager
+    def hold(self, holder: str, wait: float) -> Iterator[Lease]:
+        deadline = time.monotonic() + wait
+        if not self._thread.acquire(timeout=max(wait, 0.0)):
+            raise lease_held(self._lease)
+        try:
+            if self._lease is not None:
+                yield self._lease
+                return
+            connection, self._lease = self._acquire(holder, deadline)
+            try:
+                yield self._lease
+            finally:
+                self._lease = None
+                self._release(connection)
+        finally:
+            self._thread.release()
+
+    def _acquire(self, holder: str, deadline: float) -> tuple[Connection, Lease]:
+        pause = _FIRST_PAUSE
+        while True:
+            with self._session.use() as connection:
+                if _lock(connection):
+                    try:
+                        return connection, _raise_fence(connection, holder)
+                    except BaseException:
+                        self._release(connection)
+                        raise
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    raise lease_held(_current(connection))
+            time.sleep(min(pause, remaining))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _release(self, connection: Connection) -> None:
+        """Unlock where it was locked; a connection that is gone has unlocked already."""
+        if connection.closed:
+            return
+        with suppress(Transient, Unavailable), self._session.use() as current:
+            if current is connection:
+                current.execute("SELECT pg_advisory_unlock(%s, %s)", advisory.WRITER)
+
+
+def _lock(connection: Connection) -> bool:
+    row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", advisory.WRITER).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _raise_fence(connection: Connection, holder: str) -> Lease:
+    row = connection.execute(
+        "UPDATE headrace.lease SET fence = fence + 1, holder = %s, pid = %s, acquired_at = now()"
+        " RETURNING fence, holder, pid, acquired_at",
+        (holder, os.getpid()),
+    ).fetchone()
+    assert row is not None
+    return _decode(row)
+
+
+def _current(connection: Connection) -> Lease | None:
+    row = connection.execute(
+        "SELECT fence, holder, pid, acquired_at FROM headrace.lease WHERE holder IS NOT NULL"
+    ).fetchone()
+    return None if row is None else _decode(row)
+
+
+def _decode(row: tuple[Any, ...]) -> Lease:
+    fence, holder, pid, acquired_at = row
+    assert isinstance(acquired_at, datetime)
+    return Lease(fence, holder, pid, acquired_at.astimezone(UTC))

@@ -1,0 +1,171 @@
+"""As which operating-system user the server's programs run.
+
+PostgreSQL refuses to run as root. Started by root it runs as an ordinary user, with no more rights
+than reaching its files takes, tried in this order:
+
+    1. the user alone
+    2. the user with the capability to pass closed folders, when the home folder or the programs lie
+       below a folder that only root may enter (a checkout in a private temporary folder, say)
+
+No mode and no owner of anything outside the server's own folders is ever changed.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+from headrace.embedded.binaries import Binaries
+from headrace.errors import Unavailable
+
+CANDIDATES = ("postgres", "nobody")
+CAPABILITY = "dac_override"
+
+# Enters the data folder, reads a shared file, and has initdb find its neighbour programs.
+PROBE = 'cd "$1" && test -w . && test -r "$2" && exec "$3" --show --pgdata "$1"'
+
+
+class SpawnOptions(TypedDict, total=False):
+    """The part of `subprocess.Popen`'s options that says who runs a program."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A user and group, and how a program is started as them.
+
+    With a `prefix`, the prefix program switches; without, the parent does, when it has to.
+    """
+
+    uid: int
+    gid: int
+    prefix: tuple[str, ...] = ()
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        return [*self.prefix, *map(str, arguments)]
+
+    def spawn_options(self) -> SpawnOptions:
+        if self.prefix or self.uid == os.geteuid():
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+
+def server_environment() -> dict[str, str]:
+    """Our environment without the variables that change what PostgreSQL's programs do."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PG", "LC_")) and name not in ("LANG", "LANGUAGE")
+    }
+    return {**kept, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def choose_identity(data: Path, binaries: Binaries) -> Identity:
+    """The identity to run `binaries` on the folder `data`, with the fewest rights that suffice.
+
+    As an ordinary user: that user. As root: the owner of `data`, which `give_to_server` has set.
+    """
+    if os.geteuid() != 0:
+        return Identity(os.geteuid(), os.getegid())
+    owner = data.stat()
+    complaints = []
+    for identity in _ladder(owner.st_uid, owner.st_gid):
+        complaint = _complaint(identity, data, binaries)
+        if complaint is None:
+            return identity
+        complaints.append(complaint)
+    raise Unavailable(
+        "embedded-server-failed",
+        f"operating-system user {_name(owner.st_uid)} cannot reach the embedded PostgreSQL",
+        detail=" / ".join(complaints),
+        hint=(
+            "PostgreSQL refuses to run as root. Work as an ordinary user, or keep the home folder "
+            "and the Python environment where other users may enter, or install setpriv, which "
+            "is part of util-linux."
+        ),
+    )
+
+
+def give_to_server(folder: Path) -> None:
+    """Hand a new folder to the user that the server will run as."""
+    if os.geteuid() == 0:
+        uid, gid = _unprivileged_user()
+        os.chown(folder, uid, gid)
+
+
+def _unprivileged_user() -> tuple[int, int]:
+    for name in CANDIDATES:
+        try:
+            found = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return found.pw_uid, found.pw_gid
+    raise Unavailable(
+        "embedded-server-failed",
+        "no operating-system user for the embedded PostgreSQL",
+        detail=f"PostgreSQL refuses to run as root; there is no user {' or '.join(CANDIDATES)}.",
+        hint="Work as an ordinary user, or create the user postgres.",
+    )
+
+
+def _ladder(uid: int, gid: int) -> Iterator[Identity]:
+    yield Identity(uid, gid)
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        return
+    only = f"-all,+{CAPABILITY}"
+    yield Identity(
+        uid,
+        gid,
+        prefix=(
+            setpriv,
+            f"--reuid={uid}",
+            f"--regid={gid}",
+            "--clear-groups",
+            f"--inh-caps={only}",
+            f"--ambient-caps={only}",
+            f"--bounding-set={only}",
+            # access(2) ignores the capabilities of an ordinary user without this bit, and initdb
+            # looks for its neighbours with access(2).
+            "--securebits=+no_setuid_fixup",
+        ),
+    )
+
+
+def _complaint(identity: Identity, data: Path, binaries: Binaries) -> str | None:
+    """What an attempt to reach everything as `identity` said, or None if it went well."""
+    probe = identity.command(
+        "/bin/sh", "-c", PROBE, "probe", data, binaries.bootstrap_file, binaries.initdb
+    )
+    try:
+        done = subprocess.run(
+            probe,
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env=server_environment(),
+            timeout=30,
+            check=False,
+            **identity.spawn_options(),
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "permission denied"
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,0 +1,259 @@
+"""Opening and closing the embedded server of a home folder."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+from headrace.embedded import supervisor
+from headrace.embedded.binaries import Binaries, find_binaries
+from headrace.embedded.cluster import (
+    DATABASE,
+    SUPERUSER,
+    ClusterPaths,
+    check_version,
+    ensure_cluster,
+    make_folders,
+    server_command,
+)
+from headrace.embedded.identity import server_environment
+from headrace.embedded.locks import FileLock, exclusively, is_held
+from headrace.embedded.sockets import PORT, make_socket_folder
+from headrace.errors import Unavailable
+
+START_SECONDS = 60.0
+LARGEST_LOG = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """What `server.lock` says about the processes that hold it."""
+
+    pid: int
+    socket: Path
+
+
+class EmbeddedServer:
+    """A running PostgreSQL in `<home>/pg`, held open by this object.
+
+    It is shared with whoever else opens the same home folder, in this process or another, and is
+    stopped when the last of them closes, exits or is killed. Opening attaches to a running server
+    and starts one that is not running, also after a crash of the server or of the machine.
+    """
+
+    def __init__(self, paths: ClusterPaths, holder: FileLock, socket: Path) -> None:
+        self._paths = paths
+        self._holder = holder
+        self._socket = str(socket)
+        self._opened_by = os.getpid()
+        atexit.register(self.close)
+
+    @classmethod
+    def open(cls, home: Path, version: int | None = None) -> EmbeddedServer:
+        """Open the server of `home`, making and starting it if need be.
+
+        `version` is a PostgreSQL major version; None is that of the data there, else the newest.
+        Raises `Unavailable` with code `embedded-server-failed`.
+        """
+        paths = ClusterPaths(home.absolute())
+        try:
+            make_folders(paths)
+            with exclusively(paths.open_lock):
+                holder = FileLock(paths.holders_lock)
+                try:
+                    holder.share()
+                    socket = _attach_or_start(paths, version)
+                except BaseException:
+                    holder.close()
+                    raise
+        except OSError as error:
+            raise Unavailable(
+                "embedded-server-failed",
+                "the home folder cannot be used for the embedded PostgreSQL",
+                detail=str(error),
+                hint="Name a home folder on a disk that has space and that you may write to.",
+            ) from error
+        return cls(paths, holder, socket)
+
+    @property
+    def dsn(self) -> str:
+        """The connection string of the database `headrace`, for psycopg, ADBC and psql alike."""
+        return self.dsn_of(DATABASE)
+
+    def dsn_of(self, database: str, user: str = SUPERUSER) -> str:
+        """The connection string of another database or role of this server."""
+        user, database, host = (quote(part, safe="") for part in (user, database, self._socket))
+        return f"postgresql://{user}@/{database}?host={host}&port={PORT}"
+
+    @property
+    def is_open(self) -> bool:
+        return self._holder.descriptor >= 0
+
+    def close(self) -> None:
+        """Let go of the server, and stop it if nobody else has it open; a second call does nothing.
+
+        A forked child that inherited this object only forgets it.
+        """
+        if not self.is_open:
+            return
+        atexit.unregister(self.close)
+        if os.getpid() != self._opened_by:
+            self._holder.close()
+            return
+        try:
+            # If the home folder was deleted meanwhile, the supervisor sees to the rest.
+            with suppress(FileNotFoundError), exclusively(self._paths.open_lock):
+                self._holder.release()
+                _stop_if_unused(self._paths, self._holder)
+        finally:
+            self._holder.close()
+
+    def __enter__(self) -> EmbeddedServer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _attach_or_start(paths: ClusterPaths, version: int | None) -> Path:
+    """Bring the server up and return its socket folder. Needs `open.lock` and a holder's lock.
+
+    While `server.lock` is held by server processes there is either a server that answers, or one
+    that recovers, or leftovers of one that was killed; the last two pass.
+    """
+    deadline = time.monotonic() + START_SECONDS
+    lock = FileLock(paths.server_lock)
+    try:
+        while not lock.try_take():
+            running = _running(paths)
+            if running and _answers(find_binaries(), running.socket):
+                check_version(paths.data, version)
+                return running.socket
+            if time.monotonic() > deadline:
+                raise _did_not_start(paths, "the embedded PostgreSQL does not answer")
+            time.sleep(0.02)
+        binaries, identity = ensure_cluster(paths, version)
+        socket = make_socket_folder(paths.root, identity.uid, identity.gid)
+        _forget_dead_server(paths)
+        _rotate_log(paths.log)
+        task = {
+            "command": server_command(paths, binaries, identity, socket),
+            "spawn_options": identity.spawn_options(),
+            "socket": str(socket),
+            "holders": str(paths.holders_lock),
+            "server_lock": lock.descriptor,
+        }
+        with paths.log.open("ab") as log:
+            subprocess.run(
+                [sys.executable, "-I", "-S", str(supervisor.__file__), json.dumps(task)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=server_environment(),
+                pass_fds=(lock.descriptor,),
+                check=True,
+            )
+    except subprocess.SubprocessError as error:
+        raise _did_not_start(paths, "the embedded PostgreSQL did not start") from error
+    finally:
+        lock.close()
+    while not _answers(binaries, socket):
+        if not is_held(paths.server_lock) or time.monotonic() > deadline:
+            raise _did_not_start(paths, "the embedded PostgreSQL did not start")
+        time.sleep(0.02)
+    return socket
+
+
+def _stop_if_unused(paths: ClusterPaths, holder: FileLock) -> None:
+    """Stop the server unless somebody else holds it; return when it is down. Needs `open.lock`."""
+    last = holder.try_take()
+    if not last and holder.try_share():
+        return
+    # Either the exclusive lock is ours, or the supervisor has it and is stopping the server.
+    running = _running(paths)
+    started = time.monotonic()
+    quickly = False
+    if last and running and is_held(paths.server_lock):
+        with suppress(ProcessLookupError):
+            os.kill(running.pid, supervisor.FAST_SHUTDOWN)
+    while is_held(paths.server_lock):
+        waited = time.monotonic() - started
+        if waited > START_SECONDS:
+            raise _did_not_start(paths, "the embedded PostgreSQL did not stop")
+        if last and running and waited > supervisor.GRACE_SECONDS and not quickly:
+            quickly = True
+            with suppress(ProcessLookupError):
+                os.kill(running.pid, supervisor.IMMEDIATE_SHUTDOWN)
+        time.sleep(0.01)
+    if running and not running.socket.is_relative_to(paths.root):
+        with suppress(OSError):
+            running.socket.rmdir()
+
+
+def _running(paths: ClusterPaths) -> RunningServer | None:
+    try:
+        record = json.loads(paths.server_lock.read_text())
+        return RunningServer(record["pid"], Path(record["socket"]))
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _answers(binaries: Binaries, socket: Path) -> bool:
+    """Say whether a server accepts connections at `socket`."""
+    place = ("-h", str(socket), "-p", str(PORT), "-U", SUPERUSER, "-d", DATABASE)
+    done = subprocess.run(
+        [str(binaries.pg_isready), "-q", "-t", "5", *place],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=server_environment(),
+        check=False,
+    )
+    return done.returncode == 0
+
+
+def _forget_dead_server(paths: ClusterPaths) -> None:
+    """Remove the postmaster.pid of a server that was killed. Needs an exclusive `server.lock`.
+
+    PostgreSQL refuses to start if the process id in that file belongs to any live process. If it is
+    the one we started, the free lock proves it dead and the file stale.
+    """
+    remembered = _running(paths)
+    pid_file = paths.data / "postmaster.pid"
+    with suppress(FileNotFoundError):
+        if remembered and pid_file.read_text().split("\n", 1)[0] == str(remembered.pid):
+            pid_file.unlink()
+
+
+def _rotate_log(log: Path) -> None:
+    with suppress(FileNotFoundError):
+        if log.stat().st_size > LARGEST_LOG:
+            log.rename(log.with_suffix(".log.old"))
+
+
+def _did_not_start(paths: ClusterPaths, message: str) -> Unavailable:
+    try:
+        lines = paths.log.read_text(errors="replace").splitlines()[-10:]
+    except OSError:
+        lines = []
+    return Unavailable(
+        "embedded-server-failed",
+        message,
+        detail="\n".join(lines) or None,
+        hint=f"The server's log is {paths.log}; is the disk full, or the folder's data damaged?",
+    )

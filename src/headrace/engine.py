@@ -1,0 +1,66 @@
+"""The parts of one open Headrace, wired once and handed to everything that acts."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from headrace.catalog import Catalog, Change, State
+from headrace.catalog.records import Lease, Relation
+from headrace.settings import Settings
+from headrace.source.connection import Database
+from headrace.spark.run import Runner
+from headrace.store import Store
+
+HOME = 1
+
+# What long work tells while it goes on: what, how much is done, of how much (0: not known).
+Progress = Callable[[str, int, int], None]
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Nobody is watching."""
+
+
+@dataclass
+class Engine:
+    """Source database, catalog, store and Spark of one project.
+
+    `database` is the home database, which is also the source database. `fence` is the number of
+    the lease this process held last: when the next one is not its successor, somebody else wrote
+    in between, or died writing, and the logs are rolled back to their pins first.
+    """
+
+    database: Database
+    catalog: Catalog
+    store: Store
+    runner: Runner
+    progress: Progress = no_progress
+    fence: int | None = field(default=None, init=False)
+
+    def settings(self, state: State) -> Settings:
+        return Settings.of(dict(state.settings))
+
+    @contextmanager
+    def writing(self) -> Iterator[Lease]:
+        """The writer lease, with every log at its pin."""
+        wait = self.settings(self.catalog.state()).lease_wait
+        with self.catalog.lease(f"{socket.gethostname()}:{os.getpid()}", wait) as lease:
+            if self.fence is None or lease.fence != self.fence + 1:
+                self._recover(lease)
+            self.fence = None
+            yield lease
+            self.fence = lease.fence
+
+    def _recover(self, lease: Lease) -> None:
+        """Remove what was written but never pinned."""
+        moved: list[Relation] = []
+        for relation in self.catalog.state().relations:
+            pin = self.store.rollback(relation.id, relation.pin)
+            if pin != relation.pin:
+                moved.append(Relation(**{**vars(relation), "pin": pin}))
+        if moved:
+            self.catalog.commit(Change(put=tuple(moved)), fence=lease.fence)

@@ -1,0 +1,1 @@
+"""A cut of the sources becomes an epoch of their relations."""

@@ -1,0 +1,234 @@
+"""Ingest: a cut of the source database becomes an epoch of its sources' relations.
+
+The order of writes is what makes it exactly once: the logs first (beyond their pins nothing
+counts), then one catalog transaction with cut, epoch and pins, then the acknowledgement that
+empties the buffers. A crash between any two of them leaves nothing lost and nothing doubled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from headrace.ingest.copying import copy_source
+from headrace.capture.cut import OpenCut, acknowledge, open_cut, pending, read_changes
+from headrace.capture.setup import set_up
+from headrace.ingest.shape import shape_of, still_captured
+from headrace.catalog import Change, State
+from headrace.catalog.records import Cut, Database, Relation, Source, Status, StreamTable
+from headrace.engine import HOME, Engine
+from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, Transient
+from headrace.definition import used_columns
+from headrace.relations.rows import with_missing_columns
+from headrace.source.introspect import inspect
+from headrace.source.table import SourceColumn
+from headrace.store import net
+
+ATTEMPTS = 5
+
+
+def ingest(
+    engine: Engine, state: State, fence: int, *, retry: frozenset[str] = frozenset()
+) -> State:
+    """Take in what changed since the last cut; the catalog's state afterwards.
+
+    Sources that are INITIALIZING, that were rewritten behind their triggers, or that are
+    SUSPENDED and named in `retry` (relation ids) are copied anew. With nothing new, nothing is
+    written and no epoch is used.
+    """
+    sources = tuple(s for s in state.sources if s.database == HOME)
+    copies = frozenset(s.oid for s in sources if _wants_copy(s, retry))
+    active = tuple(s for s in sources if s.status is Status.ACTIVE)
+    snapshot = state.database(HOME).snapshot
+    with engine.database.session() as connection:
+        news = pending(connection, active, snapshot) if active and snapshot else frozenset()
+    if not news and not copies:
+        return state
+    for _ in range(ATTEMPTS):
+        taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
+        _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies))
+        with open_cut(engine.database, taking, lock=copies) as cut:
+            rewritten = frozenset(cut.dirty) - copies
+            if not rewritten:
+                return _take(engine, state, fence, cut, taking, copies)
+            # Tables to be copied must be locked before the snapshot is taken: once more.
+            copies |= rewritten
+    raise Transient(
+        "cut-interrupted",
+        "source tables changed shape faster than a cut could be taken",
+        hint="Try again when the schema changes are done.",
+    )
+
+
+def _wants_copy(source: Source, retry: frozenset[str]) -> bool:
+    suspended = source.status is Status.SUSPENDED and source.relation in retry
+    return source.status is Status.INITIALIZING or suspended
+
+
+def _mend_capture(engine: Engine, state: State, sources: tuple[Source, ...]) -> None:
+    """Triggers and buffers that fit the tables as they are, before the snapshot is taken."""
+    with engine.database.session() as connection:
+        tables = inspect(connection, [source.oid for source in sources])
+    settings = engine.settings(state)
+    for source in sources:
+        if source.oid in tables:
+            table = still_captured(source, tables[source.oid])
+            set_up(
+                engine.database,
+                table,
+                max_buffer_mb=settings.max_buffer_mb,
+                unlogged=settings.unlogged_buffers,
+            )
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a source contributed to a cut.
+
+    `complaints` gives, for each reader that cannot go on, the reason; `copied` says that the
+    source is whole again, so that readers it had stopped may go on.
+    """
+
+    source: Source
+    relation: Relation
+    complaints: dict[str, str] = field(default_factory=dict)
+    copied: bool = False
+
+
+def _take(
+    engine: Engine,
+    state: State,
+    fence: int,
+    cut: OpenCut,
+    sources: tuple[Source, ...],
+    copies: frozenset[int],
+) -> State:
+    """Append every source's change at a new epoch, pin them, acknowledge."""
+    database = state.database(HOME)
+    _check_identity(database, cut)
+    epoch = engine.catalog.next_epoch()
+    taken = tuple(
+        _take_one(engine, state, cut, source, epoch, copy=source.oid in copies)
+        for source in sources
+    )
+    records = [record for one in taken for record in (one.source, one.relation)]
+    moved = replace(
+        database,
+        system_identifier=cut.cut.system_identifier,
+        timeline=cut.cut.timeline,
+        epoch=epoch,
+        snapshot=cut.cut.snapshot,
+        cut_at=cut.cut.taken_at,
+    )
+    engine.catalog.commit(
+        Change(
+            put=(*records, *_readers(state, taken), moved),
+            epochs=(Cut(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at),),
+        ),
+        fence=fence,
+    )
+    acknowledge(engine.database, [one.source.oid for one in taken], cut.cut.snapshot, epoch)
+    return engine.catalog.state()
+
+
+def _check_identity(database: Database, cut: OpenCut) -> None:
+    """Another server, or this one rewound, is never continued."""
+    if not database.system_identifier:
+        return
+    known = (database.system_identifier, database.timeline)
+    found = (cut.cut.system_identifier, cut.cut.timeline)
+    if known != found:
+        raise NeedsReinit(
+            "source-rewound",
+            "the source database is not the one that was captured",
+            detail=f"System identifier and timeline were {known}, now they are {found}.",
+            hint="It was restored or replaced. Drop and create the stream tables again.",
+        )
+
+
+def _take_one(
+    engine: Engine, state: State, cut: OpenCut, source: Source, epoch: int, *, copy: bool
+) -> Taken:
+    relation = state.relation(source.relation)
+    try:
+        if not copy:
+            return _take_change(engine, state, cut, source, relation, epoch)
+        return _take_copy(engine, state, cut, source, relation, epoch)
+    except (NeedsReinit, SchemaChanged) as error:
+        return _suspended(state, source, relation, error)
+
+
+def _take_change(
+    engine: Engine, state: State, cut: OpenCut, source: Source, relation: Relation, epoch: int
+) -> Taken:
+    before = state.database(HOME).snapshot
+    rows = net(read_changes(engine.database, source, before, cut.cut.snapshot))
+    if rows.num_rows == 0:
+        return Taken(source, relation)
+    rows = with_missing_columns(rows, relation)
+    pin = engine.store.append(relation.id, relation.pin, epoch, rows)
+    return Taken(source, replace(relation, pin=pin))
+
+
+def _take_copy(
+    engine: Engine, state: State, cut: OpenCut, source: Source, relation: Relation, epoch: int
+) -> Taken:
+    table = cut.tables.get(source.oid)
+    if table is None:
+        raise SchemaChanged(
+            "source-dropped", f"source table {source.schema}.{source.name} was dropped"
+        )
+    settings = engine.settings(state)
+    pin = copy_source(engine, settings, cut, still_captured(source, table), relation, epoch)
+    shape = shape_of(source, table)
+    complaints = {}
+    for reader in state.readers(source.relation):
+        lost = [column for column in shape.lost if _uses(reader, state, source, column)]
+        if lost:
+            complaints[reader.relation] = shape.reason(source, lost[0])
+    whole = replace(
+        source,
+        columns=tuple(replace(c, type=None) if c in shape.lost else c for c in source.columns),
+        keys=table.keys,
+        storage=table.storage,
+        status=Status.ACTIVE,
+        reason=None,
+    )
+    return Taken(whole, replace(relation, pin=pin), complaints, copied=True)
+
+
+def _uses(reader: StreamTable, state: State, source: Source, column: SourceColumn) -> bool:
+    return column.physical in used_columns(reader, state, source.relation)
+
+
+def _suspended(state: State, source: Source, relation: Relation, error: HeadraceError) -> Taken:
+    """The source and all that read it stand still, with the reason; everything else goes on."""
+    reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
+    complaints = {reader.relation: reason for reader in state.readers(source.relation)}
+    return Taken(
+        replace(source, status=Status.SUSPENDED, reason=reason), relation, complaints
+    )
+
+
+def _readers(state: State, taken: tuple[Taken, ...]) -> tuple[StreamTable, ...]:
+    """The stream tables that stop, or go on again, with this cut."""
+    complaints = {name: why for one in taken for name, why in one.complaints.items()}
+    stopped = {one.source.relation for one in taken if one.source.status is Status.SUSPENDED}
+    whole = {one.source.relation for one in taken if one.copied}
+    result = []
+    for table in state.stream_tables:
+        if table.relation in complaints:
+            reason = complaints[table.relation]
+            result.append(replace(table, status=Status.SUSPENDED, reason=reason))
+        elif table.status is Status.SUSPENDED and _freed(state, table, whole, stopped):
+            result.append(replace(table, status=Status.ACTIVE, reason=None))
+    return tuple(result)
+
+
+def _freed(state: State, table: StreamTable, whole: set[str], stopped: set[str]) -> bool:
+    """Whether the sources that had stopped the table are all whole again."""
+    had_stopped = {
+        source.relation
+        for source in state.sources
+        if source.relation in table.inputs and source.status is Status.SUSPENDED
+    }
+    return bool(had_stopped) and had_stopped <= whole and not stopped & set(table.inputs)

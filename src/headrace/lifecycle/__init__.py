@@ -1,0 +1,1 @@
+"""Stream tables come and go: create and drop, each all or nothing."""

@@ -1,0 +1,94 @@
+"""push_filters: conditions move to where their columns come from.
+
+    σ[a ∧ b ∧ c](L × R)  =  σ[a](L) ⋈[c] σ[b](R)      a reads L only, b reads R only
+
+A condition that can raise stays where it was written: below a join or another filter it would see
+rows that those remove. The others may pass it, since they only spare it rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headrace.functions import can_raise
+from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project, UnionAll
+from headrace.plan.scalar import Call, Column, Scalar, columns_of, substitute
+from headrace.types import BOOLEAN
+
+
+def push_filters(plan: Operator) -> Operator:
+    """The plan with every condition as deep as it goes."""
+    return _push(plan, ())
+
+
+def _push(plan: Operator, conditions: tuple[Scalar, ...]) -> Operator:
+    """The plan's rows for which `conditions`, none of which can raise, are true."""
+    match plan:
+        case Filter(child=child, condition=condition):
+            own = conjuncts(condition)
+            movable = tuple(c for c in own if not can_raise(c))
+            fixed = [c for c in own if can_raise(c)]
+            return _filtered(_push(child, (*movable, *conditions)), fixed)
+        case Join():
+            return _push_join(plan, conditions)
+        case Project(child=child, outputs=outputs):
+            return _push_project(plan, child, dict(outputs), conditions)
+        case Aggregate(child=child, keys=keys) if keys:
+            below, above = _divided(conditions, frozenset(keys))
+            return _filtered(plan.with_children(_push(child, below)), above)
+        case UnionAll(inputs=inputs):
+            return plan.with_children(*(_push(child, conditions) for child in inputs))
+    children = (_push(child, ()) for child in plan.children)
+    return _filtered(plan.with_children(*children), conditions)
+
+
+def _push_join(join: Join, conditions: tuple[Scalar, ...]) -> Operator:
+    own = () if join.condition is None else conjuncts(join.condition)
+    movable = tuple(c for c in own if not can_raise(c))
+    fixed = tuple(c for c in own if can_raise(c))
+    to_left, rest = _divided((*movable, *conditions), frozenset(join.left.columns))
+    to_right, kept = _divided(rest, frozenset(join.right.columns))
+    left, right = _push(join.left, to_left), _push(join.right, to_right)
+    together = (*kept, *fixed)
+    return Join(left, right, conjunction(together) if together else None)
+
+
+def _push_project(
+    plan: Project, child: Operator, outputs: dict[Column, Scalar], conditions: tuple[Scalar, ...]
+) -> Operator:
+    below: list[Scalar] = []
+    above: list[Scalar] = []
+    for condition in conditions:
+        inlined = substitute(condition, lambda column: outputs[column])
+        (above if can_raise(inlined) else below).append(inlined if not can_raise(inlined) else condition)
+    return _filtered(plan.with_children(_push(child, tuple(below))), above)
+
+
+def _divided(
+    conditions: Iterable[Scalar], columns: frozenset[Column]
+) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+    """The conditions that read only `columns`, and the others."""
+    inside, outside = [], []
+    for condition in conditions:
+        (inside if columns_of(condition) <= columns else outside).append(condition)
+    return tuple(inside), tuple(outside)
+
+
+def _filtered(plan: Operator, conditions: Iterable[Scalar]) -> Operator:
+    conditions = tuple(conditions)
+    return Filter(plan, conjunction(conditions)) if conditions else plan
+
+
+def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
+    """The terms of a chain of ANDs, in their order."""
+    if isinstance(condition, Call) and condition.function == "and":
+        return tuple(term for part in condition.arguments for term in conjuncts(part))
+    return (condition,)
+
+
+def conjunction(terms: tuple[Scalar, ...]) -> Scalar:
+    """The terms joined by AND in their order, as a tree of least depth."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return Call("and", (conjunction(terms[:half]), conjunction(terms[half:])), BOOLEAN)

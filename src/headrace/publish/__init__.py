@@ -1,0 +1,1 @@
+"""The publishing transaction: served tables and the catalog move together."""

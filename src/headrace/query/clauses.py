@@ -1,0 +1,196 @@
+"""What a query may be made of, and what is refused by name.
+
+The parser knows far more than is maintained, and hangs what it found on its nodes as arguments.
+So nothing is taken on trust: a node that is not in `ACCEPTED`, or has an argument beside those
+listed there, is refused before anything is bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headrace.query.parse import too_deep
+from headrace.query.refusal import refuse
+
+MAXIMUM_DEPTH = 50
+"""Levels of nesting in an expression; chains of AND and OR do not count."""
+
+_BINARY = frozenset({"this", "expression"})
+
+ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Select: frozenset(
+        {"expressions", "from_", "joins", "where", "group", "having", "order", "kind"}
+    ),
+    exp.From: frozenset({"this"}),
+    exp.Join: frozenset({"this", "on", "using", "kind", "method"}),
+    exp.Table: frozenset({"this", "db", "alias"}),
+    exp.TableAlias: frozenset({"this", "columns"}),
+    exp.Where: frozenset({"this"}),
+    exp.Group: frozenset({"expressions"}),
+    exp.Having: frozenset({"this"}),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Star: frozenset(),
+    exp.Column: frozenset({"this", "table", "db"}),
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Boolean: frozenset({"this"}),
+    exp.Null: frozenset(),
+    exp.Paren: frozenset({"this"}),
+    exp.And: _BINARY,
+    exp.Or: _BINARY,
+    exp.Not: frozenset({"this"}),
+    exp.Is: _BINARY | {"negate"},
+    exp.NullSafeEQ: _BINARY,
+    exp.NullSafeNEQ: _BINARY,
+    exp.EQ: _BINARY,
+    exp.NEQ: _BINARY,
+    exp.LT: _BINARY,
+    exp.LTE: _BINARY,
+    exp.GT: _BINARY,
+    exp.GTE: _BINARY,
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.In: frozenset({"this", "expressions"}),
+    exp.Like: _BINARY | {"negate"},
+    # `safe` and `typed` tell sqlglot's own generators about other dialects.
+    exp.DPipe: _BINARY | {"safe"},
+    exp.Add: _BINARY,
+    exp.Sub: _BINARY,
+    exp.Mul: _BINARY,
+    exp.Div: _BINARY | {"safe", "typed"},
+    exp.Mod: _BINARY,
+    exp.Neg: frozenset({"this"}),
+    exp.Collate: _BINARY,
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.If: frozenset({"this", "true"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.DataType: frozenset({"this", "expressions", "nested", "kind"}),
+    exp.DataTypeParam: frozenset({"this"}),
+    exp.Anonymous: frozenset({"this", "expressions"}),
+    exp.Filter: _BINARY,
+}
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A construct that is not maintained: what it is called, and the way out if there is one."""
+
+    name: str
+    hint: str | None = None
+    code: str = "unsupported-query"
+
+
+_CLOCK_HINT = (
+    "The result would change without any change of the data. Keep the time column in the stream"
+    " table and compare it with the clock when you read it."
+)
+CLOCK = Refused("the current time", _CLOCK_HINT, "unsupported-function")
+SESSION = Refused(
+    "a value of the session",
+    "The result would depend on who asks. Compare with it when you read the stream table.",
+    "unsupported-function",
+)
+_DERIVED = Refused("a subquery", "Make the inner query a stream table of its own.")
+_STRING = Refused("a string with a prefix", "Write it as a plain string in single quotes.")
+_CUBE = Refused("grouping sets", "Make one stream table for each set of grouping columns.")
+
+REFUSED_NODES: dict[type[exp.Expr], Refused] = {
+    exp.Union: Refused("UNION", "Make one stream table for each part."),
+    exp.Intersect: Refused("INTERSECT"),
+    exp.Except: Refused("EXCEPT"),
+    exp.Values: Refused("VALUES"),
+    exp.Subquery: _DERIVED,
+    exp.Exists: _DERIVED,
+    exp.Any: Refused("ANY", "Write the alternatives as IN (…)."),
+    exp.All: Refused("ALL (…)"),
+    exp.With: Refused("WITH", "Make the inner query a stream table of its own."),
+    exp.Window: Refused("OVER"),
+    exp.WithinGroup: Refused("WITHIN GROUP"),
+    exp.Distinct: Refused("DISTINCT in an aggregate"),
+    exp.Order: Refused("ORDER BY in an aggregate"),
+    exp.Lateral: Refused("LATERAL"),
+    exp.Unnest: Refused("UNNEST"),
+    exp.Cube: _CUBE,
+    exp.Rollup: _CUBE,
+    exp.GroupingSets: _CUBE,
+    exp.Tuple: Refused("a row value", "Compare the columns one by one."),
+    exp.Interval: Refused("INTERVAL", None, "unsupported-type"),
+    exp.Array: Refused("ARRAY", None, "unsupported-type"),
+    exp.Bracket: Refused("a subscript", None, "unsupported-type"),
+    exp.Dot: Refused("a name with dots", "Write the name without its schema."),
+    exp.Escape: Refused("ESCAPE", "Use the default escape character, a backslash."),
+    exp.ILike: Refused("ILIKE", None, "unsupported-function"),
+    exp.SimilarTo: Refused("SIMILAR TO", None, "unsupported-function"),
+    exp.RegexpLike: Refused("a regular expression", None, "unsupported-function"),
+    exp.RegexpILike: Refused("a regular expression", None, "unsupported-function"),
+    exp.Pow: Refused("^", "Multiply instead.", "unsupported-function"),
+    exp.AtTimeZone: Refused("AT TIME ZONE", None, "unsupported-function"),
+    exp.Extract: Refused("EXTRACT", None, "unsupported-function"),
+    exp.Parameter: Refused("a parameter", "Write the value into the query."),
+    exp.Placeholder: Refused("a parameter", "Write the value into the query."),
+    exp.Concat: Refused("a string in several parts", "Write it as one string."),
+    exp.ByteString: _STRING,
+    exp.UnicodeString: _STRING,
+    exp.RawString: Refused("a dollar-quoted string", _STRING.hint),
+    exp.National: _STRING,
+    exp.BitString: Refused("a bit string", None, "unsupported-type"),
+    exp.HexString: Refused("a hexadecimal constant", "Write it with decimal digits."),
+    exp.CurrentDate: CLOCK,
+    exp.CurrentTime: CLOCK,
+    exp.CurrentTimestamp: CLOCK,
+    exp.Localtime: CLOCK,
+    exp.Localtimestamp: CLOCK,
+    exp.CurrentUser: SESSION,
+    exp.SessionUser: SESSION,
+    exp.CurrentSchema: SESSION,
+    exp.CurrentCatalog: SESSION,
+}
+REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], Refused] = {
+    (exp.Select, "with_"): REFUSED_NODES[exp.With],
+    (exp.Select, "distinct"): Refused("SELECT DISTINCT", "GROUP BY all columns means the same."),
+    (exp.Select, "limit"): Refused("LIMIT", "Limit the rows when you read the stream table."),
+    (exp.Select, "offset"): Refused("OFFSET", "Skip the rows when you read the stream table."),
+    (exp.Select, "windows"): Refused("WINDOW"),
+    (exp.Select, "locks"): Refused("FOR UPDATE", "A stream table reads without row locks."),
+    (exp.Select, "into"): Refused("SELECT INTO", "The stream table's name says where rows go."),
+    (exp.Join, "side"): Refused("an outer join"),
+    (exp.Table, "only"): Refused("ONLY", "Name the table that holds the rows."),
+    (exp.Table, "sample"): Refused("TABLESAMPLE", "Sample when you read the stream table."),
+    (exp.Table, "catalog"): Refused("a table of another database"),
+    (exp.Table, "joins"): Refused("a nested join", "Write the joins one after the other."),
+    (exp.Table, "ordinality"): Refused("WITH ORDINALITY"),
+    (exp.Table, "rows_from"): Refused("a function in FROM"),
+    (exp.In, "query"): _DERIVED,
+    (exp.Between, "symmetric"): Refused("BETWEEN SYMMETRIC", "Write both orders with OR."),
+    (exp.Group, "all"): Refused("GROUP BY ALL", "Name the grouping columns."),
+}
+
+
+def check_clauses(query: exp.Expr) -> None:
+    """Refuse whatever the binder would not look at. A top-level ORDER BY is not looked into."""
+    stack: list[tuple[exp.Expr, int]] = [(query, 0)]
+    while stack:
+        node, depth = stack.pop()
+        accepted = ACCEPTED.get(type(node))
+        if accepted is None:
+            raise _refusal(node, REFUSED_NODES.get(type(node)))
+        for name, value in node.args.items():
+            # sqlglot fills arguments that were not written with None, False or an empty list.
+            if value and name not in accepted:
+                refused = REFUSED_ARGUMENTS.get((type(node), name))
+                at = value if isinstance(value, exp.Expr) else node
+                raise _refusal(at, refused or Refused(f"{node.key.upper()} with {name}"))
+        if depth > MAXIMUM_DEPTH:
+            raise too_deep()
+        children = [child for child in node.iter_expressions() if child.arg_key != "order"]
+        stack.extend((child, depth + _descends(node, child)) for child in reversed(children))
+
+
+def _descends(node: exp.Expr, child: exp.Expr) -> int:
+    return 0 if isinstance(node, (exp.And, exp.Or)) and type(child) is type(node) else 1
+
+
+def _refusal(node: exp.Expr, refused: Refused | None) -> Exception:
+    refused = refused or Refused(node.key.upper().replace("_", " "), None, "unsupported-function")
+    return refuse(refused.code, f"{refused.name} is not maintained", node, refused.hint)

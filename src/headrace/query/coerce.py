@@ -1,0 +1,106 @@
+"""PostgreSQL's implicit conversions, made explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from headrace.functions import cast, common_type
+from headrace.plan.scalar import Literal, Scalar
+from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
+from headrace.query.refusal import refuse
+from headrace.types import BOOLEAN, Type
+
+
+def settled(bound: Bound) -> Scalar:
+    """A scalar; a constant that met nothing to take a type from is text."""
+    return typed(bound, PLAIN_TEXT) if isinstance(bound, Untyped) else bound
+
+
+def condition(bound: Bound, clause: str, node: exp.Expr) -> Scalar:
+    """A boolean, as WHERE, AND, NOT and their like demand."""
+    scalar = typed(bound, BOOLEAN) if isinstance(bound, Untyped) else bound
+    if scalar.type != BOOLEAN:
+        raise refuse(
+            "invalid-query",
+            f"argument of {clause} must be type boolean, not type {scalar.type.sql}",
+            node,
+        )
+    return scalar
+
+
+def operands(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
+    """Both sides of an operator: a constant without type takes the other side's."""
+    if isinstance(left, Untyped) and isinstance(right, Untyped):
+        return settled(left), settled(right)
+    if isinstance(left, Untyped):
+        assert not isinstance(right, Untyped)
+        return typed(left, right.type), right
+    if isinstance(right, Untyped):
+        return left, typed(right, left.type)
+    return left, right
+
+
+def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
+    """Both sides of a comparison, brought to types that compare alike in both engines."""
+    first, second = operands(left, right)
+    kinds = (first.type.kind, second.type.kind)
+    if kinds in (("date", "timestamp"), ("timestamp", "date")):
+        timestamp = Type("timestamp")
+        return cast(first, timestamp), cast(second, timestamp)
+    # PostgreSQL compares char(n) with varchar as char, without trailing blanks, but with text as
+    # text. A char is stored without its blanks; the varchar must lose them here.
+    if kinds == ("character", "character varying"):
+        return first, _without_blanks(second)
+    if kinds == ("character varying", "character"):
+        return _without_blanks(first), second
+    return first, second
+
+
+def _without_blanks(scalar: Scalar) -> Scalar:
+    return cast(scalar, Type("character", ordered=scalar.type.ordered))
+
+
+def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar, ...]:
+    """The branches of CASE, COALESCE or an IN list, all of the one type PostgreSQL gives them."""
+    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    common = common_type(known) if known else PLAIN_TEXT
+    if common is None:
+        names = ", ".join(dict.fromkeys(type_.sql for type_ in known))
+        raise refuse("invalid-query", f"{what} types {names} cannot be matched", node)
+    if len(known) < len(bounds):
+        # A bare constant has no length and no digits of its own, so the result has none either.
+        common = replace(common, declared=False, length=None)
+    constants = [typed(bound, common) for bound in bounds if isinstance(bound, Untyped)]
+    if common.kind == "numeric":
+        widest = common_type([common, *(constant.type for constant in constants)])
+        assert widest is not None
+        common = widest
+    mixed = common.kind == "character" and common.length is None
+    if mixed or (common.is_text and common.kind != "character" and _has_character(known)):
+        # The result would be char without a length, whose blanks are kept but not compared.
+        raise refuse(
+            "unsupported-query",
+            f"{what} mixes char(n) with another type",
+            node,
+            "Cast the char(n) expressions to text.",
+        )
+    return tuple(
+        _brought(typed(bound, common) if isinstance(bound, Untyped) else bound, common)
+        for bound in bounds
+    )
+
+
+def _has_character(types: Sequence[Type]) -> bool:
+    return any(type_.kind == "character" for type_ in types)
+
+
+def _brought(scalar: Scalar, common: Type) -> Scalar:
+    """Cast where the stored form differs; texts differ in name only."""
+    if isinstance(scalar, Literal) and (scalar.value is None or common.is_text):
+        return replace(scalar, type=common)
+    if scalar.type.is_text and common.is_text:
+        return scalar
+    return cast(scalar, common)

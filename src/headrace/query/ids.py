@@ -1,0 +1,37 @@
+"""Column ids: unique within a plan, made from names, the same for the same text."""
+
+from __future__ import annotations
+
+import re
+
+from headrace.plan.scalar import Column
+from headrace.types import Type
+
+
+class ColumnIds:
+    """Hands out the ids of one plan.
+
+    The id of a scanned column depends on which scan it is and on its physical name, so columns
+    that a table gains later change nothing. Ids differ by more than case: Spark ignores it.
+    """
+
+    def __init__(self) -> None:
+        self._scans = 0
+        self._computed = 0
+
+    def next_scan(self) -> int:
+        self._scans += 1
+        return self._scans
+
+    def scanned(self, scan: int, name: str, physical: str, type_: Type) -> Column:
+        return Column(f"{_plain(name)}_{scan}_{physical}", type_)
+
+    def computed(self, name: str, type_: Type) -> Column:
+        """Ends in a bare number, a scanned column's id in its physical name."""
+        self._computed += 1
+        return Column(f"{_plain(name)}_{self._computed}", type_)
+
+
+def _plain(name: str) -> str:
+    """The name's ASCII letters, digits and underscores, in lower case and cut short."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:24] or "column"

@@ -1,0 +1,171 @@
+"""Constants: numbers as PostgreSQL types them, and strings whose type the context decides."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from uuid import UUID
+
+from sqlglot import exp
+
+from headrace.functions.numbers import RANGE_OF_INTEGERS, fitted
+from headrace.plan.scalar import Literal, Scalar, Value
+from headrace.query.refusal import refuse
+from headrace.types import Type, result_numeric
+from headrace.types.kinds import MAXIMUM_DIGITS
+
+
+@dataclass(frozen=True)
+class Untyped:
+    """A string constant or NULL (`text` None) that takes the type of what it meets."""
+
+    text: str | None
+    node: exp.Expr
+
+
+Bound = Scalar | Untyped
+
+# Text of no other origin has the database's collation, which need not be C.
+PLAIN_TEXT = Type("text", ordered=False)
+
+
+def number(text: str, node: exp.Expr) -> Literal:
+    """A numeric constant: integer, bigint or numeric by its size and spelling."""
+    value = _decimal(text)
+    if value is None:
+        raise refuse("syntax-error", f"{text} is not a number", node)
+    if re.fullmatch(r"-?[0-9]+", text):
+        for kind in ("integer", "bigint"):
+            if -RANGE_OF_INTEGERS[kind] <= value < RANGE_OF_INTEGERS[kind]:
+                return Literal(int(value), Type(kind))
+    return _numeric(value, node)
+
+
+def typed(untyped: Untyped, type_: Type) -> Literal:
+    """The constant as a value of `type_`, parsed strictly; numeric and text take their own length."""
+    text, node = untyped.text, untyped.node
+    if type_.is_text:
+        plain = Type("text", ordered=type_.ordered)
+        # Trailing blanks never count in a comparison with char(n), which is stored without them.
+        strip = text is not None and type_.kind == "character"
+        return Literal(text.rstrip(" ") if strip and text is not None else text, plain)
+    if text is None:
+        return Literal(None, replace(type_, declared=False))
+    if type_.kind == "numeric":
+        value = _decimal(text.strip())
+        if value is None:
+            raise _unreadable(untyped, type_, "Write a number in decimal digits.")
+        return _numeric(value, node)
+    reader, form = _READERS[type_.kind]
+    try:
+        return Literal(fitted(reader(text), type_), type_)
+    except (ValueError, ArithmeticError):
+        raise _unreadable(untyped, type_, form) from None
+
+
+def _unreadable(untyped: Untyped, type_: Type, form: str) -> Exception:
+    message = f"cannot read '{untyped.text}' as {type_.sql}"
+    return refuse("unsupported-query", message, untyped.node, form)
+
+
+def _decimal(text: str) -> Decimal | None:
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
+
+
+def _numeric(value: Decimal, node: exp.Expr) -> Literal:
+    """With the digits that are written, as PostgreSQL keeps them: 1.50 has scale 2, 1e3 scale 0."""
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    precision = max(len(digits) + max(exponent, 0), scale)
+    if precision > MAXIMUM_DIGITS:
+        raise refuse("unsupported-type", f"{value} has more than {MAXIMUM_DIGITS} digits", node)
+    type_ = result_numeric(precision, scale)
+    return Literal(fitted(value, type_), type_)
+
+
+def _strict(pattern: str, text: str) -> str:
+    text = text.strip(" ")
+    if not re.fullmatch(pattern, text, re.IGNORECASE | re.ASCII):
+        raise ValueError(text)
+    return text
+
+
+def _boolean(text: str) -> Value:
+    word = _strict("true|false|t|f|yes|no|y|n|on|off|1|0", text).lower()
+    return word in ("true", "t", "yes", "y", "on", "1")
+
+
+def _integer(text: str) -> Value:
+    return int(_strict(r"[+-]?[0-9]+", text))
+
+
+def _float(text: str) -> Value:
+    number_ = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
+    return float(_strict(number_, text))
+
+
+def _real(text: str) -> Value:
+    value: float = struct.unpack("f", struct.pack("f", _float(text)))[0]
+    return value
+
+
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+
+
+def _timestamp(text: str) -> Value:
+    return datetime.fromisoformat(_padded(_strict(rf"{_DATE}([ T]{_TIME})?", text)))
+
+
+def _timestamptz(text: str) -> Value:
+    zone = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
+    value = datetime.fromisoformat(_padded(_strict(rf"{_DATE}[ T]{_TIME} ?{zone}", text)))
+    return value.astimezone(UTC)
+
+
+def _padded(text: str) -> str:
+    """With all six digits of a fraction: Python reads three or six of them only."""
+    text = text.upper().replace(" ", "T", 1).replace(" ", "")
+    return re.sub(r"\.([0-9]+)", lambda match: "." + match[1].ljust(6, "0"), text)
+
+
+def _bytes(text: str) -> Value:
+    return bytes.fromhex(_strict(r"\\x([0-9a-f]{2})*", text)[2:])
+
+
+_INTEGER_FORM = "Write a whole number within the type's range."
+_READERS: dict[str, tuple[Callable[[str], Value], str]] = {
+    "boolean": (_boolean, "Write true or false."),
+    "smallint": (_integer, _INTEGER_FORM),
+    "integer": (_integer, _INTEGER_FORM),
+    "bigint": (_integer, _INTEGER_FORM),
+    "real": (_real, "Write a finite number in decimal digits."),
+    "double precision": (_float, "Write a finite number in decimal digits."),
+    "bytea": (_bytes, "Write it in hexadecimal: '\\x0a1b'."),
+    "date": (
+        lambda text: date.fromisoformat(_strict(_DATE, text)),
+        "Write it in ISO form: '2024-12-31'.",
+    ),
+    "timestamp": (_timestamp, "Write it in ISO form: '2024-12-31 23:59:59.5'."),
+    "timestamptz": (
+        _timestamptz,
+        "Write it in ISO form with its offset: '2024-12-31 23:59:59+00'.",
+    ),
+    "uuid": (
+        lambda text: str(UUID(_strict("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text))),
+        "Write it in canonical form: '00000000-0000-0000-0000-000000000000'.",
+    ),
+    "enum": (lambda text: text, ""),
+    # jsonb is carried as the text PostgreSQL prints, which only PostgreSQL can produce.
+    "jsonb": (lambda text: _strict("(?!)", text), "jsonb constants are not maintained."),
+}

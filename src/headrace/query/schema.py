@@ -1,0 +1,43 @@
+"""What the names of a query mean: filled by the caller from the catalog and PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from headrace.types import Type
+
+
+@dataclass(frozen=True)
+class BoundColumn:
+    """A column as a query sees it (`name`) and as its relation stores it (`physical`).
+
+    `type` is None where PostgreSQL's type, spelled in `declared`, has no exact counterpart: the
+    column is stored nowhere and a query that uses it is refused.
+    """
+
+    name: str
+    physical: str
+    type: Type | None
+    declared: str
+
+
+@dataclass(frozen=True)
+class BoundTable:
+    """A table or stream table that a query may read.
+
+    `keys` are sets of column names that are unique together and never NULL.
+    """
+
+    relation: str
+    schema: str
+    name: str
+    columns: tuple[BoundColumn, ...]
+    keys: tuple[tuple[str, ...], ...] = ()
+
+
+class Schema(Protocol):
+    """The tables that a query may name."""
+
+    def resolve(self, schema: str | None, name: str) -> BoundTable | None:
+        """The table of that name; without a schema, the one PostgreSQL's search path finds."""

@@ -1,0 +1,131 @@
+"""Which columns a name can mean, by PostgreSQL's rules for FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headrace.plan.scalar import Column, Scalar
+from headrace.query.identifiers import name_of
+from headrace.query.refusal import did_you_mean, refuse
+
+_SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
+
+
+@dataclass(frozen=True)
+class Visible:
+    """A column under its name. `scalar` is None if its type, `declared`, is stored nowhere."""
+
+    name: str
+    scalar: Scalar | None
+    declared: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table in FROM under its alias. `schema` is kept where no alias hides it.
+
+    `keys` are columns that are unique together and never NULL.
+    """
+
+    alias: str
+    schema: str | None
+    columns: tuple[Visible, ...]
+    keys: tuple[frozenset[Scalar], ...] = ()
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is visible in a query block.
+
+    `sources` answer qualified names, `columns` unqualified ones and `*`: after a join with USING
+    the shared columns come first, and once.
+    """
+
+    sources: tuple[Source, ...]
+    columns: tuple[Visible, ...]
+
+    @staticmethod
+    def of(source: Source) -> Scope:
+        return Scope((source,), source.columns)
+
+    def beside(self, other: Scope, node: exp.Expr) -> Scope:
+        """Both scopes at once, as a comma or a join without USING gives them."""
+        taken = {source.alias for source in self.sources}
+        for source in other.sources:
+            if source.alias in taken:
+                message = f'table name "{source.alias}" specified more than once'
+                raise refuse("invalid-query", message, node, "Give one of them an alias.")
+        return Scope(self.sources + other.sources, self.columns + other.columns)
+
+    def column(self, node: exp.Column) -> Scalar:
+        """What a column name means."""
+        return self.usable(self._find(node), node)
+
+    def usable(self, visible: Visible, node: exp.Expr) -> Scalar:
+        """The column, if its type is stored."""
+        if visible.scalar is None:
+            raise refuse(
+                "unsupported-type",
+                f'column "{visible.name}" has type {visible.declared},'
+                " which has no exact counterpart on Spark",
+                node,
+                "Leave the column out, or store it in another type.",
+            )
+        return visible.scalar
+
+    def _find(self, node: exp.Column) -> Visible:
+        name = name_of(node.this)
+        qualifier = node.args.get("table")
+        source = None if qualifier is None else self.source(node)
+        candidates = self.columns if source is None else source.columns
+        shown = name if source is None else f"{source.alias}.{name}"
+        found = find(name, candidates)
+        if not found:
+            raise self._unknown(name, shown, candidates, node)
+        if len(found) > 1:
+            raise refuse(
+                "ambiguous-column",
+                f'column reference "{shown}" is ambiguous',
+                node,
+                "Write the table's name before the column's.",
+            )
+        return found[0]
+
+    def _unknown(
+        self, name: str, shown: str, candidates: Sequence[Visible], node: exp.Expr
+    ) -> Exception:
+        if name in _SYSTEM_COLUMNS:
+            return refuse("unknown-column", f'system column "{shown}" is not captured', node)
+        if any(source.alias == name for source in self.sources):
+            message = f'"{name}" is a table; a whole row is not a value here'
+            return refuse("unknown-column", message, node, "Name the columns one by one.")
+        hint = did_you_mean(name, (column.name for column in candidates))
+        return refuse("unknown-column", f'column "{shown}" does not exist', node, hint)
+
+    def source(self, node: exp.Column) -> Source:
+        """The table that a qualified name or `t.*` names."""
+        alias = name_of(node.args["table"])
+        schema = node.args.get("db")
+        wanted = None if schema is None else name_of(schema)
+        for source in self.sources:
+            if source.alias == alias and (wanted is None or source.schema == wanted):
+                return source
+        shown = alias if wanted is None else f"{wanted}.{alias}"
+        hint = did_you_mean(alias, (source.alias for source in self.sources))
+        raise refuse("unknown-table", f'no table "{shown}" in FROM', node, hint)
+
+    def label(self, column: Column) -> str:
+        """The column's name as the user knows it, for messages."""
+        for source in self.sources:
+            for visible in source.columns:
+                if visible.scalar == column:
+                    return f"{source.alias}.{visible.name}"
+        return column.id
+
+
+def find(name: str, columns: Sequence[Visible]) -> list[Visible]:
+    """Every column of that name."""
+    return [column for column in columns if column.name == name]

@@ -1,0 +1,89 @@
+"""Type names in casts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from headrace.functions.numbers import as_numeric
+from headrace.query.refusal import refuse
+from headrace.types import Type, numeric
+from headrace.types.kinds import MAXIMUM_DIGITS
+
+_PLAIN: dict[exp.DType, str] = {
+    exp.DType.BOOLEAN: "boolean",
+    exp.DType.SMALLINT: "smallint",
+    exp.DType.INT: "integer",
+    exp.DType.BIGINT: "bigint",
+    exp.DType.FLOAT: "real",
+    exp.DType.DOUBLE: "double precision",
+    exp.DType.TEXT: "text",
+    exp.DType.VARBINARY: "bytea",
+    exp.DType.DATE: "date",
+    exp.DType.TIMESTAMP: "timestamp",
+    exp.DType.TIMESTAMPTZ: "timestamptz",
+    exp.DType.UUID: "uuid",
+    exp.DType.JSONB: "jsonb",
+}
+_INTERNAL_NAMES = {
+    "boolean": "bool",
+    "smallint": "int2",
+    "integer": "int4",
+    "bigint": "int8",
+    "real": "float4",
+    "double precision": "float8",
+    "character varying": "varchar",
+    "character": "bpchar",
+}
+
+
+def named_type(node: exp.Expr, source: Type | None) -> Type:
+    """The type a cast names. numeric without digits takes those of `source`, None for a constant."""
+    assert isinstance(node, exp.DataType)
+    parameters = [_number(parameter) for parameter in node.expressions]
+    name = node.this
+    kind = _PLAIN.get(name)
+    if kind is not None and not parameters:
+        return Type(kind)
+    if name == exp.DType.VARCHAR and len(parameters) <= 1:
+        return Type("character varying", length=parameters[0] if parameters else None)
+    if name == exp.DType.CHAR and len(parameters) <= 1:
+        return Type("character", length=parameters[0] if parameters else 1)
+    if name == exp.DType.DECIMAL and len(parameters) <= 2:
+        return _numeric(node, parameters, source)
+    raise _refuse_type(node)
+
+
+def _numeric(node: exp.DataType, parameters: list[int], source: Type | None) -> Type:
+    if parameters:
+        precision, scale = parameters[0], (*parameters, 0)[1]
+        if not 0 < precision <= MAXIMUM_DIGITS or not 0 <= scale <= precision:
+            raise _refuse_type(node)
+        return numeric(precision, scale)
+    if source is not None and (source.is_integer or source.kind == "numeric"):
+        return replace(as_numeric(source), declared=False)
+    if source is None:
+        return Type("numeric", precision=MAXIMUM_DIGITS, scale=0)
+    raise refuse(
+        "unsupported-function",
+        f"a cast from {source.sql} to numeric without digits has no exact counterpart on Spark",
+        node,
+    )
+
+
+def _number(parameter: exp.Expr) -> int:
+    value = parameter.this
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
+        raise refuse("unsupported-type", "a type's parameters must be numbers", parameter)
+    return int(value.name)
+
+
+def _refuse_type(node: exp.Expr) -> Exception:
+    name = node.sql(dialect="postgres").lower()
+    return refuse("unsupported-type", f"type {name} has no exact counterpart on Spark", node)
+
+
+def internal_name(type_: Type) -> str:
+    """PostgreSQL's own name of the type, which an unnamed cast gives to its column."""
+    return _INTERNAL_NAMES.get(type_.kind, type_.kind)

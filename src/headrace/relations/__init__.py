@@ -1,0 +1,1 @@
+"""Relations as what queries read and write: epochs, columns, weights."""

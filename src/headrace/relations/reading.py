@@ -1,0 +1,98 @@
+"""Relations as inputs of a Spark query: which epochs, from memory or from files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.catalog.records import Relation
+from headrace.catalog.state import State
+from headrace.render import PlanInput
+from headrace.spark.run import Input
+from headrace.store import WEIGHT, Store, net
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one refresh of one table reads: each relation before (its frontier) and after (`epoch`).
+
+    A change is given netted over the columns that are read, so an update of other columns is no
+    change at all. Changes of up to `limit` rows come from memory; larger ones stay in their files
+    and are netted by the query.
+    """
+
+    store: Store
+    state: State
+    frontier: dict[str, int]
+    epoch: int
+    limit: int
+
+    def span(self, name: str, version: str) -> tuple[int, int]:
+        """The epochs (after, upto] that a version of a relation is made of."""
+        relation = self.state.relation(name)
+        before = min(self.frontier.get(name, relation.pin.epoch), relation.pin.epoch)
+        after = min(self.epoch, relation.pin.epoch)
+        match version:
+            case "change":
+                return before, after
+            case "before":
+                return 0, before
+            case _:
+                return 0, after
+
+    def input(self, wanted: PlanInput) -> Input:
+        """The input under the name that the query's text uses."""
+        relation = self.state.relation(wanted.relation)
+        after, upto = self.span(wanted.relation, wanted.version)
+        types = dict(relation.columns)
+        schema = pa.schema([(WEIGHT, pa.int64()), *((c, types[c].arrow) for c in wanted.columns)])
+        if wanted.version == "change" and not self.is_large(wanted.relation):
+            rows = self._netted(relation, after, upto, wanted.columns)
+            return Input(wanted.name, schema, rows=rows)
+        return self._from_files(wanted, schema, after, upto)
+
+    def _from_files(self, wanted: PlanInput, schema: pa.Schema, after: int, upto: int) -> Input:
+        relation = self.state.relation(wanted.relation)
+        files = self.store.files(wanted.relation, relation.pin, after, upto)
+        inside = all(file.inside(after, upto) for file in files)
+        return Input(
+            wanted.name,
+            schema,
+            files=tuple(file.uri for file in files),
+            after=None if inside else after,
+            upto=None if inside else upto,
+        )
+
+    def is_large(self, name: str) -> bool:
+        """Whether the relation's change is too large to be netted in memory."""
+        relation = self.state.relation(name)
+        after, upto = self.span(name, "change")
+        files = self.store.files(name, relation.pin, after, upto)
+        return sum(file.rows for file in files) > self.limit
+
+    def change(self, relation: Relation) -> pa.Table:
+        """The change that readers of the relation see: its visible columns, netted."""
+        return self._shown(relation, *self.span(relation.id, "change"))
+
+    def rows(self, relation: Relation) -> pa.Table:
+        """The rows that readers of the relation see, netted."""
+        return self._shown(relation, *self.span(relation.id, "after"))
+
+    def _shown(self, relation: Relation, after: int, upto: int) -> pa.Table:
+        rows = self._read(relation, after, upto)
+        if relation.condition is not None:
+            rows = rows.filter(pc.field(relation.condition))
+        return net(rows.select([WEIGHT, *relation.visible]))
+
+    def _netted(
+        self, relation: Relation, after: int, upto: int, columns: tuple[str, ...]
+    ) -> pa.Table:
+        return net(self._read(relation, after, upto).select([WEIGHT, *columns]))
+
+    def _read(self, relation: Relation, after: int, upto: int) -> pa.Table:
+        rows = self.store.cached(relation.id, relation.pin, after, upto)
+        if rows is None:
+            rows = self.store.read(relation.id, relation.pin, after, upto)
+        return rows

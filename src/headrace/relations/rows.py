@@ -1,0 +1,33 @@
+"""The weighted rows of a relation, as Arrow holds them and as executors write them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from headrace.catalog.records import Relation
+from headrace.store import EPOCH, WEIGHT
+
+
+def arrow_schema(relation: Relation) -> pa.Schema:
+    """The columns of a relation, without weight and epoch."""
+    return pa.schema([(name, type_.arrow) for name, type_ in relation.columns])
+
+
+def stored_schema(relation: Relation) -> pa.Schema:
+    """The weighted rows of a relation as Arrow sees them."""
+    return pa.schema([pa.field(WEIGHT, pa.int64()), *arrow_schema(relation)])
+
+
+def with_epoch(text: str, epoch: int) -> str:
+    """The query with the epoch in front, as executors write it into a log."""
+    return f"SELECT CAST({epoch:d} AS BIGINT) AS `{EPOCH}`, * FROM (\n{text}\n)"  # noqa: S608
+
+
+def with_missing_columns(rows: pa.Table, relation: Relation) -> pa.Table:
+    """The rows with NULL in those columns of the relation that they do not have."""
+    schema = stored_schema(relation)
+    columns = [
+        rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,146 @@
+"""A query's plan as ordinary Spark SQL over ordinary bags: no weights, no state, no deltas.
+
+This is how `verify` recomputes a stream table. It shares nothing with the incremental way but the
+meaning of scalar expressions, so the two ways check each other.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from sqlglot import exp
+
+from headrace.functions.function import spark_cast, spark_function
+from headrace.functions.numbers import as_numeric
+from headrace.plan.operators import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Join,
+    Negate,
+    Net,
+    Operator,
+    Project,
+    Scan,
+    UnionAll,
+)
+from headrace.plan.scalar import Column
+from headrace.render.plans import WEIGHT, rendered, summed
+from headrace.render.scalars import column, identifier, render_scalar
+from headrace.types import BIGINT, DOUBLE, Type
+
+
+def render_native(plan: Operator, names: tuple[str, ...]) -> str:
+    """The query over the relations' states, its columns under `names`."""
+    return _native(plan, names).sql(dialect="spark", pretty=True)
+
+
+def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) -> str:
+    """What the query gives and `stored` does not (weight > 0), and the other way round (< 0).
+
+    The columns are `_weight` and `names`; an empty result is a proof of equality as bags.
+    """
+    ids = [column(c.id) for c in stored.columns]
+    one = exp.alias_(spark_cast(exp.Literal.number(1), BIGINT), WEIGHT, quoted=True)
+    query = _native(plan, tuple(c.id for c in stored.columns))
+    recomputed = exp.Select(expressions=[one, *ids]).from_(_named_subquery(query, "recomputed"))
+    both = exp.Union(this=recomputed, expression=rendered(Negate(stored)), distinct=False)
+    difference = summed(stored.columns, _named_subquery(both, "both"))
+    shown = [
+        exp.alias_(column(c.id), name, quoted=True)
+        for c, name in zip(stored.columns, names, strict=True)
+    ]
+    whole = exp.Select(expressions=[column(WEIGHT), *shown])
+    return whole.from_(_named_subquery(difference, "difference")).sql(dialect="spark", pretty=True)
+
+
+def _named_subquery(query: exp.Query, name: str) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(name)))
+
+
+def _native(plan: Operator, names: tuple[str, ...]) -> exp.Select:
+    numbers = count(1)
+
+    def subquery(node: Operator) -> exp.Subquery:
+        alias = exp.TableAlias(this=identifier(f"q{next(numbers)}"))
+        return exp.Subquery(this=query(node), alias=alias)
+
+    def query(node: Operator) -> exp.Query:
+        match node:
+            case Scan():
+                return _expanded(node)
+            case Filter(child=child, condition=condition):
+                return _select(node).from_(subquery(child)).where(render_scalar(condition))
+            case Project(child=child, outputs=outputs):
+                shown = [_named(render_scalar(scalar), c) for c, scalar in outputs]
+                return exp.Select(expressions=shown).from_(subquery(child))
+            case Join(left=left, right=right, condition=condition):
+                on = None if condition is None else render_scalar(condition)
+                kind = "cross" if on is None else "inner"
+                joined = _select(node).from_(subquery(left))
+                return joined.join(subquery(right), on=on, join_type=kind)
+            case UnionAll(inputs=inputs):
+                union: exp.Query = query(inputs[0])
+                for other in inputs[1:]:
+                    union = exp.Union(this=union, expression=query(other), distinct=False)
+                return union
+            case Aggregate(child=child, keys=keys, calls=calls):
+                shown = [column(key.id) for key in keys]
+                shown += [_named(_aggregated(c), c.output) for c in calls]  # type: ignore[misc]
+                grouped = exp.Select(expressions=shown).from_(subquery(child))
+                return grouped.group_by(*(column(key.id) for key in keys)) if keys else grouped
+        raise TypeError(f"{type(node).__name__} is no part of a query")
+
+    shown = [
+        exp.alias_(column(c.id), name, quoted=True)
+        for c, name in zip(plan.columns, names, strict=True)
+    ]
+    return exp.Select(expressions=shown).from_(subquery(plan))
+
+
+def _expanded(scan: Scan) -> exp.Select:
+    """The relation as an ordinary table: every row as often as its weights sum up to."""
+    copies = spark_function("sequence", spark_cast(exp.Literal.number(1), BIGINT), column(WEIGHT))
+    one_each = exp.Lateral(
+        this=spark_function("explode", copies),
+        view=True,
+        alias=exp.TableAlias(this=identifier("copies"), columns=[identifier("copy")]),
+    )
+    return _select(scan).from_(_named_subquery(rendered(Net(scan)), "summed")).lateral(one_each)
+
+
+def _select(node: Operator) -> exp.Select:
+    return exp.Select(expressions=[column(c.id) for c in node.columns])
+
+
+def _named(expression: exp.Expression, c: Column) -> exp.Expression:
+    return exp.alias_(expression, c.id, quoted=True)
+
+
+def _aggregated(call: AggregateCall) -> exp.Expression:
+    argument = None if call.argument is None else column(call.argument.id)
+    if call.function == "count":
+        return spark_function("count", argument or exp.Star())
+    assert argument is not None and call.argument is not None
+    total = spark_function("sum", _summed(argument, call.argument.type, call.output.type))
+    if call.function == "sum":
+        return spark_cast(total, call.output.type)
+    # AVG as its definition: Spark's own rounds to fewer digits.
+    present = spark_function("count", argument.copy())
+    divisor = exp.Case(
+        ifs=[exp.If(this=exp.NEQ(this=present, expression=exp.Literal.number(0)), true=present)]
+    )
+    exact = Type("bigint") if call.output.type.is_float else as_numeric(Type("bigint"))
+    quotient = exp.Div(this=total, expression=spark_cast(divisor, exact))
+    return spark_cast(exp.Paren(this=quotient), call.output.type)
+
+
+def _summed(argument: exp.Expression, type_: Type, result: Type) -> exp.Expression:
+    """The argument in a type wide enough for PostgreSQL's sum of it."""
+    if result.is_float:
+        return spark_cast(argument, DOUBLE)
+    if result.kind == "numeric" and type_.is_integer:
+        return spark_cast(argument, as_numeric(type_))
+    return argument
+
+

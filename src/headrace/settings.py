@@ -1,0 +1,105 @@
+"""Settings: where things are (`Places`, per process) and how a project behaves (`Settings`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from headrace.errors import UserError
+
+DEFAULT_HOME = Path(".headrace")
+
+
+class Places(BaseSettings):
+    """What `headrace.connect` needs to know; arguments win over HEADRACE_… variables over headrace.toml.
+
+    A connection string may be a reference: `env:NAME` or `file:PATH` name where it is kept, so
+    that no password has to stand in a project file.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="HEADRACE_", extra="forbid")
+
+    home: Path = DEFAULT_HOME
+    dsn: SecretStr | None = None
+    setup_dsn: SecretStr | None = None
+    spark: str | None = None
+    store: str | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        given = init_settings()
+        home = Path(given.get("home") or env_settings().get("home") or DEFAULT_HOME)
+        file = TomlConfigSettingsSource(settings_cls, home / "headrace.toml")
+        return init_settings, env_settings, file
+
+
+def places(**given: Any) -> Places:
+    """The places with these arguments given; what is None is looked up elsewhere."""
+    try:
+        return Places(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+class Settings(BaseModel):
+    """How a project behaves; kept in the catalog, changed by `hr.set`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_buffer_mb: int = Field(
+        1024,
+        gt=0,
+        description="Size at which a source's change buffer stops growing and the source is copied"
+        " anew instead, so that a stopped Headrace never fills the source's disk.",
+    )
+    unlogged_buffers: bool = Field(
+        False,
+        description="Change buffers of new sources without WAL: cheaper writes for the"
+        " application, but a crash of the server empties them and the source is copied anew.",
+    )
+    collect_rows: int = Field(
+        200_000,
+        gt=0,
+        description="Changes up to this many rows come back to the driver; larger ones are"
+        " written by the executors.",
+    )
+    copy_part_mb: int = Field(
+        64, gt=0, description="Size of the table parts that a source is copied in, in parallel."
+    )
+    lease_wait: float = Field(
+        60.0, ge=0, description="Seconds to wait while another process is writing."
+    )
+
+    @staticmethod
+    def of(values: dict[str, Any]) -> Settings:
+        """The defaults with these values changed."""
+        try:
+            return Settings(**values)
+        except ValidationError as error:
+            raise _invalid(error) from None
+
+
+def _invalid(error: ValidationError) -> UserError:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    known = ", ".join(Settings.model_fields)
+    return UserError(
+        "invalid-option",
+        f"setting {name}: {first['msg'].lower()}",
+        hint=f"The settings of a project are {known}; see docs/settings.md.",
+    )

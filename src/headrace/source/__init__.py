@@ -1,0 +1,1 @@
+"""PostgreSQL as Headrace sees it: connections and the tables that can be captured."""

@@ -1,0 +1,165 @@
+"""One PostgreSQL database: connections to it for rows, for Arrow, and for setting capture up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+from adbc_driver_manager import Error as ArrowError
+from adbc_driver_postgresql import dbapi
+from psycopg import Connection, sql
+from psycopg.pq import Ping, TransactionStatus
+
+from headrace.errors import Transient, Unavailable, UserError
+from headrace.source.conninfo import parse, pinned, place, redacted
+from headrace.source.faults import translate
+
+VERSIONS = range(15, 19)
+# Buffers are mostly dead rows between two vacuums: a sequential scan would read them all.
+BY_INDEX = {"enable_seqscan": "off"}
+
+Row = tuple[Any, ...]
+
+
+class Database:
+    """A database by its connection string; `setup_dsn` names the role that may set capture up.
+
+    Nothing is opened before it is needed. All connections are autocommit and pinned to
+    `conninfo.SETTINGS`. Safe to use from several threads.
+    """
+
+    def __init__(self, dsn: str, setup_dsn: str | None = None) -> None:
+        parse(dsn)
+        if setup_dsn is not None:
+            parse(setup_dsn)
+        self._dsn = dsn
+        self._setup_dsn = setup_dsn
+        self._lock = threading.Lock()
+        self._idle: list[Connection[Row]] = []
+        self._idle_arrow: dict[bool, list[Any]] = {False: [], True: []}
+        self._reached = False
+
+    def __repr__(self) -> str:
+        return f"Database({place(self._dsn)!r})"
+
+    @cached_property
+    def version(self) -> int:
+        """The server's major version; raises `unsupported-server` outside 15 to 18."""
+        with self._open(self._dsn) as connection:
+            version = connection.info.server_version // 10000
+        if version not in VERSIONS:
+            raise UserError(
+                "unsupported-server",
+                f"PostgreSQL {version} is not supported",
+                hint=f"Use a server of version {VERSIONS[0]} to {VERSIONS[-1]}.",
+            )
+        return version
+
+    @cached_property
+    def conninfo(self) -> str:
+        """The pinned connection string, for libpq clients elsewhere. It may hold a password."""
+        return pinned(self._dsn, self.version)
+
+    def connect(self) -> Connection[Row]:
+        """A connection of the caller's own."""
+        return self._open(self.conninfo)
+
+    def setup_connection(self) -> Connection[Row]:
+        """A connection of the role that sets capture up."""
+        return self._open(pinned(self._setup_dsn or self._dsn, self.version))
+
+    @contextmanager
+    def session(self) -> Iterator[Connection[Row]]:
+        """Lend a connection; it is kept for the next caller if it comes back in order."""
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = self.connect()
+        try:
+            yield connection
+        finally:
+            if connection.info.transaction_status == TransactionStatus.IDLE:
+                with self._lock:
+                    self._idle.append(connection)
+            elif connection.broken:
+                self.close()  # whatever broke it broke the idle ones too
+            else:
+                connection.close()
+
+    def arrow(self, query: str | sql.Composed, *, by_index: bool = False) -> pa.Table:
+        """The result of a query as Arrow, through COPY; `by_index` avoids sequential scans."""
+        text = query if isinstance(query, str) else query.as_string()
+        with self._lock:
+            idle = self._idle_arrow[by_index]
+            connection = idle.pop() if idle else None
+        try:
+            if connection is None:
+                settings = BY_INDEX if by_index else None
+                address = pinned(self._dsn, self.version, settings)
+                connection = dbapi.connect(address, autocommit=True)
+            with connection.cursor() as cursor:
+                cursor.execute(text)
+                table = cursor.fetch_arrow_table()
+        except ArrowError as error:
+            if connection is not None:
+                connection.close()
+            raise translate(error) from error
+        with self._lock:
+            self._idle_arrow[by_index].append(connection)
+        return table
+
+    def close(self) -> None:
+        """Close what is idle; connections lent out are closed by whoever has them."""
+        with self._lock:
+            idle = [*self._idle, *self._idle_arrow[False], *self._idle_arrow[True]]
+            self._idle = []
+            self._idle_arrow = {False: [], True: []}
+        for connection in idle:
+            with suppress(psycopg.Error, ArrowError):
+                connection.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self, address: str) -> Connection[Row]:
+        try:
+            connection = psycopg.connect(address, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise self._refused(address, error) from None
+        self._reached = True
+        return connection
+
+    def _refused(
+        self, address: str, error: psycopg.OperationalError
+    ) -> Unavailable | Transient | UserError:
+        """Why a connection was not made. libpq gives no SQLSTATE here, so the server is pinged."""
+        said = redacted(str(error).strip(), self._dsn, self._setup_dsn)
+        if psycopg.pq.PGconn.ping(address.encode()) != Ping.OK:
+            return Unavailable(
+                "server-unreachable",
+                f"PostgreSQL does not answer at {place(address)}",
+                detail=said,
+                hint="Is the server running, and are host and port right?",
+            )
+        if self._reached:
+            return Transient("connection-lost", "the server refuses the connection", detail=said)
+        return UserError(
+            "invalid-dsn",
+            "the server refuses the connection",
+            detail=said,
+            hint="Check database, user and password in the connection string.",
+        )

@@ -1,0 +1,253 @@
+"""What PostgreSQL's catalogs say about source tables, read in one query of one snapshot.
+
+Only MVCC reads of the catalogs decide here, because a cut asks what was true in its snapshot:
+functions such as pg_relation_filenode or pg_partition_tree answer with the newest state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from psycopg import Connection, Cursor, sql
+
+from headrace.errors import UserError
+from headrace.source.faults import translated
+from headrace.source.table import SourceColumn, SourceTable
+from headrace.types import from_postgres
+
+CAPTURE_SCHEMA = "headrace_capture"
+# The scale a numeric without typmod is stored with: Spark's own default.
+NUMERIC_SCALE = 18
+FIRST_USER_OID = 16384
+
+# `tree` has a table and all that inherit from it, partitions or not. `ordered` is true where a
+# collation sorts by bytes; in UTF-8 that is the order of code points, which is Spark's.
+INSPECT = sql.SQL("""
+WITH RECURSIVE tree AS (
+    SELECT c.oid AS root, c.oid FROM pg_class c WHERE c.oid = ANY (%(oids)s::oid[])
+    UNION ALL
+    SELECT t.root, i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid
+), place AS (
+    SELECT encoding = pg_char_to_encoding('UTF8') AS unicode,
+        encoding = pg_char_to_encoding('SQL_ASCII') AS untyped,
+        datlocprovider = 'b' OR datlocprovider = 'c' AND datcollate ~* '^(C|POSIX)(\\.utf-?8)?$'
+            AS ordered
+    FROM pg_database WHERE datname = current_database()
+), bases AS (
+    SELECT a.attrelid, a.attnum, a.atttypid AS oid, a.atttypmod AS typmod
+    FROM pg_attribute a
+    WHERE a.attrelid = ANY (%(oids)s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT b.attrelid, b.attnum, t.typbasetype, t.typtypmod
+    FROM bases b JOIN pg_type t ON t.oid = b.oid
+    WHERE t.typtype = 'd'
+), columns AS (
+    SELECT a.attrelid, a.attnum AS number, a.attname AS name,
+        format_type(a.atttypid, a.atttypmod) AS declared,
+        t.oid::bigint AS oid, b.typmod, t.typtype = 'e' AS is_enum,
+        quote_ident(tn.nspname) || '.' || quote_ident(t.typname) AS type_name,
+        a.attnotnull AND NOT EXISTS (
+            SELECT FROM pg_constraint k
+            WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND NOT k.convalidated
+                AND k.conkey = ARRAY[a.attnum]
+        ) AS not_null,
+        p.unicode AND CASE l.collprovider
+            WHEN 'd' THEN p.ordered
+            WHEN 'b' THEN true
+            WHEN 'c' THEN l.collcollate ~* '^(C|POSIX)(\\.utf-?8)?$'
+            ELSE a.attcollation = 0
+        END AS ordered,
+        coalesce(l.collisdeterministic, true) AND a.attgenerated <> 'v'
+            AND NOT (p.untyped AND a.attcollation <> 0) AS exact
+    FROM place p, pg_attribute a
+    JOIN bases b USING (attrelid, attnum)
+    JOIN pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
+    JOIN pg_namespace tn ON tn.oid = t.typnamespace
+    LEFT JOIN pg_collation l ON l.oid = a.attcollation
+)
+SELECT c.oid, n.nspname, c.relname,
+    (
+        SELECT coalesce(jsonb_agg(to_jsonb(s) - 'attrelid' ORDER BY s.number), '[]')
+        FROM columns s WHERE s.attrelid = c.oid
+    ) AS columns,
+    ARRAY(
+        SELECT to_jsonb(i.indkey[0 : i.indnkeyatts - 1])
+        FROM pg_index i
+        WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
+            AND NOT i.indisexclusion AND i.indpred IS NULL AND i.indexprs IS NULL
+            AND (i.indnullsnotdistinct OR NOT EXISTS (
+                SELECT FROM columns s
+                WHERE s.attrelid = c.oid AND NOT s.not_null
+                    AND s.number = ANY (i.indkey[0 : i.indnkeyatts - 1])
+            ))
+        ORDER BY i.indisprimary DESC, i.indexrelid
+    ) AS keys,
+    c.relkind = 'p'
+        OR EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = c.oid)
+        OR EXISTS (
+            SELECT FROM pg_subscription_rel r JOIN tree t ON r.srrelid = t.oid
+            WHERE t.root = c.oid
+        ) AS row_triggers,
+    jsonb_build_object(
+        'files', (
+            SELECT jsonb_object_agg(f.oid::text, f.relfilenode::bigint)
+            FROM tree t JOIN pg_class f ON f.oid = t.oid WHERE t.root = c.oid
+        ),
+        'triggers', (
+            SELECT coalesce(jsonb_object_agg(g.oid::text, g.xmin::text), '{{}}')
+            FROM tree t JOIN pg_trigger g ON g.tgrelid = t.oid
+            JOIN pg_proc f ON f.oid = g.tgfoid
+            JOIN pg_namespace fn ON fn.oid = f.pronamespace
+            WHERE t.root = c.oid AND fn.nspname = {schema}
+        ),
+        'labels', (
+            SELECT coalesce(jsonb_object_agg(e.oid::text, e.enumlabel), '{{}}')
+            FROM columns s JOIN pg_enum e ON e.enumtypid = s.oid
+            WHERE s.attrelid = c.oid
+        )
+    )::text AS storage
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = ANY (%(oids)s::oid[])
+""").format(schema=sql.Literal(CAPTURE_SCHEMA))
+
+RESOLVE = """
+SELECT c.oid, n.nspname, c.relkind, c.relpersistence,
+    has_schema_privilege(n.oid, 'USAGE'),
+    has_table_privilege(c.oid, 'SELECT'),
+    row_security_active(c.oid),
+    EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid),
+    EXISTS (
+        SELECT FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
+        WHERE c.relkind = 'p' AND l.relkind = 'f'
+    ),
+    current_user
+FROM unnest(%(schemas)s::text[]) WITH ORDINALITY AS s (name, position)
+JOIN pg_namespace n ON n.nspname = s.name
+JOIN pg_class c ON c.relnamespace = n.oid
+WHERE c.relname = %(name)s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ORDER BY s.position LIMIT 1
+"""
+
+KINDS_REFUSED = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+
+
+def inspect(
+    connection: Connection[Any], oids: Iterable[int], *, numeric_scale: int = NUMERIC_SCALE
+) -> dict[int, SourceTable]:
+    """The tables of `oids` as the connection's snapshot has them; a dropped one is left out."""
+    with translated():
+        return read_tables(ask_tables(connection, oids), numeric_scale=numeric_scale)
+
+
+def ask_tables(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
+    """Send the question of `inspect`; in a pipeline the answer is read later."""
+    return connection.execute(INSPECT, {"oids": sorted(oids)})
+
+
+def read_tables(
+    answer: Cursor[Any], *, numeric_scale: int = NUMERIC_SCALE
+) -> dict[int, SourceTable]:
+    """Read the answer to `ask_tables`."""
+    return {
+        oid: SourceTable(
+            oid=oid,
+            schema=schema,
+            name=name,
+            columns=tuple(_column(fields, numeric_scale) for fields in columns),
+            keys=tuple(tuple(key) for key in keys),
+            row_triggers=row_triggers,
+            storage=storage,
+        )
+        for oid, schema, name, columns, keys, row_triggers, storage in answer
+    }
+
+
+def find_table(
+    connection: Connection[Any],
+    schema: str | None,
+    name: str,
+    search_path: Sequence[str] = ("public",),
+    *,
+    numeric_scale: int = NUMERIC_SCALE,
+) -> SourceTable:
+    """The table that a query means by a name, if it can be captured and read.
+
+    Raises `unknown-table`, `unsupported-source`, `permission-denied` or `row-security`.
+    """
+    shown = name if schema is None else f"{schema}.{name}"
+    # PostgreSQL looks into pg_catalog first unless the path says otherwise.
+    implied = () if "pg_catalog" in search_path else ("pg_catalog",)
+    schemas = [*implied, *search_path] if schema is None else [schema]
+    with translated():
+        found = connection.execute(RESOLVE, {"schemas": schemas, "name": name}).fetchone()
+    if found is None:
+        where = schema or ", ".join(search_path)
+        raise UserError("unknown-table", f'table "{shown}" does not exist in schema {where}')
+    oid, schema, kind, persistence, usage, select, secured, parent, foreign, role = found
+    shown = f"{schema}.{name}"
+    reason = None
+    if oid < FIRST_USER_OID or schema in ("pg_catalog", "information_schema"):
+        reason = "is a system table"
+    elif schema == "headrace" or schema.startswith("headrace_"):
+        reason = "belongs to Headrace itself"
+    elif kind in KINDS_REFUSED:
+        reason = f"is {KINDS_REFUSED[kind]}"
+    elif persistence == "t":
+        reason = "is a temporary table"
+    elif kind == "r" and parent:
+        reason = "has tables that inherit from it"
+    elif foreign:
+        reason = "has a foreign table as a partition"
+    if reason is not None:
+        raise UserError(
+            "unsupported-source",
+            f"{shown} {reason}",
+            hint="Only ordinary and partitioned tables can be captured; name the table itself.",
+        )
+    if not usage:
+        raise _denied(shown, sql.SQL("USAGE ON SCHEMA {}").format(sql.Identifier(schema)), role)
+    if not select:
+        target = sql.SQL("SELECT ON {}").format(sql.Identifier(schema, name))
+        raise _denied(shown, target, role)
+    if secured:
+        raise UserError(
+            "row-security",
+            f"row level security would hide rows of {shown} from role {role}",
+            detail="A stream table over a part of the rows that nobody asked for would be wrong.",
+            hint=sql.SQL("Let a superuser run: ALTER ROLE {} BYPASSRLS; or connect as the owner.")
+            .format(sql.Identifier(role))
+            .as_string(),
+        )
+    tables = inspect(connection, [oid], numeric_scale=numeric_scale)
+    if oid not in tables:
+        raise UserError("unknown-table", f'table "{shown}" was dropped just now')
+    return tables[oid]
+
+
+def _denied(shown: str, target: sql.Composed, role: str) -> UserError:
+    grant = sql.SQL("GRANT {} TO {};").format(target, sql.Identifier(role))
+    return UserError(
+        "permission-denied",
+        f"role {role} may not read {shown}",
+        detail="Capture reads and locks the whole table; rights on single columns do not suffice.",
+        hint=f"Let the owner run: {grant.as_string()}",
+    )
+
+
+def _column(fields: dict[str, Any], numeric_scale: int) -> SourceColumn:
+    type_ = from_postgres(
+        fields["oid"],
+        fields["typmod"],
+        numeric_scale=numeric_scale,
+        enum=fields["type_name"] if fields["is_enum"] else None,
+        ordered=fields["ordered"],
+    )
+    return SourceColumn(
+        number=fields["number"],
+        name=fields["name"],
+        declared=fields["declared"],
+        type=type_ if fields["exact"] else None,
+        not_null=fields["not_null"],
+    )

@@ -1,0 +1,1 @@
+"""Everything that talks to Spark: finding Java, sessions, copying sources, running stages."""

@@ -1,0 +1,98 @@
+"""Copying a source under one exported snapshot: executors read PostgreSQL and write Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.source.ranges import Range
+from headrace.source.table import SourceTable
+from headrace.spark.jobs import Call, Jobs
+from headrace.spark.netting import difference_sql
+from headrace.spark.run import Input, Runner, write_parts
+from headrace.spark.schema import EPOCH, WEIGHT, struct
+from headrace.spark.views import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Progress = Callable[[int, int], None]
+
+
+def read_table(
+    session: SparkSession,
+    conninfo: str,
+    snapshot: str,
+    table: SourceTable,
+    ranges: Sequence[Range],
+    epoch: int,
+) -> DataFrame:
+    """The rows of the table in the snapshot, one partition a range, as weighted rows of the epoch.
+
+    The transaction that exported the snapshot, and its lock on the table, must outlive the
+    reading.
+    """
+    from headrace.spark.postgres_source import NAME, PostgresSource, copy_schema, options
+
+    session.dataSource.register(PostgresSource)
+    reader = session.read.format(NAME).schema(struct(copy_schema(table.stored)))
+    return reader.options(**options(conninfo, snapshot, table, ranges, epoch)).load()
+
+
+def copy_table(
+    runner: Runner,
+    conninfo: str,
+    snapshot: str,
+    table: SourceTable,
+    ranges: Sequence[Range],
+    epoch: int,
+    folder: str,
+    progress: Progress | None = None,
+) -> None:
+    """Write the table's rows in the snapshot as Parquet parts into a folder that does not exist.
+
+    `progress` is told how many of the ranges are done, and of how many. Over Spark Connect it is
+    only told the end.
+    """
+    total = len(ranges)
+
+    def work(session: SparkSession) -> None:
+        write_parts(read_table(session, conninfo, snapshot, table, ranges, epoch), folder)
+
+    def watch(jobs: Jobs, call: Call) -> None:
+        done = jobs.tasks_done(call)
+        if progress is not None and done is not None:
+            progress(min(done, total), total)
+
+    runner.call("wide", (), work, watch=watch if progress else None)
+    if progress is not None:
+        progress(total, total)
+
+
+def write_difference(
+    runner: Runner,
+    new: Sequence[str],
+    old: Sequence[str],
+    columns: pa.Schema,
+    epoch: int,
+    folder: str,
+) -> None:
+    """Write what turns the net rows of the old files into those of the new, at the epoch.
+
+    Both are logs with the stored `columns`. The folder must not exist.
+    """
+    log = pa.schema([pa.field(WEIGHT, pa.int64()), *columns])
+    inputs = (
+        Input("new", log, files=tuple(new)),
+        Input("old", log, files=tuple(old)),
+    )
+    names = ", ".join(quoted(name) for name in (WEIGHT, *columns.names))
+    types = [(field.name, field.dataType.simpleString()) for field in struct(columns).fields]
+    sql = (
+        f"SELECT CAST({epoch:d} AS BIGINT) AS {quoted(EPOCH)}, {names}"
+        f" FROM ({difference_sql('new', 'old', types)})"
+    )
+    stored = pa.schema([pa.field(EPOCH, pa.int64()), *log])
+    runner.write(sql, inputs, folder, schema=stored)

@@ -1,0 +1,77 @@
+"""Naming, counting and stopping the Spark jobs of one call: classic and over Spark Connect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Call:
+    """One use of a session under a name that no other call has."""
+
+    session: SparkSession
+    name: str
+
+
+class Jobs(Protocol):
+    """What can be known of and done to the jobs of a call, from any thread."""
+
+    def begin(self, call: Call) -> None:
+        """Give the calling thread's next jobs the call's name."""
+
+    def end(self, call: Call) -> None:
+        """Take the name away again."""
+
+    def interrupt(self, call: Call) -> None:
+        """Stop the call's jobs that run now."""
+
+    def count(self, call: Call) -> int:
+        """How many jobs the call has run."""
+
+    def tasks_done(self, call: Call) -> int | None:
+        """How many tasks of the call are complete, or None where Spark does not say."""
+
+
+class ClassicJobs:
+    """By job group: a thread of Python is one thread of the JVM, and the group belongs to it."""
+
+    def begin(self, call: Call) -> None:
+        call.session.sparkContext.setJobGroup(call.name, "headrace")
+
+    def end(self, call: Call) -> None:
+        """The next call's `begin` takes the group's place."""
+
+    def interrupt(self, call: Call) -> None:
+        call.session.sparkContext.cancelJobGroup(call.name)
+
+    def count(self, call: Call) -> int:
+        return len(call.session.sparkContext.statusTracker().getJobIdsForGroup(call.name))
+
+    def tasks_done(self, call: Call) -> int | None:
+        tracker = call.session.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(call.name)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return sum(stage.numCompletedTasks for stage in stages if stage)
+
+
+class ConnectJobs:
+    """By tag. A client does not learn of jobs, so every query that was run counts as one."""
+
+    def begin(self, call: Call) -> None:
+        call.session.addTag(call.name)
+
+    def end(self, call: Call) -> None:
+        call.session.removeTag(call.name)
+
+    def interrupt(self, call: Call) -> None:
+        call.session.interruptTag(call.name)
+
+    def count(self, call: Call) -> int:
+        return 1
+
+    def tasks_done(self, call: Call) -> int | None:
+        return None

@@ -1,0 +1,60 @@
+"""Sessions for calls that run at the same time: each has one to itself while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from headrace.spark.profiles import Profile
+from headrace.spark.session import Spark
+from headrace.spark.views import Input, Views
+from headrace.spark.worker import Worker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """One session, its views, and the one thread that uses them."""
+
+    profile: Profile
+    session: SparkSession
+    views: Views
+    worker: Worker
+
+
+class Lanes:
+    """Hands out lanes; there are as many of a profile as calls of it ever ran at once.
+
+    Two calls never share a session: they may name different rows by the same view, and Spark
+    Connect reads a view only when the query runs.
+    """
+
+    def __init__(self, spark: Spark) -> None:
+        self._spark = spark
+        self._free: list[Lane] = []
+        self._lock = Lock()
+
+    def take(self, profile: Profile, inputs: Sequence[Input]) -> Lane:
+        """A free lane, that which has most of the inputs registered already, or a new one."""
+        with self._lock:
+            fitting = [lane for lane in self._free if lane.profile == profile]
+            if fitting:
+                best = max(fitting, key=lambda lane: lane.views.matches(inputs))
+                self._free.remove(best)
+                return best
+        session = self._spark.new_session(profile)
+        views = Views(session, one_partition=profile == "tiny")
+        return Lane(profile, session, views, Worker(f"headrace-{profile}"))
+
+    def give(self, lane: Lane) -> None:
+        with self._lock:
+            self._free.append(lane)
+
+    def close(self) -> None:
+        with self._lock:
+            while self._free:
+                self._free.pop().worker.stop()

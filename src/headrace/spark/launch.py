@@ -1,0 +1,185 @@
+"""Start a Spark application in this process, quietly and with nothing left behind.
+
+A Python process has at most one JVM and at most one Spark application. Who asks for one gets the
+one that runs; it is stopped when the last who asked has let go, and never if a user started it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.errors import Transient, UserError
+from headrace.spark.failures import translated
+from headrace.spark.java import require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+MARK = "spark.headrace.application"
+
+# The variables would turn a session asked for here into another one.
+_FOREIGN = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE", "PYSPARK_SUBMIT_ARGS")
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+
+# Sourced by Spark's start script: from here on the JVM's stderr is the log file.
+_SPARK_ENV = 'exec 2>>"$HEADRACE_SPARK_LOG"\n'
+
+_lock = RLock()
+_holders: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class Application:
+    """A running application: `mark` is empty if a user started it."""
+
+    session: SparkSession
+    mark: str
+
+
+def acquire(master: str | None, *, memory: str, log: Path | None) -> Application:
+    """The application of this process, started on `master` if none runs; `release` it after use."""
+    with _lock:
+        session = start(master or LOCAL, memory=memory, log=log)
+        context = session.sparkContext
+        if master is not None and context.master != master:
+            raise UserError(
+                "invalid-option",
+                f"Spark runs on {context.master} in this process, not on {master}",
+                hint="A process has one Spark application. Use that one, or another process.",
+            )
+        mark = context.getConf().get(MARK, "") or ""
+        if mark not in _holders:
+            return Application(session, "")
+        _holders[mark] += 1
+        return Application(session, mark)
+
+
+def release(application: Application) -> None:
+    """Stop the application if it is ours and nobody else holds it."""
+    with _lock:
+        if application.mark not in _holders:
+            return
+        _holders[application.mark] -= 1
+        if _holders[application.mark] == 0:
+            del _holders[application.mark]
+            application.session.stop()
+
+
+def start(
+    master: str, *, memory: str = "2g", log: Path | None = None, counted: bool = True
+) -> SparkSession:
+    """A classic session; with `counted` false the caller stops it by `session.stop()`."""
+    from pyspark.sql import SparkSession
+
+    mark = uuid.uuid4().hex
+    local = master.startswith("local")
+    settings = {**_settings(memory), **(_local_settings() if local else {}), MARK: mark}
+    log = log or process_folder() / "spark.log"
+    with _lock, _environment(log, local), translated():
+        require_java()
+        builder = SparkSession.builder.master(master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        try:
+            session: SparkSession = builder.getOrCreate()
+        except Exception as error:
+            raise Transient(
+                "spark-failed",
+                "Spark did not start",
+                detail=str(error).partition("\n")[0],
+                hint=f"The log is {log}.",
+            ) from error
+        if counted and session.sparkContext.getConf().get(MARK) == mark:
+            _holders[mark] = 0
+        return session
+
+
+def _settings(memory: str) -> dict[str, str]:
+    # 100 generated classes, Spark's default, are soon used up by many stream tables.
+    return {
+        "spark.app.name": "headrace",
+        "spark.api.mode": "classic",
+        "spark.driver.memory": memory,
+        "spark.ui.showConsoleProgress": "false",
+        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|conninfo",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.executorEnv.PYTHONPATH": str(_package_folder()),
+    }
+
+
+def _local_settings() -> dict[str, str]:
+    folder = process_folder()
+    return {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+    }
+
+
+def _package_folder() -> Path:
+    """The folder that Python workers import this package from."""
+    assert headrace.__file__ is not None
+    return Path(headrace.__file__).resolve().parent.parent
+
+
+@cache
+def process_folder() -> Path:
+    """What Spark drops in this process: a folder that goes with the process, as the JVM does."""
+    folder = Path(tempfile.mkdtemp(prefix="headrace-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    configuration = folder / "conf"
+    configuration.mkdir()
+    (configuration / "log4j2.properties").write_text(_LOG4J)
+    (configuration / "spark-env.sh").write_text(_SPARK_ENV)
+    return folder
+
+
+@contextmanager
+def _environment(log: Path, local: bool) -> Iterator[None]:
+    """The variables that the JVM and its Python workers start with, for the time of the start."""
+    changed: dict[str, str | None] = {"PYSPARK_PYTHON": sys.executable, **dict.fromkeys(_FOREIGN)}
+    if local:
+        # A cluster's own configuration folder says how to reach it; a local Spark needs none.
+        changed["SPARK_CONF_DIR"] = str(process_folder() / "conf")
+        changed["HEADRACE_SPARK_LOG"] = str(log)
+    before = {name: os.environ.get(name) for name in changed}
+    _set(changed)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

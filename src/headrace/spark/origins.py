@@ -1,0 +1,114 @@
+"""The three places sessions come from: an application we start, a Spark Connect server, a user."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from headrace.errors import Unavailable, UserError
+from headrace.spark import launch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONNECT_PORT = 15002
+ANSWER_SECONDS = 5.0
+
+
+class Origin(Protocol):
+    """Gives sessions that are our own; `remote` says that they are Spark Connect's."""
+
+    remote: bool
+
+    def new_session(self) -> SparkSession: ...
+
+    def close(self) -> None:
+        """Stop what we started, and only that."""
+
+
+class Launched:
+    """An application in this process, on a master or local."""
+
+    remote = False
+
+    def __init__(self, master: str | None, *, memory: str, log: Path | None) -> None:
+        if master is not None and master.startswith("spark://"):
+            # Masters that stand by for each other are named together: spark://a:7077,b:7077
+            places = master.removeprefix("spark://").split(",")
+            _require_answer([f"spark://{place}" for place in places], 7077, "Spark's master")
+        self._application = launch.acquire(master, memory=memory, log=log)
+
+    def new_session(self) -> SparkSession:
+        return self._application.session.newSession()
+
+    def close(self) -> None:
+        launch.release(self._application)
+
+
+class Remote:
+    """A Spark Connect server; every session is created anew and released at the end."""
+
+    remote = True
+
+    def __init__(self, address: str) -> None:
+        # Without asking first, the client tries again for ten minutes.
+        _require_answer([address], CONNECT_PORT, "Spark Connect")
+        self._address = address
+        self._sessions: list[SparkSession] = []
+
+    def new_session(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        session: SparkSession = SparkSession.builder.remote(self._address).create()
+        self._sessions.append(session)
+        return session
+
+    def close(self) -> None:
+        while self._sessions:
+            self._sessions.pop().stop()
+
+
+class Given:
+    """A user's session: we make further ones from it and leave it as it is."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.remote = type(session).__module__.startswith("pyspark.sql.connect")
+        if not self.remote and not hasattr(session, "newSession"):
+            raise UserError("invalid-option", f"not a Spark session: {type(session).__name__}")
+        self._session = session
+        self._clones: list[SparkSession] = []
+
+    def new_session(self) -> SparkSession:
+        if not self.remote:
+            return self._session.newSession()
+        clone: SparkSession = self._session.cloneSession()  # type: ignore[attr-defined]
+        self._clones.append(clone)
+        return clone
+
+    def close(self) -> None:
+        while self._clones:
+            self._clones.pop().stop()
+
+
+def _require_answer(addresses: list[str], default_port: int, name: str) -> None:
+    """Raise `spark-unreachable` unless one of the addresses takes a connection.
+
+    Only host and port are shown: a Spark Connect address may hold a token.
+    """
+    tried = []
+    for address in addresses:
+        try:
+            parts = urlsplit(address)
+            place = (parts.hostname or "", parts.port or default_port)
+        except ValueError as error:
+            raise UserError(
+                "invalid-option", "not an address of Spark: its port is no number"
+            ) from error
+        try:
+            socket.create_connection(place, ANSWER_SECONDS).close()
+            return
+        except OSError as error:
+            tried.append(f"{place[0]}:{place[1]}: {error.strerror or error}")
+    raise Unavailable("spark-unreachable", f"{name} does not answer", detail="; ".join(tried))

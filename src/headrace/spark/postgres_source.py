@@ -1,0 +1,154 @@
+"""The rows of a PostgreSQL table as a Spark data source: executors read ranges of its pages.
+
+Imports PySpark, so only `copy` imports it, and only when a table is copied.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from adbc_driver_manager import Error as ArrowError
+from adbc_driver_postgresql import dbapi
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from headrace.errors import HeadraceError
+from headrace.source.faults import translate
+from headrace.source.ranges import Range
+from headrace.source.reading import read_sql, stored_schema, to_stored
+from headrace.source.table import SourceColumn, SourceTable
+from headrace.spark.failures import WorkerFailure
+from headrace.spark.schema import EPOCH, LOG_FIELDS, WEIGHT
+from headrace.types import Type
+
+NAME = "headrace_postgres"
+# Spark shows the options of a plan, and hides those whose name has one of the words it redacts.
+SECRET = "secret.conninfo"  # noqa: S105  the name of an option
+# A snapshot ends with the transaction that exported it; a table may be gone by then, too.
+_CUT_GONE = ("22023", "42P01", "55000")
+
+
+def copy_schema(columns: Sequence[SourceColumn]) -> pa.Schema:
+    """The columns of a copy: epoch, weight, and the stored columns by their physical names."""
+    return pa.schema([*LOG_FIELDS, *stored_schema(columns)])
+
+
+def options(
+    conninfo: str, snapshot: str, table: SourceTable, ranges: Sequence[Range], epoch: int
+) -> dict[str, str]:
+    """A copy as options of the data source; all SQL is made here, none on executors."""
+    columns = table.stored
+    parts = [
+        (
+            f"LOCK TABLE {part.relation} IN ACCESS SHARE MODE",
+            read_sql(part.relation, columns, part.where),
+        )
+        for part in ranges
+    ]
+    return {
+        SECRET: conninfo,
+        "snapshot": snapshot,
+        "columns": json.dumps([_to_json(column) for column in columns]),
+        "parts": json.dumps(parts),
+        "epoch": str(epoch),
+    }
+
+
+class PostgresSource(DataSource):
+    """Registered under `NAME`; takes `options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return PostgresReader(
+            conninfo=self.options[SECRET],
+            snapshot=self.options["snapshot"],
+            columns=tuple(_from_json(fields) for fields in json.loads(self.options["columns"])),
+            parts=tuple((lock, query) for lock, query in json.loads(self.options["parts"])),
+            epoch=int(self.options["epoch"]),
+        )
+
+
+class PostgresReader(DataSourceReader):
+    """Reads each part in the shared snapshot, batch by batch: memory holds one batch."""
+
+    def __init__(
+        self,
+        *,
+        conninfo: str,
+        snapshot: str,
+        columns: tuple[SourceColumn, ...],
+        parts: tuple[tuple[str, str], ...],
+        epoch: int,
+    ) -> None:
+        self._conninfo = conninfo
+        self._snapshot = snapshot
+        self._columns = columns
+        self._parts = parts
+        self._epoch = epoch
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(part) for part in self._parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # A table without leaves has no part, and Spark then asks for one of its own.
+        if partition.value is None:
+            return
+        lock, query = partition.value
+        try:
+            yield from self._batches(lock, query)
+        except ArrowError as error:
+            failure = translate(error)
+            raise WorkerFailure(failure.code, failure.message) from None
+        except HeadraceError as error:
+            raise WorkerFailure(error.code, error.message) from None
+
+    def _batches(self, lock: str, query: str) -> Iterator[pa.RecordBatch]:
+        schema = copy_schema(self._columns)
+        with (
+            dbapi.connect(self._conninfo, autocommit=True) as connection,
+            connection.cursor() as cursor,
+        ):
+            self._enter_snapshot(cursor, lock)
+            cursor.execute(query)
+            for batch in cursor.fetch_record_batch():
+                stored = to_stored(batch, self._columns)
+                yield from self._logged(stored, batch.num_rows, schema).to_batches()
+            cursor.execute("COMMIT")
+
+    def _enter_snapshot(self, cursor: Any, lock: str) -> None:
+        try:
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute(f"SET TRANSACTION SNAPSHOT {_literal(self._snapshot)}")
+            # Behind a waiting ALTER TABLE this waits for us to end: lock_timeout ends it instead.
+            cursor.execute(lock)
+        except ArrowError as error:
+            if error.sqlstate in _CUT_GONE:
+                raise WorkerFailure("cut-interrupted", "the snapshot of the copy is gone") from None
+            raise
+
+    def _logged(self, stored: pa.Table, count: int, schema: pa.Schema) -> pa.Table:
+        log = {
+            EPOCH: pa.repeat(pa.scalar(self._epoch, pa.int64()), count),
+            WEIGHT: pa.repeat(pa.scalar(1, pa.int64()), count),
+        }
+        columns = [log.get(name) if name in log else stored[name] for name in schema.names]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _to_json(column: SourceColumn) -> dict[str, Any]:
+    assert column.type is not None
+    return {**vars(column), "type": column.type.to_json()}
+
+
+def _from_json(fields: dict[str, Any]) -> SourceColumn:
+    return SourceColumn(**{**fields, "type": Type.from_json(fields["type"])})

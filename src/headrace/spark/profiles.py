@@ -1,0 +1,81 @@
+"""The settings of every Spark session of ours, as data.
+
+`PINNED` fixes what a query means and how values are stored; a profile fixes how it is run.
+Nothing that changes a result is left to a user's own Spark defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+Profile = Literal["tiny", "wide"]
+
+MEANING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+}
+
+# A missing or corrupt file must fail the query: skipped, it would be lost rows.
+# CORRECTED: dates and timestamps from the year 1 on are the same numbers in every engine.
+STORAGE = {
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.compression.codec": "snappy",
+}
+
+# Paths come listed from the log: above the threshold Spark would run a job to list them again.
+TRANSPORT = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    "spark.sql.redaction.options.regex": "(?i)url|secret|password|token|conninfo",
+    "spark.sql.ui.explainMode": "simple",
+}
+
+PINNED: Mapping[str, str] = MappingProxyType({**MEANING, **STORAGE, **TRANSPORT})
+
+# One partition from the scan to the result. Inputs are coalesced to one partition and a union
+# keeps it, so no plan has an exchange: one stage, one task. Generated code stays on: once cached,
+# it beats interpretation.
+_TINY = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.maxPartitionBytes": str(1 << 40),
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.unionOutputPartitioning": "true",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+}
+
+_WIDE = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+}
+
+PROFILES: Mapping[Profile, Mapping[str, str]] = MappingProxyType(
+    {"tiny": MappingProxyType(_TINY), "wide": MappingProxyType(_WIDE)}
+)
+
+
+def settings_of(profile: Profile) -> dict[str, str]:
+    """Everything that is set on a session of the profile."""
+    if profile not in PROFILES:
+        raise ValueError(f"unknown profile: {profile!r}")
+    return {**PINNED, **PROFILES[profile]}

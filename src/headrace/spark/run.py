@@ -1,0 +1,203 @@
+"""Running one query over named inputs: the result as Arrow, or as Parquet parts in a folder."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from headrace.errors import InternalError
+from headrace.spark.failures import translated
+from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
+from headrace.spark.lanes import Lane, Lanes
+from headrace.spark.profiles import Profile
+from headrace.spark.schema import struct
+from headrace.spark.session import Spark
+from headrace.spark.views import Input, Views
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Input", "Runner", "TooLarge"]
+
+Result = TypeVar("Result")
+CANCEL_SECONDS = 10.0
+POLL_SECONDS = 0.2
+MOST_UNCOUNTED = 100
+
+
+@dataclass(frozen=True)
+class TooLarge:
+    """The result has more rows than `limit`; write it instead."""
+
+    limit: int
+
+
+class Runner:
+    """Runs queries on a Spark; calls from several threads run at the same time."""
+
+    def __init__(self, spark: Spark) -> None:
+        self._spark = spark
+        self._lanes = Lanes(spark)
+        self._lock = Lock()
+        self._running: dict[Call, Future[Any]] = {}
+        self._uncounted: list[Call] = []
+        self._counted = 0
+
+    def collect(
+        self,
+        sql: str,
+        inputs: Sequence[Input],
+        *,
+        profile: Profile = "tiny",
+        limit: int | None = None,
+    ) -> pa.Table | TooLarge:
+        """The result's rows, or `TooLarge` if there are more than `limit`."""
+
+        def work(session: SparkSession) -> pa.Table | TooLarge:
+            frame = session.sql(sql)
+            if limit is None:
+                return frame.toArrow()
+            table = frame.limit(limit + 1).toArrow()
+            return table if table.num_rows <= limit else TooLarge(limit)
+
+        return self.call(profile, inputs, work)
+
+    def write(
+        self,
+        sql: str,
+        inputs: Sequence[Input],
+        folder: str,
+        *,
+        schema: pa.Schema | None = None,
+        profile: Profile = "wide",
+    ) -> None:
+        """Let the executors write the result as Parquet parts into a folder.
+
+        The folder must not exist: what is in it afterwards is this result and nothing else. With
+        `schema` given, a result of other columns or types raises before anything is written.
+        """
+
+        def work(session: SparkSession) -> None:
+            frame = session.sql(sql)
+            if schema is not None:
+                _require_schema(frame, schema)
+            write_parts(frame, folder)
+
+        self.call(profile, inputs, work)
+
+    def frame(self, sql: str, inputs: Sequence[Input], *, profile: Profile = "wide") -> DataFrame:
+        """The query as a DataFrame for a user, in a session that is not used for anything else."""
+        session = self._spark.new_session(profile)
+        with translated():
+            Views(session, one_partition=profile == "tiny").register(inputs)
+            return session.sql(sql)
+
+    @property
+    def jobs(self) -> int:
+        """How many Spark jobs the calls that have ended ran (over Spark Connect: queries)."""
+        with self._lock:
+            if self._uncounted:
+                jobs = self._jobs
+                self._counted += sum(jobs.count(call) for call in self._uncounted)
+                self._uncounted.clear()
+            return self._counted
+
+    def call(
+        self,
+        profile: Profile,
+        inputs: Sequence[Input],
+        work: Callable[[SparkSession], Result],
+        *,
+        watch: Callable[[Jobs, Call], None] | None = None,
+    ) -> Result:
+        """Do `work` in a session of the profile that has the inputs as views.
+
+        `watch` is called now and then while the work is done. An interrupt (Ctrl-C) of the
+        waiting thread cancels the work.
+        """
+        lane = self._lanes.take(profile, inputs)
+        call = Call(lane.session, f"headrace-{uuid.uuid4().hex}")
+        future = lane.worker.submit(lambda: self._work(lane, call, inputs, work))
+        self._running[call] = future
+        try:
+            while watch is not None and not wait((future,), POLL_SECONDS).done:
+                watch(self._jobs, call)
+            return future.result()
+        finally:
+            # Not done means that the waiting was interrupted, not the work.
+            self._stop({call: future})
+            del self._running[call]
+            if future.done():
+                self._lanes.give(lane)
+            self._note(call)
+
+    def cancel(self) -> None:
+        """Stop what runs now; those calls raise."""
+        self._stop(dict(self._running))
+
+    def close(self) -> None:
+        """Cancel what runs and let the threads go; the Spark stays open."""
+        self.cancel()
+        self._lanes.close()
+
+    @property
+    def _jobs(self) -> Jobs:
+        return ConnectJobs() if self._spark.remote else ClassicJobs()
+
+    def _work(
+        self,
+        lane: Lane,
+        call: Call,
+        inputs: Sequence[Input],
+        work: Callable[[SparkSession], Result],
+    ) -> Result:
+        jobs = self._jobs
+        with translated():
+            jobs.begin(call)
+            try:
+                lane.views.register(inputs)
+                return work(lane.session)
+            finally:
+                jobs.end(call)
+                lane.views.trim()
+
+    def _stop(self, calls: dict[Call, Future[Any]]) -> None:
+        """Interrupt until all have ended: a call that is still planning has no job to stop yet."""
+        deadline = time.monotonic() + CANCEL_SECONDS
+        while time.monotonic() < deadline:
+            live = [call for call, future in calls.items() if not future.done()]
+            if not live:
+                return
+            for call in live:
+                self._jobs.interrupt(call)
+            wait(calls.values(), POLL_SECONDS)
+
+    def _note(self, call: Call) -> None:
+        """Count the call's jobs later: Spark's own book-keeping lags behind the result."""
+        with self._lock:
+            self._uncounted.append(call)
+            full = len(self._uncounted) >= MOST_UNCOUNTED
+        if full:
+            _ = self.jobs
+
+
+def write_parts(frame: DataFrame, folder: str) -> None:
+    """Write Parquet parts, and no marker file, into a folder that does not exist."""
+    writer = frame.write.mode("error").option(
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
+    )
+    writer.parquet(folder)
+
+
+def _require_schema(frame: DataFrame, schema: pa.Schema) -> None:
+    found = [(field.name, field.dataType) for field in frame.schema.fields]
+    wanted = [(field.name, field.dataType) for field in struct(schema).fields]
+    if found != wanted:
+        raise InternalError("invariant", f"a query gives {found} where {wanted} is stored")

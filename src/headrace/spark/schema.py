@@ -1,0 +1,87 @@
+"""Arrow schemas and Spark's: the stored types in both, and results brought to them exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.errors import InternalError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+WEIGHT = "_weight"
+EPOCH = "_epoch"
+LOG_FIELDS = (pa.field(EPOCH, pa.int64()), pa.field(WEIGHT, pa.int64()))
+
+
+def struct(schema: pa.Schema) -> StructType:
+    """The Spark schema with the same names and types; every column may be NULL."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(field.name, spark_type(field.type)) for field in schema])
+
+
+def spark_type(data_type: pa.DataType) -> DataType:
+    """The Spark type of a stored Arrow type."""
+    from pyspark.sql import types
+
+    if pa.types.is_decimal128(data_type):
+        return types.DecimalType(data_type.precision, data_type.scale)
+    simple: dict[pa.DataType, DataType] = {
+        pa.bool_(): types.BooleanType(),
+        pa.int16(): types.ShortType(),
+        pa.int32(): types.IntegerType(),
+        pa.int64(): types.LongType(),
+        pa.float32(): types.FloatType(),
+        pa.float64(): types.DoubleType(),
+        pa.string(): types.StringType(),
+        pa.binary(): types.BinaryType(),
+        pa.date32(): types.DateType(),
+        pa.timestamp("us"): types.TimestampNTZType(),
+        pa.timestamp("us", "UTC"): types.TimestampType(),
+    }
+    if data_type not in simple:
+        raise ValueError(f"not a stored type: {data_type}")
+    return simple[data_type]
+
+
+def to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with exactly the schema's columns, order and types.
+
+    A value that would change on the way raises: nothing is rounded, cut or wrapped.
+    """
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        raise InternalError(
+            "invariant", f"a result lacks the columns {missing}; it has {table.column_names}"
+        )
+    columns = [_exactly(table.column(field.name), field) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _exactly(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if not field.nullable and column.null_count:
+        raise InternalError("invariant", f"column {field.name} has NULLs and must not")
+    if column.type == field.type:
+        return column
+    try:
+        cast = column.cast(field.type)
+        back = cast.cast(column.type)
+    except pa.ArrowInvalid as error:
+        raise _changed(column, field) from error
+    # Arrow checks decimals and integers itself, but not float64 to float32.
+    same = pc.fill_null(pc.equal(back, column), True)
+    if pa.types.is_floating(column.type):
+        same = pc.or_(same, pc.fill_null(pc.is_nan(column), True))
+    if not pc.all(same, min_count=0).as_py():
+        raise _changed(column, field)
+    return cast
+
+
+def _changed(column: pa.ChunkedArray, field: pa.Field) -> InternalError:
+    return InternalError(
+        "invariant", f"column {field.name} has a value of {column.type} that {field.type} changes"
+    )

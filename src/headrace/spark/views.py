@@ -1,0 +1,138 @@
+"""The inputs of a query as temporary views of one session, registered only when they change."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.spark.schema import EPOCH, struct, to_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_VIEWS = 256
+MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Input:
+    """A named input of a query: the rows of Parquet files and of an Arrow table together.
+
+    The view has exactly the columns of `schema`; files and rows may have more. `after` and `upto`
+    keep the epochs in (after, upto]; give them only if a file spans the boundary, for each new
+    number in a plan makes Spark generate new code.
+    """
+
+    name: str
+    schema: pa.Schema
+    files: tuple[str, ...] = ()
+    rows: pa.Table | None = field(default=None, compare=False)
+    after: int | None = None
+    upto: int | None = None
+
+    def same(self, other: Input) -> bool:
+        """True if the other makes the same view; rows are compared by identity."""
+        return self == other and self.rows is other.rows
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The epoch filter as SQL conditions."""
+        after = () if self.after is None else (f"{quoted(EPOCH)} > {self.after:d}",)
+        upto = () if self.upto is None else (f"{quoted(EPOCH)} <= {self.upto:d}",)
+        return after + upto
+
+
+class Views:
+    """The views of one session; used by one thread at a time.
+
+    With `one_partition` every input is brought into a single partition, which lets a plan do
+    without exchanges.
+    """
+
+    def __init__(self, session: SparkSession, *, one_partition: bool) -> None:
+        self._session = session
+        self._one_partition = one_partition
+        self._registered: OrderedDict[str, Input] = OrderedDict()
+        self._scans: OrderedDict[Input, DataFrame] = OrderedDict()
+
+    def matches(self, inputs: Iterable[Input]) -> int:
+        """How many of the inputs are registered as they are."""
+        return sum(self._is_registered(wanted) for wanted in inputs)
+
+    def register(self, inputs: Sequence[Input]) -> None:
+        """Make every input readable under its name."""
+        for wanted in inputs:
+            if not self._is_registered(wanted):
+                self._frame(wanted).createOrReplaceTempView(quoted(wanted.name))
+                self._registered[wanted.name] = wanted
+            self._registered.move_to_end(wanted.name)
+
+    def trim(self) -> None:
+        """Drop the views used longest ago, down to the bounds on number and bytes."""
+        while len(self._registered) > MOST_VIEWS or self._bytes() > MOST_BYTES:
+            name, _ = self._registered.popitem(last=False)
+            self._session.catalog.dropTempView(name)
+        while len(self._scans) > MOST_VIEWS:
+            self._scans.popitem(last=False)
+
+    def _is_registered(self, wanted: Input) -> bool:
+        found = self._registered.get(wanted.name)
+        return found is not None and found.same(wanted)
+
+    def _bytes(self) -> int:
+        return sum(seen.rows.nbytes for seen in self._registered.values() if seen.rows is not None)
+
+    def _frame(self, wanted: Input) -> DataFrame:
+        parts = []
+        if wanted.files:
+            parts.append(self._scan(wanted))
+        if wanted.rows is not None or not wanted.files:
+            parts.append(self._in_one(self._local(wanted)))
+        return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+
+    def _scan(self, wanted: Input) -> DataFrame:
+        """The files' rows. Opening the list costs, so it outlives a change of the Arrow rows."""
+        key = replace(wanted, rows=None)
+        if key not in self._scans:
+            self._scans[key] = self._in_one(self._opened(wanted))
+        self._scans.move_to_end(key)
+        return self._scans[key]
+
+    def _opened(self, wanted: Input) -> DataFrame:
+        read = wanted.schema
+        if wanted.conditions and EPOCH not in read.names:
+            read = read.append(pa.field(EPOCH, pa.int64()))
+        frame = self._session.read.schema(struct(read)).parquet(*wanted.files)
+        for condition in wanted.conditions:
+            frame = frame.where(condition)
+        return frame.select(*(quoted(name) for name in wanted.schema.names))
+
+    def _local(self, wanted: Input) -> DataFrame:
+        rows = wanted.schema.empty_table() if wanted.rows is None else _kept(wanted)
+        # One chunk: Spark makes a partition of each.
+        table = to_schema(rows, wanted.schema).combine_chunks()
+        return self._session.createDataFrame(table, struct(wanted.schema))
+
+    def _in_one(self, frame: DataFrame) -> DataFrame:
+        return frame.coalesce(1) if self._one_partition else frame
+
+
+def quoted(name: str) -> str:
+    """The name as a Spark identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _kept(wanted: Input) -> pa.Table:
+    """The input's rows in its epochs."""
+    assert wanted.rows is not None
+    rows = wanted.rows
+    if wanted.after is not None:
+        rows = rows.filter(pc.greater(rows.column(EPOCH), wanted.after))
+    if wanted.upto is not None:
+        rows = rows.filter(pc.less_equal(rows.column(EPOCH), wanted.upto))
+    return rows

@@ -1,0 +1,24 @@
+"""Every relation is a log of weighted rows, one Delta table a relation.
+
+    layout    the two internal columns, the types a column may have
+    log       pins, files and what a relation's log holds at one version
+    place     where the tables are: addresses, file systems, durability
+    part      one Parquet file: writing it, checking one that Spark wrote
+    commit    one Delta commit from exactly one version
+    failure   which error a failing disk or a shortened log becomes
+    recent    the newest rows, kept in memory
+    net       the sum of weights a row
+    store     the seam; `delta` is the real one, `memory` its fake
+
+A writer takes a pin, commits from exactly that version and gets the next pin, which the catalog
+records. After any failure it calls `rollback` with the recorded pin before it writes again.
+"""
+
+from headrace.store.delta import DeltaStore
+from headrace.store.layout import EPOCH, WEIGHT
+from headrace.store.log import LogFile, Pin
+from headrace.store.memory import MemoryStore
+from headrace.store.net import net
+from headrace.store.store import Store
+
+__all__ = ["EPOCH", "WEIGHT", "DeltaStore", "LogFile", "MemoryStore", "Pin", "Store", "net"]

@@ -1,0 +1,219 @@
+"""One Delta commit from exactly one version, and the log as delta-rs reads it back."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from headrace.store.failure import behind, lease_lost, unavailable
+from headrace.store.layout import EPOCH, columns_of, stored
+from headrace.store.log import Log, LogFile, Pin, in_order
+from headrace.store.place import Place
+
+# Without this delta-rs puts a stale append on top of whatever it finds.
+EXACT = CommitProperties(max_commit_retries=0)
+NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+CONFIGURATION = {"delta.enableExpiredLogCleanup": "false"}
+# delta-rs replays every commit since the last checkpoint at each commit (0.2 ms each).
+CHECKPOINT_EVERY = 10
+
+logger = logging.getLogger(__name__)
+
+
+class Commits:
+    """The Delta tables of a place, opened once each.
+
+    A commit lands as version `pin.version + 1` or not at all: the version's log file is created
+    only if it is absent, whatever other processes do.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._opened: dict[str, DeltaTable] = {}
+
+    def create(self, relation: str, columns: pa.Schema) -> Log:
+        """Make the table, version 0; it must not exist."""
+        try:
+            table = DeltaTable.create(
+                self._place.uri(relation),
+                stored(columns),
+                configuration=CONFIGURATION,
+                storage_options=dict(self._place.options),
+                commit_properties=EXACT,
+                post_commithook_properties=NO_HOOKS,
+            )
+            self._place.make_durable(relation, [log_path(0)], new=True)
+        except (OSError, DeltaError) as error:
+            raise unavailable(error, self._place, writing=True) from error
+        self._opened[relation] = table
+        return Log(0, columns_of(columns), ())
+
+    def check(self, relation: str, pin: Pin) -> DeltaTable:
+        """The opened table, which must be at the pin's version and not beyond."""
+        table = self._newest(relation, pin)
+        if table.version() < pin.version:
+            raise behind(relation, pin, f"the log ends at version {table.version()}")
+        if table.version() > pin.version:
+            raise lease_lost(relation, pin)
+        return table
+
+    def commit(
+        self,
+        relation: str,
+        pin: Pin,
+        log: Log,
+        added: tuple[LogFile, ...] = (),
+        removed: tuple[LogFile, ...] = (),
+    ) -> Log:
+        """Add and remove files in one commit from exactly the pin's version."""
+        table = self.check(relation, pin)
+        now = int(time.time() * 1000)
+        paths = {file: self._place.path_in(relation, file.uri) for file in added + removed}
+        actions: list[AddAction | RemoveAction] = [
+            *(add_action(paths[file], file, now) for file in added),
+            *(remove_action(paths[file], file, now) for file in removed),
+        ]
+        version = pin.version + 1
+        try:
+            table.create_write_transaction(
+                actions,
+                "append",
+                table.schema(),
+                commit_properties=EXACT,
+                post_commithook_properties=NO_HOOKS,
+            )
+            self._place.make_durable(
+                relation, (*(paths[file] for file in added), log_path(version))
+            )
+        except CommitFailedError as error:
+            self.forget(relation)
+            raise lease_lost(relation, pin) from error
+        except (OSError, DeltaError) as error:
+            self.forget(relation)
+            ends_at = self._newest(relation, pin).version()
+            if ends_at < pin.version:
+                raise behind(relation, pin, f"the log ends at version {ends_at}") from error
+            raise unavailable(error, self._place, writing=True) from error
+        if version % CHECKPOINT_EVERY == 0:
+            self._checkpoint(relation, table)
+        return log.after_commit(added, removed)
+
+    def newest(self, relation: str, pin: Pin) -> Log:
+        """The log as it is now, wherever the pin is."""
+        self.forget(relation)
+        return self._log(relation, pin, self._newest(relation, pin))
+
+    def at(self, relation: str, pin: Pin) -> Log:
+        """The log at the pin's version."""
+        table = self._opened.get(relation)
+        if table is None or table.version() != pin.version:
+            try:
+                table = self._open(relation, pin.version)
+            except DeltaError as error:
+                self.forget(relation)
+                newest = self._newest(relation, pin).version()
+                found = f"the log's newest version is {newest}, and that one cannot be read"
+                raise behind(relation, pin, found) from error
+            except OSError as error:
+                raise unavailable(error, self._place, writing=False) from error
+            self._opened.setdefault(relation, table)
+        return self._log(relation, pin, table)
+
+    def forget(self, relation: str) -> None:
+        """Close the table; the next use reads its log anew."""
+        self._opened.pop(relation, None)
+
+    def _newest(self, relation: str, pin: Pin) -> DeltaTable:
+        """The table at its newest version, or as it was opened if that is the pin's or beyond."""
+        table = self._opened.get(relation)
+        try:
+            if table is None:
+                table = self._opened[relation] = self._open(relation)
+            elif table.version() < pin.version:
+                table.update_incremental()
+        except TableNotFoundError as error:
+            self.forget(relation)
+            if self._place.trouble(writing=False) is None:
+                raise behind(relation, pin, "there is no such table") from error
+            raise unavailable(error, self._place, writing=False) from error
+        except (OSError, DeltaError) as error:
+            self.forget(relation)
+            if self._place.local and self._place.trouble(writing=False) is None:
+                raise behind(relation, pin, f"the log cannot be read: {error}") from error
+            raise unavailable(error, self._place, writing=False) from error
+        return table
+
+    def _open(self, relation: str, version: int | None = None) -> DeltaTable:
+        uri, options = self._place.uri(relation), dict(self._place.options)
+        return DeltaTable(uri, version=version, storage_options=options)
+
+    def _log(self, relation: str, pin: Pin, table: DeltaTable) -> Log:
+        """The opened table's files, by the statistics that every commit of ours carries."""
+        live = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        for each in live:
+            if None in (each["num_records"], each[f"min.{EPOCH}"], each[f"max.{EPOCH}"]):
+                raise behind(relation, pin, f"{each['path']} was added by someone else")
+        files = tuple(
+            LogFile(
+                uri=self._place.uri(relation, each["path"]),
+                rows=each["num_records"],
+                bytes=each["size_bytes"],
+                first_epoch=each[f"min.{EPOCH}"],
+                last_epoch=each[f"max.{EPOCH}"],
+            )
+            for each in live
+        )
+        columns = columns_of(pa.schema(table.schema().to_arrow()))
+        return Log(table.version(), columns, in_order(files))
+
+    def _checkpoint(self, relation: str, table: DeltaTable) -> None:
+        """Sum the log up, so that opening and committing stay cheap; the commit stands without.
+
+        The table is opened anew afterwards: an open one never takes up its own checkpoint.
+        """
+        try:
+            table.update_incremental()
+            table.create_checkpoint()
+        except (OSError, DeltaError) as error:
+            logger.warning("checkpoint failed", extra={"relation": relation, "error": str(error)})
+        self.forget(relation)
+
+
+def add_action(path: str, file: LogFile, now: int) -> AddAction:
+    """The action that adds a file.
+
+    Its statistics are the row count and the epochs, all that `files` needs; Spark takes those of
+    other columns from the Parquet footer, where they are neither cut off nor rounded.
+    """
+    statistics = {
+        "numRecords": file.rows,
+        "minValues": {EPOCH: file.first_epoch},
+        "maxValues": {EPOCH: file.last_epoch},
+        "nullCount": {EPOCH: 0},
+    }
+    return AddAction(
+        path=path,
+        size=file.bytes,
+        partition_values={},
+        modification_time=now,
+        data_change=True,
+        stats=json.dumps(statistics),
+    )
+
+
+def remove_action(path: str, file: LogFile, now: int) -> RemoveAction:
+    """The action that takes a file out of the log; vacuum deletes the file itself."""
+    return RemoveAction(
+        path=path, data_change=True, deletion_timestamp=now, size=file.bytes, partition_values={}
+    )
+
+
+def log_path(version: int) -> str:
+    """The file of a commit; Delta fixes the name."""
+    return f"_delta_log/{version:020d}.json"

@@ -1,0 +1,73 @@
+"""What a relation's log holds, as values: pins, files, and the files at one Delta version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from headrace.errors import InternalError
+
+
+@dataclass(frozen=True, order=True)
+class Pin:
+    """The Delta version and the epoch a relation is at; beyond it nothing counts."""
+
+    version: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One Parquet file of weighted rows, whose epochs are first_epoch to last_epoch.
+
+    `uri` is what Spark reads: a plain path for a local store, else the root as it was given with
+    the file's path behind it. A file that is not `inside` the epochs asked for also holds rows of
+    other epochs; its reader filters by `_epoch`.
+    """
+
+    uri: str
+    rows: int
+    bytes: int
+    first_epoch: int
+    last_epoch: int
+
+    def inside(self, after: int, upto: int) -> bool:
+        """Whether all rows have epochs in (after, upto], so that no filter is needed."""
+        return after < self.first_epoch and self.last_epoch <= upto
+
+    def touches(self, after: int, upto: int) -> bool:
+        """Whether the file may hold rows with epochs in (after, upto]."""
+        return after < self.last_epoch and self.first_epoch <= upto
+
+
+@dataclass(frozen=True)
+class Log:
+    """The live files of a relation at one Delta version, oldest epoch first."""
+
+    version: int
+    columns: pa.Schema
+    files: tuple[LogFile, ...]
+
+    def between(self, after: int, upto: int) -> tuple[LogFile, ...]:
+        """The files that hold the epochs in (after, upto]."""
+        return tuple(file for file in self.files if file.touches(after, upto))
+
+    def beyond(self, epoch: int) -> tuple[LogFile, ...]:
+        """The files of later epochs only; a file on both sides cannot be cut and is a bug."""
+        for file in self.files:
+            if file.first_epoch <= epoch < file.last_epoch:
+                raise InternalError(
+                    "invariant", f"{file.uri} holds epochs on both sides of epoch {epoch}"
+                )
+        return tuple(file for file in self.files if file.first_epoch > epoch)
+
+    def after_commit(self, added: tuple[LogFile, ...], removed: tuple[LogFile, ...]) -> Log:
+        """The log one version later."""
+        kept = tuple(file for file in self.files if file not in removed)
+        return replace(self, version=self.version + 1, files=in_order(kept + added))
+
+
+def in_order(files: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
+    """Files by epoch, so that equal logs are equal values."""
+    return tuple(sorted(files, key=lambda file: (file.first_epoch, file.last_epoch, file.uri)))

@@ -1,0 +1,113 @@
+"""The store's fake: the same contract in memory, for tests without a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+import pyarrow as pa
+
+from headrace.errors import InternalError
+from headrace.store.failure import behind, lease_lost
+from headrace.store.layout import check_columns, columns_of, conform, weighted
+from headrace.store.log import Log, LogFile, Pin
+from headrace.store.store import Store
+
+
+@dataclass(frozen=True)
+class MemoryLog:
+    """Every version of a relation's log, and the rows of every file."""
+
+    versions: tuple[Log, ...]
+    rows: Mapping[str, pa.Table]
+
+
+class MemoryStore(Store):
+    """Relations in memory; `write` plays the executors. See `Store` for the contract."""
+
+    def __init__(self) -> None:
+        self._relations: dict[str, MemoryLog] = {}
+        self._folders: dict[str, list[pa.Table]] = {}
+        self._numbers = count(1)
+
+    def create(self, relation: str, columns: pa.Schema) -> Pin:
+        check_columns(columns)
+        self._relations[relation] = MemoryLog((Log(0, columns_of(columns), ()),), {})
+        return Pin(0, 0)
+
+    def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
+        return self._add(relation, pin, epoch, [rows])
+
+    def new_folder(self, relation: str, epoch: int) -> str:
+        return f"memory:{relation}/parts-{epoch}-{next(self._numbers)}"
+
+    def write(self, folder: str, rows: pa.Table) -> None:
+        """Put one part of weighted rows into a folder."""
+        self._folders.setdefault(folder, []).append(rows)
+
+    def register(
+        self, relation: str, pin: Pin, epoch: int, folder: str, rows: int | None = None
+    ) -> Pin:
+        parts = self._folders.get(folder, [])
+        counted = sum(part.num_rows for part in parts)
+        if rows is not None and rows != counted:
+            raise InternalError("invariant", f"{folder} holds {counted} rows, not {rows}")
+        return self._add(relation, pin, epoch, parts)
+
+    def files(self, relation: str, pin: Pin, after: int, upto: int) -> tuple[LogFile, ...]:
+        if upto > pin.epoch:
+            raise InternalError("invariant", f"epoch {upto} of {relation} is beyond its pin {pin}")
+        return self._at(relation, pin).between(after, upto)
+
+    def read(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table:
+        found = self.files(relation, pin, after, upto)
+        rows = self._relations[relation].rows
+        columns = self._at(relation, pin).columns
+        return pa.concat_tables(
+            [weighted(columns).empty_table(), *(rows[file.uri] for file in found)]
+        )
+
+    def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
+        return self.read(relation, pin, after, upto)
+
+    def rollback(self, relation: str, pin: Pin) -> Pin:
+        self._at(relation, pin)
+        newest = self._relations[relation].versions[-1]
+        if unwanted := newest.beyond(pin.epoch):
+            newest = self._commit(relation, newest.after_commit((), unwanted), {})
+        return Pin(newest.version, pin.epoch)
+
+    def drop(self, relation: str) -> None:
+        self._relations.pop(relation, None)
+
+    def _at(self, relation: str, pin: Pin) -> Log:
+        versions = self._relations[relation].versions if relation in self._relations else ()
+        if pin.version >= len(versions):
+            raise behind(relation, pin, f"the log has {len(versions)} versions")
+        return versions[pin.version]
+
+    def _add(self, relation: str, pin: Pin, epoch: int, tables: list[pa.Table]) -> Pin:
+        log = self._at(relation, pin)
+        if epoch <= pin.epoch:
+            raise InternalError("invariant", f"epoch {epoch} of {relation} is not after {pin}")
+        rows = {
+            f"memory:{relation}/{next(self._numbers)}": conform(table, log.columns)
+            for table in tables
+            if table.num_rows
+        }
+        if not rows:
+            return Pin(pin.version, epoch)
+        if log != self._relations[relation].versions[-1]:
+            raise lease_lost(relation, pin)
+        added = tuple(
+            LogFile(uri, table.num_rows, table.nbytes, epoch, epoch) for uri, table in rows.items()
+        )
+        return Pin(self._commit(relation, log.after_commit(added, ()), rows).version, epoch)
+
+    def _commit(self, relation: str, log: Log, rows: Mapping[str, pa.Table]) -> Log:
+        was = self._relations[relation]
+        self._relations[relation] = replace(
+            was, versions=(*was.versions, log), rows={**was.rows, **rows}
+        )
+        return log

@@ -1,0 +1,41 @@
+"""The sum of weights a row: what a bag of weighted rows amounts to."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.store.layout import EPOCH, WEIGHT
+
+
+def net(table: pa.Table) -> pa.Table:
+    """Group by all columns but `_weight` (and `_epoch`, which is dropped), sum, drop zeros.
+
+        net(R)(row) = sum of the weights of row in R, where it is not 0
+
+    Rows are equal when their columns are: NULL equals NULL, NaN equals NaN whatever its bits, and
+    -0.0 differs from 0.0. The result has the given columns in their order, rows in any order.
+    """
+    names = [name for name in table.column_names if name != EPOCH]
+    keys = [name for name in names if name != WEIGHT]
+    rows = one_nan(table.select(names))
+    # Without keys Arrow would sum no rows to one NULL.
+    if not rows.num_rows:
+        return rows
+    sums = rows.group_by(keys, use_threads=False).aggregate([(WEIGHT, "sum")])
+    sums = sums.rename_columns([*keys, WEIGHT]).select(names)
+    return sums.filter(pc.not_equal(sums.column(WEIGHT), 0))
+
+
+def one_nan(rows: pa.Table) -> pa.Table:
+    """The rows with one NaN for all, because Arrow groups floats by their bits."""
+    for position, field in enumerate(rows.schema):
+        if pa.types.is_floating(field.type):
+            column = rows.column(position)
+            nan = pc.is_nan(column)
+            if pc.any(nan).as_py():
+                same = pc.if_else(nan, pa.scalar(math.nan, field.type), column)
+                rows = rows.set_column(position, field, same)
+    return rows

@@ -1,0 +1,77 @@
+"""The seam between the engine and wherever relations are kept."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from headrace.store.log import LogFile, Pin
+
+
+class Store(Protocol):
+    """Logs of weighted rows, one a relation, each written by one writer at a time.
+
+    `rows` are tables of `_weight` and the relation's columns. Every write is one commit from
+    exactly `pin.version` and gives the next pin; if the relation is anywhere else it raises
+    Unavailable `lease-lost` and writes nothing that counts. `epoch` must be greater than
+    `pin.epoch`. A relation without changes gets no commit: the next pin has the same version and
+    the new epoch.
+
+    Reading is always at a pin, whatever was written since; `upto` is at most `pin.epoch`. A log
+    that does not hold what the pin says raises NeedsReinit `store-behind`. A store that cannot be
+    used raises Unavailable `store-full` or `store-unreachable`; then, as after any failure, the
+    writer calls `rollback` with the catalog's pin before it writes again.
+    """
+
+    def create(self, relation: str, columns: pa.Schema) -> Pin:
+        """Make an empty log at version 0, epoch 0.
+
+        A folder of that name is the remains of a creation that was never pinned: it is replaced.
+        """
+        ...
+
+    def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
+        """Add the change of one epoch from memory."""
+        ...
+
+    def new_folder(self, relation: str, epoch: int) -> str:
+        """The address of a folder, not yet made, where executors write the change of one epoch.
+
+        Parts are Parquet files with `_epoch`, `_weight` and the columns, timestamps as
+        TIMESTAMP_MICROS; they count only once registered.
+        """
+        ...
+
+    def register(
+        self, relation: str, pin: Pin, epoch: int, folder: str, rows: int | None = None
+    ) -> Pin:
+        """Add the parts that executors wrote; `rows`, if known, must be what the parts hold."""
+        ...
+
+    def files(self, relation: str, pin: Pin, after: int, upto: int) -> tuple[LogFile, ...]:
+        """The files that hold the epochs in (after, upto], oldest first.
+
+        A file may also hold other epochs: where not `file.inside(after, upto)`, filter.
+        """
+        ...
+
+    def read(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table:
+        """The weighted rows of the epochs in (after, upto], not netted."""
+        ...
+
+    def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
+        """What `read` gives, if it can be had without reading any file."""
+        ...
+
+    def rollback(self, relation: str, pin: Pin) -> Pin:
+        """Remove exactly the files of epochs beyond the pin, in one commit.
+
+        Gives the pin with the same epoch and the version that the log is at now; the same pin, and
+        no commit, if nothing lies beyond. The files that the pin does name must all be there.
+        """
+        ...
+
+    def drop(self, relation: str) -> None:
+        """Remove the log and all its files; a log that is not there is no error."""
+        ...

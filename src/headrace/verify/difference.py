@@ -1,0 +1,68 @@
+"""What is left of a difference once float results are allowed their tolerance."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.types import Type
+
+# Float sums depend on the order of their terms; both engines add in an order of their own.
+TOLERANCE = {"double precision": 1e-9, "real": 1e-5}
+
+
+def tolerance_of(types: Sequence[Type]) -> float | None:
+    """The relative tolerance that applies to a result with these columns, if any does."""
+    return max((TOLERANCE[t.kind] for t in types if t.is_float), default=None)
+
+
+def remaining(difference: pa.Table, types: Sequence[Type]) -> list[tuple[int, tuple[Any, ...]]]:
+    """The weighted rows that have no partner on the other side within the tolerance.
+
+    Rows pair up if they are equal in every exact column and close in every float column.
+    """
+    rows = [
+        (values[0], tuple(values[1:]))
+        for values in zip(*(column.to_pylist() for column in difference.columns), strict=True)
+    ]
+    if tolerance_of(types) is None:
+        return rows
+    groups: dict[tuple[Any, ...], list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
+    for weight, values in rows:
+        exact = tuple(v for v, t in zip(values, types, strict=True) if not t.is_float)
+        groups[exact].append((weight, values))
+    return [row for group in groups.values() for row in _unpaired(group, types)]
+
+
+def _unpaired(
+    rows: list[tuple[int, tuple[Any, ...]]], types: Sequence[Type]
+) -> list[tuple[int, tuple[Any, ...]]]:
+    missing = [[weight, values] for weight, values in rows if weight > 0]
+    surplus = [[-weight, values] for weight, values in rows if weight < 0]
+    for want in missing:
+        for have in surplus:
+            if have[0] and want[0] and close(want[1], have[1], types):
+                paired = min(want[0], have[0])
+                want[0] -= paired
+                have[0] -= paired
+    left = [(weight, values) for weight, values in missing if weight]
+    return left + [(-weight, values) for weight, values in surplus if weight]
+
+
+def close(left: Sequence[Any], right: Sequence[Any], types: Sequence[Type]) -> bool:
+    """Whether two rows agree: exactly, or within the tolerance in float columns."""
+    return all(_agree(a, b, t) for a, b, t in zip(left, right, types, strict=True))
+
+
+def _agree(left: Any, right: Any, type_: Type) -> bool:
+    if left is None or right is None or not type_.is_float:
+        return bool(left == right)
+    if math.isnan(left) or math.isnan(right):
+        return math.isnan(left) and math.isnan(right)
+    return math.isclose(left, right, rel_tol=TOLERANCE[type_.kind])
+
+

@@ -1,0 +1,23 @@
+"""A served table read back, as rows to be taken away from what it should hold."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from headrace.catalog.records import StreamTable
+from headrace.source.connection import Database
+from headrace.source.reading import read_sql, relation_sql, to_stored
+from headrace.source.table import SourceColumn
+from headrace.store import WEIGHT
+
+
+def read_served(database: Database, table: StreamTable) -> pa.Table:
+    """Every row of the served table, in the stored types and with weight −1."""
+    columns = [
+        SourceColumn(number, column.name, column.served, column.type)
+        for number, column in enumerate(table.columns, 1)
+    ]
+    rows = database.arrow(read_sql(relation_sql(table.schema, table.name), columns))
+    stored = to_stored(rows, columns)
+    weights = pa.array([-1]).take(pa.array([0] * stored.num_rows, pa.int64()))
+    return stored.add_column(0, WEIGHT, weights.cast(pa.int64()))

@@ -1,0 +1,132 @@
+"""Verify: recompute a stream table's query at its recorded epochs and compare as bags.
+
+Three comparisons: the query recomputed by Spark from the sources' states, in a form that shares
+nothing with incremental maintenance, against the stream table's own relation; that relation
+against the served table in PostgreSQL; and, if asked for, each source's relation against the live
+table, both in one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.catalog import Change, State
+from headrace.catalog.records import Receipt, StreamTable
+from headrace.definition import define
+from headrace.engine import Engine
+from headrace.errors import UserError
+from headrace.refresh.refresh import require_table
+from headrace.relations.reading import Reading
+from headrace.render import inputs_of
+from headrace.render.native import render_difference
+from headrace.spark.run import TooLarge
+from headrace.store import WEIGHT, net
+from headrace.types import Type
+from headrace.verify.difference import remaining, tolerance_of
+from headrace.verify.served import read_served
+
+MOST_DIFFERENCES = 100_000
+SAMPLE = 5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison of two bags: rows only in the first (missing) and only in the second."""
+
+    what: str
+    missing: int
+    surplus: int
+    sample: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        return not self.missing and not self.surplus
+
+
+def compared(
+    what: str, difference: pa.Table | TooLarge, names: Sequence[str], types: Sequence[Type]
+) -> Comparison:
+    """A comparison from the weighted difference of the two bags."""
+    if isinstance(difference, TooLarge):
+        return Comparison(what, difference.limit, difference.limit)
+    rows = remaining(difference, types)
+    return Comparison(
+        what,
+        sum(weight for weight, _ in rows if weight > 0),
+        -sum(weight for weight, _ in rows if weight < 0),
+        tuple(
+            {"copies": weight, **dict(zip(names, map(str, values), strict=True))}
+            for weight, values in rows[:SAMPLE]
+        ),
+    )
+
+
+def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> Receipt:
+    """Prove that the stream table is what its query says; the receipt is kept."""
+    state = engine.catalog.state()
+    table = require_table(state, schema, name)
+    if table.epoch == 0:
+        raise UserError("table-suspended", f"stream table {schema}.{name} was never filled")
+    comparisons = [_recomputed(engine, state, table), _served(engine, state, table)]
+    if source:
+        from headrace.verify.sources import verify_sources
+
+        comparisons += verify_sources(engine, table)
+    receipt = Receipt(
+        table.relation,
+        table.epoch,
+        all(comparison.equal for comparison in comparisons),
+        _row_count(engine, state, table),
+        sum(comparison.missing for comparison in comparisons),
+        sum(comparison.surplus for comparison in comparisons),
+        tolerance_of([column.type for column in table.columns]),
+        {
+            c.what: {"missing": c.missing, "surplus": c.surplus, "sample": list(c.sample)}
+            for c in comparisons
+        },
+        datetime.now(UTC),
+    )
+    with engine.writing() as lease:
+        engine.catalog.commit(Change(receipts=(receipt,)), fence=lease.fence)
+    return receipt
+
+
+def _at(engine: Engine, state: State, table: StreamTable) -> Reading:
+    """The inputs at the epochs that the table has taken in, and its own relation as published."""
+    return Reading(engine.store, state, dict(table.frontier), table.epoch, limit=0)
+
+
+def _recomputed(engine: Engine, state: State, table: StreamTable) -> Comparison:
+    definition = define(table, state)
+    reading = _at(engine, state, table)
+    stored = definition.final.shown()
+    names = tuple(column.name for column in table.columns)
+    text = render_difference(definition.plan, stored, names)
+    wanted = (*inputs_of(definition.plan), *inputs_of(stored))
+    inputs = [reading.input(one) for one in wanted]
+    difference = engine.runner.collect(text, inputs, profile="wide", limit=MOST_DIFFERENCES)
+    return compared("recomputed", difference, names, [c.type for c in table.columns])
+
+
+def _served(engine: Engine, state: State, table: StreamTable) -> Comparison:
+    """The served table against the relation it was published from."""
+    relation = state.relation(table.relation)
+    reading = _at(engine, state, table)
+    stored = reading.rows(relation)
+    served = read_served(engine.database, table)
+    both = pa.concat_tables([stored, served.cast(stored.schema)])
+    names = [column.name for column in table.columns]
+    return compared("served", net(both), names, [column.type for column in table.columns])
+
+
+def _row_count(engine: Engine, state: State, table: StreamTable) -> int:
+    relation = state.relation(table.relation)
+    weights = _at(engine, state, table).rows(relation)[WEIGHT]
+    return sum(weights.to_pylist())
+
+

@@ -1,0 +1,24 @@
+"""A source database for each test: what Headrace sees of it, and an application that writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from headrace.source.connection import Database
+
+
+@pytest.fixture
+def database(dsn: str) -> Iterator[Database]:
+    with Database(dsn) as opened:
+        yield opened
+
+
+@pytest.fixture
+def application(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """A session of the user's, in autocommit."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection

@@ -1,0 +1,238 @@
+"""One record of every kind with every field set, and random ones."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from hypothesis import strategies as st
+
+from headrace.catalog.records import (
+    Cut,
+    Database,
+    OutputColumn,
+    Receipt,
+    Refresh,
+    RefreshMode,
+    Relation,
+    Source,
+    Status,
+    StreamTable,
+)
+from headrace.source.table import SourceColumn
+from headrace.store.log import Pin
+from headrace.types import BIGINT, BOOLEAN, DOUBLE, TEXT, Type, numeric, result_numeric
+
+NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+TYPES = (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    TEXT,
+    numeric(12, 2),
+    result_numeric(38, 16, rounded=True),
+    Type("character varying", length=20, ordered=False),
+    Type("enum", enum='"odd schema"."mood"'),
+)
+
+DATABASE = Database(1, "home", "7412345678901234567", 3, 9, "10:20:10,14,15", NOON)
+ORDERS = Relation(
+    "rorders", (("c1", BIGINT), ("c2", numeric(12, 2))), ("c1", "c2"), Pin(version=4, epoch=9)
+)
+TOTALS = Relation(
+    "rtotals",
+    (("customer", BIGINT), ("total", result_numeric(38, 2)), ("_rows", BIGINT), ("_seen", BOOLEAN)),
+    ("customer", "total"),
+    Pin(version=2, epoch=9),
+    condition="_seen",
+)
+SOURCE = Source(
+    relation="rorders",
+    database=1,
+    oid=4_000_000_000,
+    schema="shop",
+    name='or"ders.ü',
+    columns=(
+        SourceColumn(1, "id", "bigint", BIGINT, not_null=True),
+        SourceColumn(3, "amount", "numeric(12,2)", numeric(12, 2)),
+        SourceColumn(4, "area", "polygon", None),
+    ),
+    keys=((1,), (3, 4)),
+    storage="16390/0",
+    row_triggers=True,
+    status=Status.ERROR,
+    reason="a value does not fit",
+)
+TABLE = StreamTable(
+    relation="rtotals",
+    schema="shop",
+    name="Totals",
+    query="SELECT customer, sum(amount) AS total FROM orders GROUP BY customer",
+    columns=(
+        OutputColumn("customer", BIGINT, "bigint"),
+        OutputColumn("total", result_numeric(38, 2), "numeric"),
+    ),
+    inputs=("rorders",),
+    key=("customer",),
+    refresh_mode=RefreshMode.DIFFERENTIAL,
+    schedule="30s",
+    options={"tier": "hot", "nested": {"list": [1, 2.5, None, True]}},
+    search_path=("shop", "public"),
+    status=Status.SUSPENDED,
+    reason="column amount was dropped",
+    frontier={"rorders": 9},
+    epoch=9,
+    as_of=NOON,
+    created_at=NOON - timedelta(days=1),
+    published_at=NOON + timedelta(seconds=2),
+)
+CUT = Cut(9, 1, "10:20:10,14,15", NOON)
+REFRESH = Refresh(
+    table="rtotals",
+    epoch=9,
+    mode="DIFFERENTIAL",
+    reason="the change is small",
+    rows_inserted=3,
+    rows_deleted=1,
+    phases={"stage": 0.25, "cut": 0.5, "a": 1e-7},
+    spark_jobs=2,
+    started_at=NOON,
+    finished_at=NOON + timedelta(seconds=1.5),
+    versions={"rtotals": 2},
+    error="the disk was full",
+)
+RECEIPT = Receipt(
+    table="rtotals",
+    epoch=9,
+    equal=False,
+    rows=100,
+    missing=2,
+    surplus=1,
+    tolerance=1e-9,
+    detail={"sample": [["1", None]]},
+    verified_at=NOON,
+)
+RECORDS = (DATABASE, ORDERS, TOTALS, SOURCE, TABLE)
+
+# PostgreSQL's text holds every character but NUL, and no halves of surrogate pairs.
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+identifiers = st.text("abcdefghijklmnopqrstuvwxyz234567", min_size=1, max_size=8)
+numbers = st.integers(0, 2**63 - 1)
+moments = st.datetimes(
+    datetime(1990, 1, 1),  # noqa: DTZ001
+    datetime(2100, 1, 1),  # noqa: DTZ001
+    timezones=st.sampled_from((UTC, timezone(timedelta(hours=-9, minutes=-30)))),
+)
+types = st.sampled_from(TYPES)
+# jsonb keeps numbers as decimals, so floats beyond 2**53 may come back as unequal integers.
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(-1e15, 1e15, allow_nan=False) | names,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def tuples(of: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(of, max_size=4).map(tuple)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> str:
+    low = draw(st.integers(3, 2**40))
+    running = draw(st.sets(st.integers(low, low + 50), max_size=4))
+    high = max(running, default=low) + 1
+    return f"{low}:{high}:{','.join(str(number) for number in sorted(running))}"
+
+
+databases = st.builds(
+    Database,
+    id=st.integers(1, 2**31 - 1),
+    alias=names,
+    system_identifier=names,
+    timeline=st.integers(1, 2**31 - 1),
+    epoch=numbers,
+    snapshot=st.none() | snapshots(),
+    cut_at=st.none() | moments,
+)
+relations = st.builds(
+    Relation,
+    id=identifiers,
+    columns=tuples(st.tuples(names, types)),
+    visible=tuples(names),
+    pin=st.builds(Pin, version=numbers, epoch=numbers),
+    condition=st.none() | names,
+)
+sources = st.builds(
+    Source,
+    relation=identifiers,
+    database=st.just(1),
+    oid=st.integers(1, 2**32 - 1),
+    schema=names,
+    name=names,
+    columns=tuples(
+        st.builds(
+            SourceColumn,
+            number=st.integers(1, 1600),
+            name=names,
+            declared=names,
+            type=st.none() | types,
+            not_null=st.booleans(),
+        )
+    ),
+    keys=tuples(tuples(st.integers(1, 1600))),
+    storage=names,
+    row_triggers=st.booleans(),
+    status=st.sampled_from(Status),
+    reason=st.none() | names,
+)
+stream_tables = st.builds(
+    StreamTable,
+    relation=identifiers,
+    schema=names,
+    name=names,
+    query=names,
+    columns=tuples(st.builds(OutputColumn, name=names, type=types, served=names)),
+    inputs=tuples(identifiers),
+    key=tuples(names),
+    refresh_mode=st.sampled_from(RefreshMode),
+    schedule=st.none() | names,
+    options=st.dictionaries(names, values, max_size=3),
+    search_path=tuples(names),
+    status=st.sampled_from(Status),
+    reason=st.none() | names,
+    frontier=st.dictionaries(identifiers, numbers, max_size=3),
+    epoch=numbers,
+    as_of=st.none() | moments,
+    created_at=st.none() | moments,
+    published_at=st.none() | moments,
+)
+refreshes = st.builds(
+    Refresh,
+    table=identifiers,
+    epoch=numbers,
+    mode=names,
+    reason=names,
+    rows_inserted=numbers,
+    rows_deleted=numbers,
+    phases=st.dictionaries(names, st.floats(0, 1e9), max_size=4),
+    spark_jobs=st.integers(0, 2**31 - 1),
+    started_at=moments,
+    finished_at=moments,
+    versions=st.dictionaries(identifiers, numbers, max_size=3),
+    error=st.none() | names,
+    id=st.none(),
+)
+receipts = st.builds(
+    Receipt,
+    table=identifiers,
+    epoch=numbers,
+    equal=st.booleans(),
+    rows=numbers,
+    missing=numbers,
+    surplus=numbers,
+    tolerance=st.none() | st.floats(0, 1),
+    detail=st.dictionaries(names, values, max_size=3),
+    verified_at=moments,
+    id=st.none(),
+)

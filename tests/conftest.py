@@ -1,0 +1,64 @@
+"""One PostgreSQL and one Spark for the whole test run; a fresh database for each test."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from headrace.embedded import EmbeddedServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATABASE_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedServer]:
+    """The embedded server of this test run, in a home folder that is removed afterwards."""
+    home = Path(tempfile.mkdtemp(prefix="headrace-test-"))
+    try:
+        with EmbeddedServer.open(home) as opened:
+            yield opened
+    finally:
+        shutil.rmtree(home)
+
+
+@pytest.fixture
+def dsn(server: EmbeddedServer) -> Iterator[str]:
+    """The connection string of an empty database that exists for one test."""
+    name = f"test_{next(DATABASE_NUMBERS)}"
+    quoted = sql.Identifier(name)
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(quoted))
+        yield server.dsn_of(name)
+        roll_back_prepared(server.dsn_of(name))
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(quoted))
+
+
+def roll_back_prepared(dsn: str) -> None:
+    """End the prepared transactions a test left behind; a database with one cannot be dropped."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        prepared = connection.execute(
+            "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"
+        ).fetchall()
+        for (name,) in prepared:
+            connection.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(name)))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The local Spark session of this test run."""
+    from headrace.spark.session import local_session
+
+    session = local_session()
+    yield session
+    session.stop()

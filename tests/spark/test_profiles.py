@@ -1,0 +1,66 @@
+"""What is pinned is in force in every session of ours, and a user's session stays as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from headrace.spark.profiles import PROFILES, Profile, settings_of
+from headrace.spark.run import Input, Runner
+from headrace.spark.session import Spark
+from tests.spark.values import logged, stored
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    with pytest.raises(ValueError, match="huge"):
+        settings_of("huge")  # type: ignore[arg-type]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_setting_is_in_force(ours: Spark, profile: Profile) -> None:
+    session = ours.profile(profile)
+    found = {key: session.conf.get(key) for key in settings_of(profile)}
+    assert found == settings_of(profile)
+
+
+@pytest.mark.spark
+def test_a_users_session_is_not_changed(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Vienna")
+    try:
+        with Spark.open(spark) as opened:
+            assert opened.profile("wide").conf.get("spark.sql.session.timeZone") == "UTC"
+            assert opened.profile("wide") is opened.profile("wide")
+            assert opened.new_session("wide") is not opened.profile("wide")
+        assert spark.conf.get("spark.sql.session.timeZone") == "Europe/Vienna"
+        assert spark.range(3).count() == 3
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+@pytest.mark.spark
+def test_a_tiny_plan_has_no_exchange(runner: Runner, tmp_path: Path) -> None:
+    """Files and rows, joined and unioned and grouped: one stage."""
+    table = logged(pa.table({"k": pa.array([1, 2, 2], pa.int64())}))
+    files = (stored(table, tmp_path / "1.parquet"), stored(table, tmp_path / "2.parquet"))
+    schema = pa.schema([("_weight", pa.int64()), ("k", pa.int64())])
+    inputs = [Input("a", schema, files=files, rows=table), Input("b", schema, rows=table)]
+    sql = (
+        "SELECT k, SUM(w) AS w FROM (SELECT a.k, a._weight * b._weight AS w FROM a JOIN b"
+        " ON a.k = b.k UNION ALL SELECT k, _weight FROM b) GROUP BY k"
+    )
+    before = runner.jobs
+    result = runner.collect(sql, inputs)
+    assert isinstance(result, pa.Table)
+    assert dict(zip(*result.to_pydict().values(), strict=True)) == {1: 4, 2: 14}
+    assert runner.jobs - before == 1
+    plan = runner.collect(f"EXPLAIN {sql}", inputs)
+    assert isinstance(plan, pa.Table)
+    assert "Exchange" not in plan.column(0)[0].as_py()
