@@ -186,9 +186,7 @@ class Headrace:
         return self._engine.catalog.state()
 
     def _name(self, name: str) -> tuple[str, str]:
-        with self._engine.database.session() as connection:
-            row = connection.execute("SELECT current_schema()").fetchone()
-        return parse_name(name, (row and row[0]) or "public")
+        return parse_name(name, self._engine.database.search_path[0])
 
     def __enter__(self) -> Headrace:
         return self

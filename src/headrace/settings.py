@@ -78,8 +78,8 @@ class Settings(BaseModel):
         description="Changes up to this many rows come back to the driver; larger ones are"
         " written by the executors.",
     )
-    copy_part_mb: int = Field(
-        64, gt=0, description="Size of the table parts that a source is copied in, in parallel."
+    copy_parts: int = Field(
+        16, gt=0, description="Number of parts that a source is copied in, side by side."
     )
     lease_wait: float = Field(
         60.0, ge=0, description="Seconds to wait while another process is writing."

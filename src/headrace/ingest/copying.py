@@ -16,7 +16,6 @@ from headrace.relations.rows import stored_schema, with_epoch
 from headrace.render import render
 from headrace.render.inputs import input_name
 from headrace.settings import Settings
-from headrace.source.reading import find_misfit, relation_sql
 from headrace.source.table import SourceTable
 from headrace.spark.copy import copy_table
 from headrace.spark.recopy import write_recopy
@@ -33,10 +32,10 @@ def copy_source(
     epoch: int,
 ) -> Pin:
     """Append the table as it is in the cut; raises NeedsReinit where a value does not fit."""
-    misfit = find_misfit(cut.connection, relation_sql(table.schema, table.name), table)
+    misfit = cut.find_misfit(table)
     if misfit is not None:
         raise misfit
-    ranges = cut.ranges(table, part_mb=settings.copy_part_mb)
+    ranges = cut.ranges(table, settings.copy_parts)
     folder = engine.store.new_folder(relation.id, epoch)
     conninfo, snapshot = engine.database.conninfo, cut.export()
     old = engine.store.files(relation.id, relation.pin, 0, relation.pin.epoch)

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from headrace.ingest.copying import copy_source
-from headrace.capture.cut import OpenCut, acknowledge, open_cut, pending, read_changes
+from headrace.capture.changes import acknowledge, pending, read_changes
+from headrace.capture.cut import OpenCut, open_cut
+from headrace.capture.dirt import captured_part
 from headrace.capture.setup import set_up
-from headrace.ingest.shape import shape_of, still_captured
+from headrace.ingest.shape import shape_of
 from headrace.catalog import Change, State
 from headrace.catalog.records import Cut, Database, Relation, Source, Status, StreamTable
 from headrace.engine import HOME, Engine
@@ -46,7 +48,9 @@ def ingest(
     for _ in range(ATTEMPTS):
         taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
         _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies))
-        with open_cut(engine.database, taking, lock=copies) as cut:
+        with open_cut(
+            engine.database, taking, lock=copies, previous=snapshot
+        ) as cut:
             rewritten = frozenset(cut.dirty) - copies
             if not rewritten:
                 return _take(engine, state, fence, cut, taking, copies)
@@ -71,7 +75,7 @@ def _mend_capture(engine: Engine, state: State, sources: tuple[Source, ...]) -> 
     settings = engine.settings(state)
     for source in sources:
         if source.oid in tables:
-            table = still_captured(source, tables[source.oid])
+            table = captured_part(source, tables[source.oid])
             set_up(
                 engine.database,
                 table,
@@ -110,6 +114,8 @@ def _take(
         _take_one(engine, state, cut, source, epoch, copy=source.oid in copies)
         for source in sources
     )
+    if copies:
+        cut.confirm()
     records = [record for one in taken for record in (one.source, one.relation)]
     moved = replace(
         database,
@@ -161,6 +167,7 @@ def _take_change(
     engine: Engine, state: State, cut: OpenCut, source: Source, relation: Relation, epoch: int
 ) -> Taken:
     before = state.database(HOME).snapshot
+    source = replace(source, storage=cut.tables[source.oid].storage)
     rows = net(read_changes(engine.database, source, before, cut.cut.snapshot))
     if rows.num_rows == 0:
         return Taken(source, relation)
@@ -178,7 +185,7 @@ def _take_copy(
             "source-dropped", f"source table {source.schema}.{source.name} was dropped"
         )
     settings = engine.settings(state)
-    pin = copy_source(engine, settings, cut, still_captured(source, table), relation, epoch)
+    pin = copy_source(engine, settings, cut, captured_part(source, table), relation, epoch)
     shape = shape_of(source, table)
     complaints = {}
     for reader in state.readers(source.relation):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headrace.catalog.records import Source
 from headrace.source.table import SourceColumn, SourceTable
@@ -37,16 +37,3 @@ def shape_of(source: Source, table: SourceTable) -> Shape:
         elif current.type != column.type:
             lost[column] = f"changed its type from {column.declared} to {current.declared}"
     return Shape(lost)
-
-
-def still_captured(source: Source, table: SourceTable) -> SourceTable:
-    """The table with only those columns that are captured and as they were."""
-    lost = {column.number for column in shape_of(source, table).lost}
-    captured = {column.number for column in source.columns if column.type is not None} - lost
-    return replace(
-        table,
-        columns=tuple(
-            column if column.number in captured else replace(column, type=None)
-            for column in table.columns
-        ),
-    )

@@ -62,10 +62,9 @@ class Checked:
 
 def check(engine: Engine, state: State, request: Request) -> Checked:
     """Everything that can be known before anything is written, or UserError."""
+    search_path = engine.database.search_path
     with engine.database.session() as connection:
-        (path,) = connection.execute("SELECT current_schemas(false)").fetchone() or ([],)
-        search_path = tuple(path)
-        schema, name = parse_name(request.name, search_path[0] if search_path else "public")
+        schema, name = parse_name(request.name, search_path[0])
         _check_free(connection, state, schema, name)
         described = describe(connection, request.query, search_path)
         tables = [

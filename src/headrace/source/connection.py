@@ -66,6 +66,13 @@ class Database:
         """The pinned connection string, for libpq clients elsewhere. It may hold a password."""
         return pinned(self._dsn, self.version)
 
+    @cached_property
+    def search_path(self) -> tuple[str, ...]:
+        """The schemas in which the role finds tables by their bare names, as it would itself."""
+        with self._open(self._dsn) as connection:
+            row = connection.execute("SELECT current_schemas(false)").fetchone()
+        return tuple(row[0]) if row and row[0] else ("public",)
+
     def connect(self) -> Connection[Row]:
         """A connection of the caller's own."""
         return self._open(self.conninfo)
