@@ -13,9 +13,13 @@ from headrace.query import BoundColumn, BoundQuery, BoundTable, bind
 from headrace.store import Pin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Definition:
-    """A stream table's query as a plan over relations, and the stages that maintain it."""
+    """A stream table's query as a plan over relations, and the stages that maintain it.
+
+    Definitions are remembered and compared by identity, so that what is made of one can be
+    remembered too.
+    """
 
     relation: str
     plan: Operator
@@ -57,26 +61,19 @@ def bound_table(source: Source) -> BoundTable:
 
 
 @lru_cache(maxsize=1024)
-def bind_query(text: str, schema: SourceSchema) -> BoundQuery:
-    """`bind`, remembered: the same text over the same sources is the same plan."""
-    return bind(text, schema)
-
-
-@lru_cache(maxsize=1024)
-def _defined(relation: str, bound: BoundQuery) -> Definition:
-    return Definition(relation, bound.plan, cut_stages(bound.plan, relation))
+def _defined(relation: str, query: str, schema: SourceSchema) -> Definition:
+    return new_definition(relation, bind(query, schema))
 
 
 def define(table: StreamTable, state: State) -> Definition:
     """The definition of a table that exists, bound to its sources as they were captured."""
     sources = tuple(source for source in state.sources if source.relation in table.inputs)
-    bound = bind_query(table.query, SourceSchema(sources, table.search_path))
-    return _defined(table.relation, bound)
+    return _defined(table.relation, table.query, SourceSchema(sources, table.search_path))
 
 
 def new_definition(relation: str, bound: BoundQuery) -> Definition:
     """The definition of a table about to be created."""
-    return _defined(relation, bound)
+    return Definition(relation, bound.plan, cut_stages(bound.plan, relation))
 
 
 def used_columns(table: StreamTable, state: State, relation: str) -> frozenset[str]:

@@ -33,11 +33,13 @@ class Tick:
 class Follower:
     """Takes cuts of some tables and adds up what they give, as ingest does."""
 
-    def __init__(self, database: Database, *names: str, **options: Any) -> None:
+    def __init__(
+        self, database: Database, *names: str, schema: str = "public", **options: Any
+    ) -> None:
         self.database = database
         self.options = options
         with database.session() as connection:
-            tables = [find_table(connection, None, name) for name in names]
+            tables = [find_table(connection, schema, name) for name in names]
         self.sources: dict[int, SourceTable] = {}
         self.bags: dict[int, Bag] = {}
         self.oids = {table.name: table.oid for table in tables}
@@ -56,8 +58,8 @@ class Follower:
     def source(self, name: str) -> SourceTable:
         return self.sources[self.oids[name]]
 
-    def tick(self, *, check: bool = True) -> Tick:
-        """One round: nothing if nothing is pending, else a cut; `check` compares with the tables."""
+    def tick(self) -> Tick:
+        """One round: nothing if nothing is pending, else a cut, compared with the tables in it."""
         sources = list(self.sources.values())
         if self.snapshot is not None:
             with self.database.session() as connection:
@@ -68,7 +70,7 @@ class Follower:
             self._mend(copies)
             with open_cut(self.database, sources, lock=copies, previous=self.snapshot) as cut:
                 if frozenset(cut.dirty) <= copies:
-                    return self._take(cut, copies, check=check)
+                    return self._take(cut, copies)
                 copies |= frozenset(cut.dirty)
 
     def _mend(self, copies: frozenset[int]) -> None:
@@ -77,7 +79,7 @@ class Follower:
         for oid, table in tables.items():
             set_up(self.database, captured_part(self.sources[oid], table), **self.options)
 
-    def _take(self, cut: OpenCut, copies: frozenset[int], *, check: bool) -> Tick:
+    def _take(self, cut: OpenCut, copies: frozenset[int]) -> Tick:
         changed = 0
         for oid, source in self.sources.items():
             if oid in copies:
@@ -89,9 +91,8 @@ class Follower:
             changed += changes.num_rows
             self.bags[oid].update(bag_of(changes))
             self.bags[oid] = Counter({row: n for row, n in self.bags[oid].items() if n})
-            if check:
-                live = bag_of(read_live(self.database, cut, source))
-                assert self.bags[oid] == live, differences(self.bags[oid], live)
+            live = bag_of(read_live(self.database, cut, source))
+            assert self.bags[oid] == live, differences(self.bags[oid], live)
         cut.confirm()
         self.epoch += 1
         self.snapshot = cut.cut.snapshot
@@ -103,15 +104,17 @@ class Follower:
 def read_live(database: Database, cut: OpenCut, table: SourceTable, parts: int = 3) -> pa.Table:
     """The table in the cut, read range by range on a connection of its own."""
     snapshot = cut.export()
-    with dbapi.connect(database.conninfo, autocommit=True) as connection:
-        with connection.cursor() as cursor:
-            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-            pieces = []
-            for part in cut.ranges(table, parts):
-                cursor.execute(read_sql(part.relation, table.stored, part.where))
-                pieces.append(to_stored(cursor.fetch_arrow_table(), table.stored))
-            cursor.execute("COMMIT")
+    with (
+        dbapi.connect(database.conninfo, autocommit=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+        pieces = []
+        for part in cut.ranges(table, parts):
+            cursor.execute(read_sql(part.relation, table.stored, part.where))
+            pieces.append(to_stored(cursor.fetch_arrow_table(), table.stored))
+        cursor.execute("COMMIT")
     return pa.concat_tables(pieces)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -60,7 +61,7 @@ def calls_of(name: str) -> Iterator[Call]:
             )
     elif name == "like":
         for pattern in PATTERNS:
-            quoted = pattern.replace("'", "''")
+            quoted = pattern.replace("'", "''").replace("{", "{{").replace("}", "}}")
             yield Call(
                 name,
                 f"({{0}} LIKE '{quoted}')",
@@ -192,13 +193,16 @@ def same(theirs: Answer, ours: Answer, type_: Type) -> bool:
     if theirs is None or ours is None:
         return theirs is ours
     if isinstance(theirs, float) and isinstance(ours, float):
-        return same_float(theirs, ours)
+        return same_float(theirs, ours, type_)
     if isinstance(theirs, Decimal) and isinstance(ours, Decimal):
         return same_decimal(theirs, ours, type_)
     return str(plain(theirs, type_)) == str(plain(ours, type_))
 
 
-def same_float(a: float, b: float) -> bool:
+def same_float(a: float, b: float, type_: Type) -> bool:
+    if type_.kind == "real":
+        # PostgreSQL prints the shortest digits that name the value, Python reads them as a double.
+        a, b = (struct.unpack("<f", struct.pack("<f", x))[0] for x in (a, b))
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
     return a == b and math.copysign(1, a) == math.copysign(1, b)

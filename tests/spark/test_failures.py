@@ -36,7 +36,7 @@ def test_exceptions_that_are_not_sparks_pass() -> None:
         ("CAST(CAST(n AS STRING) || 'x' AS INT)", "cannot be cast", "22018"),
         ("CAST(n * 1000000 AS DECIMAL(5,2))", "cannot be represented", "22003"),
         ("CAST(n * 10000000000 AS INT)", "overflow", "22003"),
-        ("CAST(CAST(n AS STRING) || '-13-13' AS DATE)", "cannot be cast", "22007"),
+        ("CAST(CAST(n AS STRING) || '-13-13' AS DATE)", "cannot be cast", "22018"),
     ],
 )
 def test_the_data_of_a_query_is_the_users(

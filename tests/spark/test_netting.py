@@ -83,7 +83,8 @@ def test_the_difference_of_files_is_written_for_every_type(
     write_difference(runner, [new], [old, undone], table.schema, 3, str(folder))
     expected = pa.concat_tables([logged(first, 3), logged(rest, 3, -1)])
     written = read_back(folder)
-    assert written.schema.equals(expected.schema)
+    assert written.schema.names == expected.schema.names
+    assert written.schema.types == expected.schema.types
     assert bag(written) == bag(expected)
 
 

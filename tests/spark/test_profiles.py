@@ -53,8 +53,9 @@ def test_a_tiny_plan_has_no_exchange(runner: Runner, tmp_path: Path) -> None:
     schema = pa.schema([("_weight", pa.int64()), ("k", pa.int64())])
     inputs = [Input("a", schema, files=files, rows=table), Input("b", schema, rows=table)]
     sql = (
-        "SELECT k, SUM(w) AS w FROM (SELECT a.k, a._weight * b._weight AS w FROM a JOIN b"
-        " ON a.k = b.k UNION ALL SELECT k, _weight FROM b) GROUP BY k"
+        "SELECT k, SUM(w) AS w FROM (SELECT /*+ COALESCE(1) */ * FROM ("
+        "SELECT a.k, a._weight * b._weight AS w FROM a JOIN b ON a.k = b.k"
+        " UNION ALL SELECT k, _weight FROM b)) GROUP BY k"
     )
     before = runner.jobs
     result = runner.collect(sql, inputs)

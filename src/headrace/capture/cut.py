@@ -66,6 +66,14 @@ class OpenCut:
         assert row is not None
         return str(row[0])
 
+    def lock(self, oid: int) -> None:
+        """Keep a table of the cut from being rewritten from now on, while the cut is open.
+
+        It may have been rewritten since the snapshot: the caller compares its storage afterwards.
+        """
+        with translated():
+            _lock(self.connection, {oid: self.tables[oid]})
+
     def ranges(self, table: SourceTable, parts: int) -> tuple[Range, ...]:
         """Parts of a locked table that together hold every row of it in the cut."""
         return page_ranges(self.connection, table, parts)

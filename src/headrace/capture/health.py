@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import Connection, Cursor, sql
 
-from headrace.capture.triggers import definition, trigger_names
+from headrace.capture.triggers import FULL, SET_UP, definition, trigger_names
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.table import SourceTable
@@ -28,7 +28,10 @@ WITH RECURSIVE tree AS (
 )
 SELECT s.source, s.definition, s.unlogged, s.max_buffer_bytes, s.acknowledged_epoch,
     s.copy_due,
-    (SELECT min(d.reason) FROM {schema}.dirt d WHERE d.source = s.source),
+    (
+        SELECT d.reason FROM {schema}.dirt d WHERE d.source = s.source
+        ORDER BY d.reason IN ({set_up}, {full}), d.noted_at LIMIT 1
+    ),
     EXISTS (SELECT FROM {schema}.alive a WHERE a.source = s.source),
     coalesce(b.relpersistence = 'u', false) OR EXISTS (
         SELECT FROM tree t JOIN pg_class c ON c.oid = t.oid
@@ -56,7 +59,12 @@ LEFT JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.so
 LEFT JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = 'capture_' || s.source
 LEFT JOIN pg_class r ON r.oid = s.source
 WHERE s.source = ANY (%(oids)s::oid[])
-""").format(schema=sql.Identifier(CAPTURE_SCHEMA), name=sql.Literal(CAPTURE_SCHEMA))
+""").format(
+    schema=sql.Identifier(CAPTURE_SCHEMA),
+    name=sql.Literal(CAPTURE_SCHEMA),
+    set_up=sql.Literal(SET_UP),
+    full=sql.Literal(FULL),
+)
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,11 @@ class Health:
         if self.definition != definition(table, unlogged=self.unlogged_buffer):
             return "captured columns are not what they were when capture was set up"
         return None
+
+    @property
+    def failing(self) -> bool:
+        """Whether a trigger failed although nothing is wrong with it that `fault` can see."""
+        return self.dirt is not None and self.dirt not in (SET_UP, FULL)
 
     def emptied(self) -> str | None:
         """Whether a crash of the server took rows away that no trigger saw going."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from psycopg import Connection, errors, sql
@@ -47,7 +48,7 @@ def set_up(
     max_buffer_mb: int = CaptureOptions.max_buffer_mb,
     unlogged: bool = False,
 ) -> bool:
-    """Make the triggers record every change of `table.stored` from now on; False if they do.
+    """Make the triggers record every change of `table.stored` from now on; False if they did.
 
     Whatever is done anew is noted as dirt in the same transaction, so the source is copied after
     it. Raises `source-busy` while others hold locks on the table, `capture-not-set-up` with the
@@ -57,8 +58,6 @@ def set_up(
     with database.session() as connection:
         runtime = str(_one(connection, "SELECT current_user", ())[0])
         installed = _installed(connection, table, options)
-        if installed is not None and installed.max_buffer_bytes == options.max_buffer_bytes:
-            return False
         parties = _one(connection, PARTIES, {"names": list(ALL_TRIGGERS), "oid": table.oid})
         if not parties or parties[:2] != (table.schema, table.name):
             raise Transient("cut-interrupted", f"{_shown(table)} was renamed or dropped just now")
@@ -66,14 +65,21 @@ def set_up(
     roles = Roles(runtime=runtime, owner=owner)
     obsolete = sorted(set(triggers) - set(trigger_names(table)))
 
-    def statements(connection: Connection[Any]) -> Sequence[sql.Composed]:
-        if installed is not None:
-            return _new_limit(table, options)
+    def anew(connection: Connection[Any]) -> Sequence[sql.Composed]:
         shared = capture_present(connection)
         return setup_sql(table, roles, options, with_schema=not shared, obsolete=obsolete)
 
+    if installed is not None:
+        # Both can wait for better times, or for a role with more rights.
+        with suppress(Transient, errors.InsufficientPrivilege):
+            if installed.failing:
+                _perform(database, anew, _shown(table))
+                return True
+            if installed.max_buffer_bytes != options.max_buffer_bytes:
+                _perform(database, lambda _: _new_limit(table, options), _shown(table))
+        return False
     try:
-        _perform(database, statements, _shown(table))
+        _perform(database, anew, _shown(table))
     except errors.InsufficientPrivilege as error:
         complete = setup_sql(table, roles, options, obsolete=obsolete)
         raise UserError(
@@ -86,7 +92,7 @@ def set_up(
         raise Transient(
             "cut-interrupted", f"{_shown(table)} was changed just now", detail=str(error)
         ) from error
-    return installed is None
+    return True
 
 
 def tear_down(database: Database, oid: int) -> None:

@@ -36,6 +36,9 @@ STATEMENT_TRIGGERS = (
     ("headrace_capture_delete", "DELETE", "OLD TABLE AS headrace_old"),
 )
 ROW_TRIGGER = "headrace_capture_row"
+# Notes in `dirt` that do not come from a trigger which failed.
+SET_UP = "capture was set up"
+FULL = "the buffer grew beyond max_buffer_mb"
 # Up to here every failing statement leaves a note without looking for an earlier one, so that in
 # ordinary cases transactions do not come to depend on one another through `dirt`.
 UNCHECKED_DIRT_BYTES = 65536
@@ -98,7 +101,7 @@ DECLARE
 BEGIN
     BEGIN
         IF pg_table_size({buffer_name}) > {limit} THEN
-            problem := 'the buffer grew beyond max_buffer_mb';
+            problem := {full};
         ELSIF TG_OP = 'INSERT' THEN
             {insert}
         ELSIF TG_OP = 'DELETE' THEN
@@ -225,9 +228,10 @@ SET definition = EXCLUDED.definition, unlogged = EXCLUDED.unlogged,
             limit=sql.Literal(options.max_buffer_bytes),
         ),
         _sql(
-            "INSERT INTO {}.dirt (source, reason) VALUES ({}, 'capture was set up')",
+            "INSERT INTO {}.dirt (source, reason) VALUES ({}, {})",
             _schema(),
             sql.Literal(oid),
+            sql.Literal(SET_UP),
         ),
     )
 
@@ -299,6 +303,7 @@ def function_ddl(table: SourceTable, limit: int) -> sql.Composed:
         quote=sql.SQL(f"${tag}$"),
         buffer_name=sql.Literal(buffer_sql(table.oid)),
         limit=sql.Literal(limit),
+        full=sql.Literal(FULL),
         insert=insert,
         delete=delete,
         oid=sql.Literal(table.oid),

@@ -11,9 +11,10 @@ from headrace.functions.aggregates import (
 )
 from headrace.functions.casts import CASTS, castable, convert, widening
 from headrace.functions.comparison import COMPARISONS, comparable, order_key
+from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, spark_cast
 from headrace.functions.logic import LAZY, LOGIC, common_type
-from headrace.functions.numbers import NUMBERS, EvaluationError, fitted
+from headrace.functions.numbers import NUMBERS, fitted
 from headrace.functions.text import TEXTS
 from headrace.plan.scalar import Call, Literal, Scalar, walk
 from headrace.types import Type

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.functions.numbers import QUOTIENT, as_numeric
+from headrace.functions.decimals import QUOTIENT
+from headrace.functions.numbers import as_numeric
 from headrace.plan.scalar import Call, Literal, Scalar
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, Type, result_numeric
 

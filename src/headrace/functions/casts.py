@@ -13,17 +13,17 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 
 from sqlglot import exp
 
+from headrace.functions.errors import EvaluationError
+from headrace.functions.floats import as_stored
 from headrace.functions.function import Function, spark_cast, spark_function
 from headrace.functions.numbers import (
     DIGITS_OF_INTEGERS,
-    EvaluationError,
     as_numeric,
     fitted,
 )
@@ -114,10 +114,7 @@ def _to_integer(value: Value, source: Type, target: Type) -> Value:
 
 
 def _to_float(value: Value, target: Type) -> Value:
-    number = float(value)  # type: ignore[arg-type]
-    if target.kind == "real":
-        number = struct.unpack("f", struct.pack("f", number))[0]
-    return number
+    return as_stored(float(value), target)  # type: ignore[arg-type]
 
 
 def _to_text(value: Value, target: Type) -> Value:

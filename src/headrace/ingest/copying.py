@@ -10,7 +10,7 @@ from __future__ import annotations
 from headrace.capture.cut import OpenCut
 from headrace.catalog.records import Relation
 from headrace.engine import Engine
-from headrace.plan.operators import Negate, Net, Operator, Scan, UnionAll
+from headrace.plan.operators import Negate, Net, Scan, UnionAll
 from headrace.plan.scalar import Column
 from headrace.relations.rows import stored_schema, with_epoch
 from headrace.render import render
@@ -18,7 +18,7 @@ from headrace.render.inputs import input_name
 from headrace.settings import Settings
 from headrace.source.table import SourceTable
 from headrace.spark.copy import copy_table
-from headrace.spark.recopy import write_recopy
+from headrace.spark.recopy import LiveRows, write_difference
 from headrace.spark.run import Input
 from headrace.store import Pin
 
@@ -35,28 +35,20 @@ def copy_source(
     misfit = cut.find_misfit(table)
     if misfit is not None:
         raise misfit
-    ranges = cut.ranges(table, settings.copy_parts)
     folder = engine.store.new_folder(relation.id, epoch)
-    conninfo, snapshot = engine.database.conninfo, cut.export()
-    old = engine.store.files(relation.id, relation.pin, 0, relation.pin.epoch)
-    if old:
-        schema = stored_schema(relation)
-        copied = Input(input_name(relation.id, "change"), schema)
-        before = Input(
-            input_name(relation.id, "before"), schema, files=tuple(file.uri for file in old)
-        )
-        sql = with_epoch(_difference(relation), epoch)
-        write_recopy(
-            engine.runner, conninfo, snapshot, table, ranges, copied, before, sql, epoch, folder
-        )
+    live = live_rows(engine, settings, cut, table, relation, epoch)
+    old = old_rows(engine, relation)
+    if old.files:
+        sql = with_epoch(difference_sql(relation), epoch)
+        write_difference(engine.runner, live, old, sql, folder)
     else:
         what = f"copying {table.schema}.{table.name}"
         copy_table(
             engine.runner,
-            conninfo,
-            snapshot,
+            live.conninfo,
+            live.snapshot,
             table,
-            ranges,
+            live.ranges,
             epoch,
             folder,
             lambda done, total: engine.progress(what, done, total),
@@ -64,9 +56,35 @@ def copy_source(
     return engine.store.register(relation.id, relation.pin, epoch, folder)
 
 
-def _difference(relation: Relation) -> str:
-    """New rows minus old rows, netted."""
+def live_rows(
+    engine: Engine,
+    settings: Settings,
+    cut: OpenCut,
+    table: SourceTable,
+    relation: Relation,
+    epoch: int,
+) -> LiveRows:
+    """The table in the cut, to be read by executors while the cut is open."""
+    return LiveRows(
+        input_name(relation.id, "change"),
+        stored_schema(relation),
+        engine.database.conninfo,
+        cut.export(),
+        table,
+        cut.ranges(table, settings.copy_parts),
+        epoch,
+    )
+
+
+def old_rows(engine: Engine, relation: Relation) -> Input:
+    """The relation's state at its pin."""
+    files = engine.store.files(relation.id, relation.pin, 0, relation.pin.epoch)
+    name = input_name(relation.id, "before")
+    return Input(name, stored_schema(relation), files=tuple(file.uri for file in files))
+
+
+def difference_sql(relation: Relation) -> str:
+    """Live rows minus old rows, netted."""
     fields = tuple((name, Column(name, type_)) for name, type_ in relation.columns)
-    new: Operator = Scan(relation.id, fields, "change")
-    old: Operator = Scan(relation.id, fields, "before")
-    return render(Net(UnionAll((new, Negate(old)))))
+    live, old = (Scan(relation.id, fields, "change"), Scan(relation.id, fields, "before"))
+    return render(Net(UnionAll((live, Negate(old)))))

@@ -7,6 +7,7 @@ empties the buffers. A crash between any two of them leaves nothing lost and not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from headrace.ingest.copying import copy_source
@@ -29,13 +30,19 @@ ATTEMPTS = 5
 
 
 def ingest(
-    engine: Engine, state: State, fence: int, *, retry: frozenset[str] = frozenset()
+    engine: Engine,
+    state: State,
+    fence: int,
+    *,
+    retry: frozenset[str] = frozenset(),
+    inside: Callable[[OpenCut, State], None] | None = None,
 ) -> State:
     """Take in what changed since the last cut; the catalog's state afterwards.
 
     Sources that are INITIALIZING, that were rewritten behind their triggers, or that are
     SUSPENDED and named in `retry` (relation ids) are copied anew. With nothing new, nothing is
-    written and no epoch is used.
+    written and no epoch is used. `inside` is called while the cut is still open, and makes one be
+    taken in any case.
     """
     sources = tuple(s for s in state.sources if s.database == HOME)
     copies = frozenset(s.oid for s in sources if _wants_copy(s, retry))
@@ -43,7 +50,7 @@ def ingest(
     snapshot = state.database(HOME).snapshot
     with engine.database.session() as connection:
         news = pending(connection, active, snapshot) if active and snapshot else frozenset()
-    if not news and not copies:
+    if not news and not copies and inside is None:
         return state
     for _ in range(ATTEMPTS):
         taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
@@ -53,7 +60,10 @@ def ingest(
         ) as cut:
             rewritten = frozenset(cut.dirty) - copies
             if not rewritten:
-                return _take(engine, state, fence, cut, taking, copies)
+                state = _take(engine, state, fence, cut, taking, copies)
+                if inside is not None:
+                    inside(cut, state)
+                return state
             # Tables to be copied must be locked before the snapshot is taken: once more.
             copies |= rewritten
     raise Transient(

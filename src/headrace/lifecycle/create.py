@@ -23,13 +23,13 @@ from headrace.catalog.records import (
     Status,
     StreamTable,
 )
-from headrace.definition import Definition, SourceSchema, bind_query, new_definition, relation_of
+from headrace.definition import Definition, SourceSchema, new_definition, relation_of
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.sources import remove_idle_sources
-from headrace.query import BoundQuery, table_names
+from headrace.query import BoundQuery, bind, table_names
 from headrace.refresh.plan import Decision
 from headrace.refresh.refresh import Attempt, advance
 from headrace.relations.rows import arrow_schema
@@ -72,7 +72,7 @@ def check(engine: Engine, state: State, request: Request) -> Checked:
             for table_schema, table in table_names(request.query)
         ]
     sources = tuple(dict.fromkeys(_source(state, table) for table in tables))
-    bound = bind_query(request.query, SourceSchema(sources, search_path))
+    bound = bind(request.query, SourceSchema(sources, search_path))
     relation = new_relation_id()
     table = StreamTable(
         relation,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -27,25 +29,25 @@ _INFIX = frozenset(
 ) | {"is not distinct from"}
 
 
-def describe(plan: Operator) -> str:
-    """The whole plan, two blanks a level."""
-    return "\n".join(_lines(plan, 0))
+def describe(plan: Operator, names: Mapping[str, str] | None = None) -> str:
+    """The whole plan, two blanks a level; `names` gives relations the names people know."""
+    return "\n".join(_lines(plan, 0, names or {}))
 
 
-def _lines(plan: Operator, level: int) -> list[str]:
-    lines = ["  " * level + _headline(plan)]
+def _lines(plan: Operator, level: int, names: Mapping[str, str]) -> list[str]:
+    lines = ["  " * level + _headline(plan, names)]
     for child in plan.children:
-        lines.extend(_lines(child, level + 1))
+        lines.extend(_lines(child, level + 1, names))
     return lines
 
 
-def _headline(plan: Operator) -> str:
+def _headline(plan: Operator, names: Mapping[str, str]) -> str:
     match plan:
-        case Scan(relation=relation, fields=fields, version=version, whole=whole):
+        case Scan(relation=relation, fields=fields, version=version):
             kind = "" if version == "after" else f" {version}"
-            state = " with its state" if whole else ""
+            relation = names.get(relation, relation)
             shown = ", ".join(f"{physical} as {column.id}" for physical, column in fields)
-            return f"Scan {relation}{kind}{state}: {shown}"
+            return f"Scan {relation}{kind}: {shown}"
         case Filter(condition=condition):
             return f"Filter {describe_scalar(condition)}"
         case Project(outputs=outputs):

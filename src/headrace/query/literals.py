@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import re
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -111,11 +111,9 @@ def _integer(text: str) -> Value:
 
 def _float(text: str) -> Value:
     number_ = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
-    return float(_strict(number_, text))
-
-
-def _real(text: str) -> Value:
-    value: float = struct.unpack("f", struct.pack("f", _float(text)))[0]
+    value = float(_strict(number_, text))
+    if math.isinf(value):
+        raise ValueError(text)
     return value
 
 
@@ -149,7 +147,7 @@ _READERS: dict[str, tuple[Callable[[str], Value], str]] = {
     "smallint": (_integer, _INTEGER_FORM),
     "integer": (_integer, _INTEGER_FORM),
     "bigint": (_integer, _INTEGER_FORM),
-    "real": (_real, "Write a finite number in decimal digits."),
+    "real": (_float, "Write a finite number in decimal digits."),
     "double precision": (_float, "Write a finite number in decimal digits."),
     "bytea": (_bytes, "Write it in hexadecimal: '\\x0a1b'."),
     "date": (

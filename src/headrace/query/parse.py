@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import Dialect, exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.postgres import PostgresParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.errors import UserError
 
@@ -23,7 +23,7 @@ class _Parser(PostgresParser):
     since PostgreSQL names `+x` otherwise than `x`.
     """
 
-    FUNCTIONS: Any = {}
+    FUNCTIONS: ClassVar[Any] = {}
     UNARY_PARSERS = {
         **PostgresParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: self.expression(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.delta.differentiate import relations_of, stage_change, stage_full
@@ -45,18 +46,27 @@ def plan_refresh(
     """
     if decision.mode == "SKIPPED":
         return ()
-    steps: list[Step] = []
+    computed = _computed(definition, decision, changed, table.epoch > 0)
+    return (*computed, Publish((table.relation,)))
+
+
+@lru_cache(maxsize=1024)
+def _computed(
+    definition: Definition, decision: Decision, changed: frozenset[str], stored: bool
+) -> tuple[ComputeStage, ...]:
+    """The computing steps, remembered: the same change of the same table is the same text."""
+    steps: list[ComputeStage] = []
     moved = set(changed)
     for stage in definition.stages:
         if decision.mode == "FULL":
-            plan = stage_full(stage, stored=table.epoch > 0)
+            plan = stage_full(stage, stored=stored)
         elif relations_of(stage.region) & moved:
             plan = stage_change(stage, frozenset(moved))
         else:
             continue
         moved.add(stage.relation)
         steps.append(compute(stage, decision, plan))
-    return (*steps, Publish((table.relation,)))
+    return tuple(steps)
 
 
 def compute(stage: Stage, decision: Decision, plan: Operator) -> ComputeStage:

@@ -28,7 +28,7 @@ NAME = "headrace_postgres"
 # Spark shows the options of a plan, and hides those whose name has one of the words it redacts.
 SECRET = "secret.conninfo"  # noqa: S105  the name of an option
 # A snapshot ends with the transaction that exported it; a table may be gone by then, too.
-_CUT_GONE = ("22023", "42P01", "55000")
+_CUT_GONE = ("22023", "42704", "42P01", "55000")
 
 
 def copy_schema(columns: Sequence[SourceColumn]) -> pa.Schema:

@@ -1,55 +1,82 @@
-"""Copying a source again: executors write only what differs from the relation's old state."""
+"""A source's live rows beside its relation's old state: what differs, written or collected."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from headrace.source.ranges import Range
 from headrace.source.table import SourceTable
 from headrace.spark.copy import read_table
-from headrace.spark.run import Input, Runner, write_parts
+from headrace.spark.run import Input, Runner, TooLarge, write_parts
 from headrace.spark.schema import struct
 from headrace.spark.views import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+Result = TypeVar("Result")
 
 
-def write_recopy(
-    runner: Runner,
-    conninfo: str,
-    snapshot: str,
-    table: SourceTable,
-    ranges: Sequence[Range],
-    copied: Input,
-    old: Input,
-    sql: str,
-    epoch: int,
-    folder: str,
-) -> None:
-    """Run `sql` over the live rows (view `copied.name`) and the old state; write parts.
+@dataclass(frozen=True)
+class LiveRows:
+    """A table's rows in an exported snapshot, as the view `name` with the columns of `schema`.
 
-    The live rows get NULL in columns of `copied.schema` that the table no longer has.
+    Columns that the table no longer has are NULL. The transaction that exported the snapshot, and
+    its lock on the table, must outlive the reading.
     """
 
-    def work(session: SparkSession) -> None:
-        live = read_table(session, conninfo, snapshot, table, ranges, epoch)
-        live.selectExpr(*_selected(copied.schema, frozenset(live.columns))).createOrReplaceTempView(
-            copied.name
+    name: str
+    schema: pa.Schema
+    conninfo: str
+    snapshot: str
+    table: SourceTable
+    ranges: Sequence[Range]
+    epoch: int
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        live = read_table(
+            session, self.conninfo, self.snapshot, self.table, self.ranges, self.epoch
         )
-        write_parts(session.sql(sql), folder)
-        session.catalog.dropTempView(copied.name)
+        present = frozenset(live.columns)
+        return live.selectExpr(
+            *(
+                quoted(field.name)
+                if field.name in present
+                else f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}"
+                for field in struct(self.schema).fields
+            )
+        )
 
-    runner.call("wide", (old,), work)
+
+def write_difference(runner: Runner, live: LiveRows, old: Input, sql: str, folder: str) -> None:
+    """Let the executors write the rows of `sql` over the live rows and the old state."""
+    _over(runner, live, old, sql, lambda frame: write_parts(frame, folder))
 
 
-def _selected(schema: pa.Schema, present: frozenset[str]) -> list[str]:
-    return [
-        quoted(field.name)
-        if field.name in present
-        else f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}"
-        for field in struct(schema).fields
-    ]
+def collect_difference(
+    runner: Runner, live: LiveRows, old: Input, sql: str, limit: int
+) -> pa.Table | TooLarge:
+    """The rows of `sql` over the live rows and the old state."""
+
+    def collect(frame: DataFrame) -> pa.Table | TooLarge:
+        rows = frame.limit(limit + 1).toArrow()
+        return rows if rows.num_rows <= limit else TooLarge(limit)
+
+    return _over(runner, live, old, sql, collect)
+
+
+def _over(
+    runner: Runner, live: LiveRows, old: Input, sql: str, work: Callable[[DataFrame], Result]
+) -> Result:
+    def in_session(session: SparkSession) -> Result:
+        live.frame(session).createOrReplaceTempView(live.name)
+        try:
+            return work(session.sql(sql))
+        finally:
+            session.catalog.dropTempView(live.name)
+
+    return runner.call("wide", (old,), in_session)

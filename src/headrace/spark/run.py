@@ -6,13 +6,14 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from headrace.errors import InternalError
+from headrace.errors import HeadraceError, InternalError
 from headrace.spark.failures import translated
 from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
 from headrace.spark.lanes import Lane, Lanes
@@ -81,7 +82,8 @@ class Runner:
         """Let the executors write the result as Parquet parts into a folder.
 
         The folder must not exist: what is in it afterwards is this result and nothing else. With
-        `schema` given, a result of other columns or types raises before anything is written.
+        `schema` given, a result of other columns or types raises before anything is written. A
+        column that cannot be NULL by the query is written as required, the others as optional.
         """
 
         def work(session: SparkSession) -> None:
@@ -103,10 +105,11 @@ class Runner:
     def jobs(self) -> int:
         """How many Spark jobs the calls that have ended ran (over Spark Connect: queries)."""
         with self._lock:
-            if self._uncounted:
-                jobs = self._jobs
-                self._counted += sum(jobs.count(call) for call in self._uncounted)
-                self._uncounted.clear()
+            calls, self._uncounted = self._uncounted, []
+            # The jobs of a JVM that is gone cannot be counted any more.
+            with suppress(HeadraceError), translated():
+                for call in calls:
+                    self._counted += self._jobs.count(call)
             return self._counted
 
     def call(
@@ -175,8 +178,9 @@ class Runner:
             live = [call for call, future in calls.items() if not future.done()]
             if not live:
                 return
-            for call in live:
-                self._jobs.interrupt(call)
+            with suppress(HeadraceError), translated():
+                for call in live:
+                    self._jobs.interrupt(call)
             wait(calls.values(), POLL_SECONDS)
 
     def _note(self, call: Call) -> None:

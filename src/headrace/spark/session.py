@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as WaitedTooLong
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.errors import HeadraceError
 from headrace.spark import launch
 from headrace.spark.failures import translated
 from headrace.spark.origins import Given, Launched, Origin, Remote
@@ -116,4 +118,6 @@ class Spark:
         self._profiles.clear()
         origin, self._origin = self._origin, None
         if origin is not None:
-            origin.close()
+            # What is gone already cannot be stopped: no error.
+            with suppress(HeadraceError), translated():
+                origin.close()

@@ -20,15 +20,18 @@ def tolerance_of(types: Sequence[Type]) -> float | None:
     return max((TOLERANCE[t.kind] for t in types if t.is_float), default=None)
 
 
+def weighted_rows(difference: pa.Table) -> list[tuple[int, tuple[Any, ...]]]:
+    """The rows of a table whose first column is the weight."""
+    columns = [column.to_pylist() for column in difference.columns]
+    return [(values[0], tuple(values[1:])) for values in zip(*columns, strict=True)]
+
+
 def remaining(difference: pa.Table, types: Sequence[Type]) -> list[tuple[int, tuple[Any, ...]]]:
     """The weighted rows that have no partner on the other side within the tolerance.
 
     Rows pair up if they are equal in every exact column and close in every float column.
     """
-    rows = [
-        (values[0], tuple(values[1:]))
-        for values in zip(*(column.to_pylist() for column in difference.columns), strict=True)
-    ]
+    rows = weighted_rows(difference)
     if tolerance_of(types) is None:
         return rows
     groups: dict[tuple[Any, ...], list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)

@@ -8,10 +8,7 @@ table, both in one snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 
@@ -24,47 +21,11 @@ from headrace.refresh.refresh import require_table
 from headrace.relations.reading import Reading
 from headrace.render import inputs_of
 from headrace.render.native import render_difference
-from headrace.spark.run import TooLarge
 from headrace.store import WEIGHT, net
-from headrace.types import Type
-from headrace.verify.difference import remaining, tolerance_of
+from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
+from headrace.verify.difference import tolerance_of
 from headrace.verify.served import read_served
-
-MOST_DIFFERENCES = 100_000
-SAMPLE = 5
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One comparison of two bags: rows only in the first (missing) and only in the second."""
-
-    what: str
-    missing: int
-    surplus: int
-    sample: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def equal(self) -> bool:
-        return not self.missing and not self.surplus
-
-
-def compared(
-    what: str, difference: pa.Table | TooLarge, names: Sequence[str], types: Sequence[Type]
-) -> Comparison:
-    """A comparison from the weighted difference of the two bags."""
-    if isinstance(difference, TooLarge):
-        return Comparison(what, difference.limit, difference.limit)
-    rows = remaining(difference, types)
-    return Comparison(
-        what,
-        sum(weight for weight, _ in rows if weight > 0),
-        -sum(weight for weight, _ in rows if weight < 0),
-        tuple(
-            {"copies": weight, **dict(zip(names, map(str, values), strict=True))}
-            for weight, values in rows[:SAMPLE]
-        ),
-    )
-
+from headrace.verify.sources import verify_sources
 
 def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> Receipt:
     """Prove that the stream table is what its query says; the receipt is kept."""
@@ -74,8 +35,6 @@ def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> R
         raise UserError("table-suspended", f"stream table {schema}.{name} was never filled")
     comparisons = [_recomputed(engine, state, table), _served(engine, state, table)]
     if source:
-        from headrace.verify.sources import verify_sources
-
         comparisons += verify_sources(engine, table)
     receipt = Receipt(
         table.relation,

@@ -60,7 +60,10 @@ def _push_project(
     above: list[Scalar] = []
     for condition in conditions:
         inlined = substitute(condition, lambda column: outputs[column])
-        (above if can_raise(inlined) else below).append(inlined if not can_raise(inlined) else condition)
+        if can_raise(inlined):
+            above.append(condition)
+        else:
+            below.append(inlined)
     return _filtered(plan.with_children(_push(child, tuple(below))), above)
 
 
@@ -68,7 +71,8 @@ def _divided(
     conditions: Iterable[Scalar], columns: frozenset[Column]
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
     """The conditions that read only `columns`, and the others."""
-    inside, outside = [], []
+    inside: list[Scalar] = []
+    outside: list[Scalar] = []
     for condition in conditions:
         (inside if columns_of(condition) <= columns else outside).append(condition)
     return tuple(inside), tuple(outside)

@@ -1,0 +1,80 @@
+"""One call of a command: where the project is, how to print, and the project once it is open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.cli.progress import Activity
+from headrace.cli.screen import Screen
+from headrace.errors import UserError
+
+if TYPE_CHECKING:
+    from headrace.api import Headrace
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options that every command has, as far as they were given."""
+
+    home: Path | None = None
+    dsn: str | None = None
+    setup_dsn: str | None = None
+    spark: str | None = None
+    store: str | None = None
+    json: bool = False
+
+    def over(self, other: Given) -> Given:
+        """These, and the others' where these are silent."""
+        return Given(**{name: getattr(self, name) or getattr(other, name) for name in vars(self)})
+
+    @property
+    def places(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "json"}
+
+
+class Call:
+    """What a command function gets as its first argument."""
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        self.screen = Screen(as_json=given.json)
+        self.activity = Activity(self.screen)
+
+    @property
+    def home(self) -> Path:
+        """The home folder, known without reading any settings."""
+        from_environment = os.environ.get("HEADRACE_HOME")
+        return Path(self.given.home or from_environment or ".headrace").expanduser().absolute()
+
+    def doing(self, about: str) -> AbstractContextManager[None]:
+        """Show what is going on while the block runs, on a terminal."""
+        return self.activity.doing(about)
+
+    @contextmanager
+    def project(self, *, make: bool = False) -> Iterator[Headrace]:
+        """The open project; one that is not there is only made if asked for."""
+        with self.doing(f"opening {self.home}"):
+            project = self._open(make)
+        with project:
+            yield project
+
+    def _open(self, make: bool) -> Headrace:
+        from headrace.api import connect
+        from headrace.cli.log import keep_log
+        from headrace.settings import places
+
+        where = places(**self.given.places)
+        if where.dsn is None and not make and not (self.home / "pg").is_dir():
+            raise UserError(
+                "invalid-option",
+                f"there is no project in {self.home}",
+                hint="Make one with `headrace init`, or name another folder with --home "
+                "or a server with --dsn.",
+            )
+        keep_log(self.home)
+        return connect(**self.given.places, progress=self.activity)

@@ -1,0 +1,1 @@
+"""The commands, one file a group; `headrace.cli.main.COMMANDS` lists them."""

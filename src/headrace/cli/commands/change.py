@@ -1,0 +1,138 @@
+"""create, refresh, drop: what changes stream tables."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headrace.cli.call import Call
+from headrace.cli.commands.each import for_each
+from headrace.cli.documents import refresh_document, status_document
+from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.tables import phases, refreshed
+from headrace.cli.words import counted, plain, seconds
+from headrace.errors import UserError
+
+if TYPE_CHECKING:
+    from headrace.catalog.records import Refresh
+
+Mode = Annotated[
+    str | None,
+    typer.Option("--mode", help="FULL or DIFFERENTIAL this once; the table's own if not given."),
+]
+Query = Annotated[str | None, typer.Option("--query", "-q", help="The query.")]
+File = Annotated[
+    Path | None,
+    typer.Option(
+        "--file", "-f", help="A file with the query; - is the standard input.", allow_dash=True
+    ),
+]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables.")]
+All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
+
+
+def create(
+    call: Call,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As in SQL: totals, sales.totals.")],
+    query: Query = None,
+    file: File = None,
+    refresh_mode: Annotated[
+        str, typer.Option("--refresh-mode", help="AUTO, DIFFERENTIAL or FULL.")
+    ] = "AUTO",
+    schedule: Annotated[
+        str | None, typer.Option("--schedule", help="Kept with it: how often it should be refreshed, such as 30s.")
+    ] = None,
+) -> None:
+    """Make a stream table of a query's result and fill it.
+
+    The query comes from --query, from --file, or from the standard input.
+    """
+    text = query_text(query, file)
+    with call.project() as project:
+        with call.doing(f"creating {name}"):
+            table = project.create_stream_table(name, text, schedule, refresh_mode)
+        first = project.history(sql_name(table.name), 1)
+    call.screen.document({"table": status_document(table, first[0] if first else None)})
+    filled = f": {_filled(first[0])}" if first else ""
+    call.screen.show(plain(f"created {table.name}{filled}"))
+
+
+def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = None) -> int:
+    """Bring stream tables to the newest state of their sources."""
+    with call.project() as project:
+        tables = chosen(project, names, everything=all_)
+        done, failed = for_each(
+            call, "refreshing", tables, lambda name: project.refresh(name, mode)
+        )
+    call.screen.document(
+        {
+            "refreshes": [refresh_document(*one) for one in done],
+            "errors": failed.documents,
+        }
+    )
+    if done:
+        call.screen.show(refreshed(done))
+    if len(done) == 1:
+        call.screen.show(f"{done[0][1].reason}; {phases(done[0][1])}")
+    return failed.exit_code
+
+
+def drop(
+    call: Call,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A stream table.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove a stream table, its served table and its history in the store."""
+    with call.project() as project:
+        (table,) = named(project, [name])
+        if not yes:
+            _ask(f"Drop {plain(table.name)}, its served table and its log?")
+        with call.doing(f"dropping {table.name}"):
+            project.drop_stream_table(sql_name(table.name))
+    call.screen.document({"dropped": table.name})
+    call.screen.show(plain(f"dropped {table.name}"))
+
+
+def query_text(query: str | None, file: Path | None) -> str:
+    """The query from where the command line says, else from a standard input that is not a terminal."""
+    if query is not None and file is not None:
+        raise UserError("invalid-option", "--query and --file exclude each other")
+    if query is not None:
+        return query
+    if file is not None and str(file) != "-":
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(
+                "invalid-option", f"{file} cannot be read as a query", detail=str(error)
+            ) from None
+    if file is None and sys.stdin.isatty():
+        raise UserError(
+            "invalid-option",
+            "there is no query",
+            hint="Give it with --query, with --file, or on the standard input.",
+        )
+    return sys.stdin.read()
+
+
+def _filled(first: Refresh) -> str:
+    return f"{counted(first.rows_inserted, 'row')} in {_took(first)}"
+
+
+def _took(refresh: Refresh) -> str:
+    return seconds((refresh.finished_at - refresh.started_at).total_seconds())
+
+
+def _ask(question: str) -> None:
+    """Ask on a terminal and stop on no; without one the answer must be on the command line."""
+    if not sys.stdin.isatty():
+        raise UserError(
+            "invalid-option",
+            "dropping needs a yes",
+            hint="There is no terminal to ask on: say --yes.",
+        )
+    if not typer.confirm(question, err=True):
+        raise typer.Abort

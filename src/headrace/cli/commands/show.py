@@ -1,0 +1,86 @@
+"""ls, status, history: what there is and what was done. No Spark is started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headrace.cli.call import Call
+from headrace.cli.documents import listed_document, refresh_document, status_document
+from headrace.cli.tables import listed, phases, remembered, standing
+from headrace.cli.naming import named, sql_name
+from headrace.cli.words import plain
+
+if TYPE_CHECKING:
+    from headrace.api import Headrace
+    from headrace.catalog.records import Refresh
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables; all if none is named.")
+]
+
+NONE_YET = "There are no stream tables yet; `headrace create` makes one."
+
+
+def ls(call: Call) -> None:
+    """List the stream tables."""
+    with call.project() as project:
+        tables = project.status()
+    call.screen.document({"tables": [listed_document(table) for table in tables]})
+    if not tables:
+        call.screen.note(NONE_YET)
+        return
+    call.screen.show(listed(tables))
+
+
+def status(call: Call, names: Names = None) -> None:
+    """Show what every stream table stands at: epoch, lag, and its latest refresh."""
+    with call.project() as project:
+        tables = named(project, names) if names else project.status()
+        found = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
+        last = {name: refreshes[0] for name, refreshes in found if refreshes}
+    call.screen.document(
+        {"tables": [status_document(table, last.get(table.name)) for table in tables]}
+    )
+    if not tables:
+        call.screen.note(NONE_YET)
+        return
+    call.screen.show(standing(tables, last))
+    for table in tables:
+        if table.reason:
+            call.screen.show(plain(f"{table.name}: {table.reason}"))
+
+
+def history(
+    call: Call,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A stream table; all if not given.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many.")] = 20,
+) -> None:
+    """Show the latest refreshes, newest first; of one stream table also where the time went."""
+    with call.project() as project:
+        refreshes = _history(project, name, limit)
+    call.screen.document({"refreshes": [refresh_document(*one) for one in refreshes]})
+    if not refreshes:
+        call.screen.note("Nothing was refreshed yet.")
+        return
+    call.screen.show(remembered(refreshes))
+    for table, refresh in refreshes:
+        if refresh.error:
+            call.screen.show(plain(f"{table} failed: {refresh.error}"))
+    if name is not None:
+        call.screen.show(f"latest: {refreshes[0][1].reason}; {phases(refreshes[0][1])}")
+
+
+def _history(project: Headrace, name: str | None, limit: int) -> list[tuple[str, Refresh]]:
+    """Refreshes with the names of their tables; those of dropped tables have none and are left."""
+    tables = named(project, [name]) if name is not None else project.status()
+    found = [
+        (table.name, refresh)
+        for table in tables
+        for refresh in project.history(sql_name(table.name), limit)
+    ]
+    found.sort(key=lambda one: (one[1].started_at, one[1].id or 0), reverse=True)
+    return found[:limit]

@@ -1,0 +1,109 @@
+"""Results as JSON documents. The keys are an interface: they are added to, never renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.api import TableStatus
+    from headrace.catalog.records import Receipt, Refresh
+    from headrace.refresh.explain import Explanation
+
+
+def listed_document(table: TableStatus) -> dict[str, Any]:
+    """A stream table as it was defined."""
+    return {
+        "name": table.name,
+        "status": table.status,
+        "refresh_mode": table.refresh_mode,
+        "schedule": table.schedule,
+    }
+
+
+def status_document(table: TableStatus, last: Refresh | None = None) -> dict[str, Any]:
+    """A stream table as it stands; lag in seconds."""
+    return {
+        **listed_document(table),
+        "reason": table.reason,
+        "epoch": table.epoch,
+        "as_of": _time(table.as_of),
+        "lag": None if table.lag is None else table.lag.total_seconds(),
+        "last_refresh": None if last is None else refresh_document(table.name, last),
+    }
+
+
+def refresh_document(name: str, refresh: Refresh) -> dict[str, Any]:
+    """One refresh; seconds and phases in seconds, phases in the order in which they came."""
+    return {
+        "table": name,
+        "epoch": refresh.epoch,
+        "mode": refresh.mode,
+        "reason": refresh.reason,
+        "rows_inserted": refresh.rows_inserted,
+        "rows_deleted": refresh.rows_deleted,
+        "seconds": took(refresh),
+        "phases": dict(refresh.phases),
+        "spark_jobs": refresh.spark_jobs,
+        "started_at": _time(refresh.started_at),
+        "finished_at": _time(refresh.finished_at),
+        "versions": dict(refresh.versions),
+        "error": refresh.error,
+    }
+
+
+def took(refresh: Refresh) -> float:
+    """Seconds from the start of a refresh to its end."""
+    return (refresh.finished_at - refresh.started_at).total_seconds()
+
+
+def receipt_document(name: str, receipt: Receipt) -> dict[str, Any]:
+    """The result of a verify; `compared` has one entry for each pair of bags."""
+    return {
+        "table": name,
+        "equal": receipt.equal,
+        "epoch": receipt.epoch,
+        "rows": receipt.rows,
+        "missing": receipt.missing,
+        "surplus": receipt.surplus,
+        "tolerance": receipt.tolerance,
+        "compared": {what: dict(found) for what, found in receipt.detail.items()},
+        "verified_at": _time(receipt.verified_at),
+    }
+
+
+def explanation_document(explanation: Explanation) -> dict[str, Any]:
+    """What a refresh would do, from the plan to the Spark SQL of every stage."""
+    return {
+        "name": explanation.name,
+        "query": explanation.query,
+        "columns": [
+            {"name": column.name, "type": column.served, "kept_as": column.type.sql}
+            for column in explanation.columns
+        ],
+        "key": list(explanation.key),
+        "plan": explanation.plan,
+        "steps": list(explanation.steps),
+        "stages": [
+            {
+                "relation": stage.relation,
+                "mode": stage.mode,
+                "reason": stage.reason,
+                "reads": list(stage.reads),
+                "sql": stage.sql,
+            }
+            for stage in explanation.stages
+        ],
+        "notices": list(explanation.notices),
+    }
+
+
+def setting_document(
+    name: str, value: Any, default: Any, description: str | None
+) -> Mapping[str, Any]:
+    return {"name": name, "value": value, "default": default, "description": description}
+
+
+def _time(value: datetime | None) -> str | None:
+    return None if value is None else value.isoformat()

@@ -1,0 +1,26 @@
+"""What the exit code of `headrace` says; errors bring theirs along, by their branch."""
+
+from __future__ import annotations
+
+from headrace.errors import BRANCHES
+
+DONE = 0
+NOT_EQUAL = 1
+USAGE = 2
+UNEXPECTED = 70
+STOPPED = 130
+READER_GONE = 141
+
+EXITS: tuple[tuple[int, str], ...] = (
+    (DONE, "Done."),
+    (NOT_EQUAL, "`verify` or `demo` found a stream table that is not what its query says."),
+    *((branch.exit_code, f"{branch.__name__}: {branch.__doc__}") for branch in BRANCHES),
+    (STOPPED, "Stopped by Ctrl-C, or by answering no."),
+    (READER_GONE, "Whoever was reading the output closed it."),
+)
+
+SUMMARY = (
+    "Exit codes: 0 done, 1 verify found a difference, 2 the request is wrong, 3 a source changed its "
+    "shape, 4 try again, 5 something outside is missing, 6 a new copy of the data is needed, "
+    "70 a bug, 130 stopped by Ctrl-C. docs/cli.md has them all."
+)

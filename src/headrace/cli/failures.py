@@ -1,0 +1,93 @@
+"""How a failure is told: message, detail and hint; a traceback only in the log."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from headrace.cli.call import Call
+from headrace.cli.exits import STOPPED, UNEXPECTED, USAGE
+from headrace.cli.log import log_failure
+from headrace.cli.screen import Screen, as_text, write
+from headrace.errors import HeadraceError, InternalError
+
+
+def guarded(call: Call, command: str, act: Callable[[], int | None]) -> int:
+    """Run a command; whatever goes wrong is told on stderr and becomes an exit code."""
+    try:
+        return act() or 0
+    except HeadraceError as error:
+        tell(call.screen, error_document(error))
+        if isinstance(error, InternalError):
+            _log(call, command, error)
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return stopped(call.screen)
+    except Exception as error:  # noqa: BLE001
+        tell(call.screen, unexpected_document(error))
+        _log(call, command, error)
+        return UNEXPECTED
+
+
+def stopped(screen: Screen) -> int:
+    """Ctrl-C: what had not been published was rolled back by the library."""
+    tell(screen, _document("stopped", "stopped; nothing was left half done", code=STOPPED))
+    return STOPPED
+
+
+def wrong_usage(screen: Screen, message: str, command: str) -> int:
+    """The command line itself is wrong."""
+    hint = f"`{command} --help` shows what there is."
+    tell(screen, _document("usage", message, hint=hint, code=USAGE))
+    return USAGE
+
+
+def error_document(error: HeadraceError) -> dict[str, Any]:
+    """The fields of an error, for programs; notes that were added on the way are detail."""
+    notes = [part for part in (error.detail, *getattr(error, "__notes__", ())) if part]
+    return _document(
+        error.code, error.message, "\n".join(notes) or None, error.hint, code=error.exit_code
+    )
+
+
+def unexpected_document(error: Exception) -> dict[str, Any]:
+    first = str(error).strip().partition("\n")[0]
+    said = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return _document("unexpected", "something went wrong inside Headrace", said, code=UNEXPECTED)
+
+
+def _document(
+    name: str, message: str, detail: str | None = None, hint: str | None = None, *, code: int
+) -> dict[str, Any]:
+    return {"code": name, "message": message, "detail": detail, "hint": hint, "exit_code": code}
+
+
+def tell(screen: Screen, document: dict[str, Any]) -> None:
+    """Print an error to stderr, for people or as JSON."""
+    if screen.as_json:
+        write(sys.stderr, as_text({"error": document}, sys.stderr))
+        return
+    from rich.text import Text
+
+    line = Text.assemble(
+        ("error: ", "bold red"), document["message"], (f" [{document['code']}]", "dim")
+    )
+    screen.error.print(line, soft_wrap=True)
+    for part in ("detail", "hint"):
+        if document[part]:
+            told = Text.assemble((f"{part}: ", "bold"), document[part])
+            screen.error.print(told, soft_wrap=True)
+
+
+def _log(call: Call, command: str, error: BaseException) -> None:
+    try:
+        file = log_failure(call.home, command, error)
+    except OSError as refused:
+        traceback.print_exception(error)
+        call.screen.note(f"The log could not be written: {refused}.")
+        return
+    call.screen.note(f"The traceback is in {file}. Please report it, it is a bug.")

@@ -1,0 +1,106 @@
+"""The command `headrace`: its commands in the order of the help page, and how it is started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from headrace.cli.call import Given
+from headrace.cli.commands.change import create, drop, refresh
+from headrace.cli.commands.demo import demo
+from headrace.cli.commands.explain import explain
+from headrace.cli.commands.project import change_setting, init, list_settings
+from headrace.cli.commands.psql import psql
+from headrace.cli.commands.show import history, ls, status
+from headrace.cli.commands.verify import verify
+from headrace.cli.exits import SUMMARY
+from headrace.cli.failures import stopped, wrong_usage
+from headrace.cli.options import Dsn, Home, Json, SetupDsn, Spark, Store, with_shared_options
+from headrace.cli.screen import Screen
+
+COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
+    ("demo", demo),
+    ("init", init),
+    ("create", create),
+    ("refresh", refresh),
+    ("verify", verify),
+    ("ls", ls),
+    ("status", status),
+    ("history", history),
+    ("explain", explain),
+    ("drop", drop),
+    ("settings", list_settings),
+    ("set", change_setting),
+    ("psql", psql),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and give its exit code; nothing but that is the caller's business."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    screen = Screen(as_json="--json" in given)
+    try:
+        code = application()(given, prog_name="headrace", standalone_mode=False)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "headrace"
+        return wrong_usage(screen, _sentence(error.format_message()), command)
+    except typer.Abort:
+        return stopped(screen)
+    return int(code or 0)
+
+
+def application() -> typer.Typer:
+    """All commands, as typer knows them."""
+    app = typer.Typer(
+        name="headrace", no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False
+    )
+    app.callback(epilog=SUMMARY)(_root)
+    for name, command in COMMANDS:
+        app.command(name)(with_shared_options(name, command))
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headrace {_version()}")
+        raise typer.Exit
+
+
+def _version() -> str:
+    try:
+        return metadata.version("headrace")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def _root(
+    context: typer.Context,
+    *,
+    home: Home = None,
+    dsn: Dsn = None,
+    setup_dsn: SetupDsn = None,
+    spark: Spark = None,
+    store: Store = None,
+    json: Json = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
+        ),
+    ] = False,
+) -> None:
+    """Keep stream tables fresh: SQL over PostgreSQL tables, maintained incrementally by Spark."""
+    context.obj = Given(home, dsn, setup_dsn, spark, store, json)
+
+
+def _sentence(text: str) -> str:
+    """Messages of the parser in our style: lower case, without the period."""
+    return text[:1].lower() + text[1:].rstrip(".")

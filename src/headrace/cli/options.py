@@ -1,0 +1,93 @@
+"""The options that every command has, before or after the command's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headrace.cli.call import Call, Given
+from headrace.cli.failures import guarded
+
+PANEL = "Options of every command"
+
+Home = Annotated[
+    Path | None,
+    typer.Option(
+        "--home", help="Home folder; .headrace if not given (HEADRACE_HOME).", rich_help_panel=PANEL
+    ),
+]
+Dsn = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn",
+        help="PostgreSQL database; an embedded server if not given (HEADRACE_DSN).",
+        rich_help_panel=PANEL,
+    ),
+]
+SetupDsn = Annotated[
+    str | None,
+    typer.Option(
+        "--setup-dsn",
+        help="The same database as a role that may create triggers (HEADRACE_SETUP_DSN).",
+        rich_help_panel=PANEL,
+    ),
+]
+Spark = Annotated[
+    str | None,
+    typer.Option(
+        "--spark",
+        help="Spark master or Spark Connect address; local Spark if not given (HEADRACE_SPARK).",
+        rich_help_panel=PANEL,
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        help="Where the Delta tables are; store/ in the home folder if not given (HEADRACE_STORE).",
+        rich_help_panel=PANEL,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document instead of text.", rich_help_panel=PANEL),
+]
+
+SHARED: tuple[tuple[str, Any, Any], ...] = (
+    ("home", Home, None),
+    ("dsn", Dsn, None),
+    ("setup_dsn", SetupDsn, None),
+    ("spark", Spark, None),
+    ("store", Store, None),
+    ("json", Json, False),
+)
+
+
+def with_shared_options(name: str, command: Callable[..., int | None]) -> Callable[..., int]:
+    """The command as typer reads it: its own parameters and the shared ones, which become its Call.
+
+    `f(call, x)` is read as `f(x, home, dsn, …)`; what stands before the command's name counts
+    where the option is not repeated after it.
+    """
+
+    def run(context: typer.Context, **values: Any) -> int:
+        given = Given(**{option: values.pop(option) for option, _, _ in SHARED})
+        call = Call(given.over(context.obj or Given()))
+        return guarded(call, name, lambda: command(call, **values))
+
+    own = list(signature(command, eval_str=True).parameters.values())[1:]
+    shared = [
+        Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for option, annotation, default in SHARED
+    ]
+    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    read = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own]
+    read += [one for one in shared if one.name not in {mine.name for mine in own}]
+    run.__signature__ = Signature([context, *read])  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in (context, *read)}
+    run.__doc__ = command.__doc__
+    return run

@@ -1,0 +1,152 @@
+"""Results as tables for people: readable at 80 columns, long names folded, never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headrace.cli.documents import took
+from headrace.cli.words import age, change, moment, plain, seconds
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headrace.api import TableStatus
+    from headrace.catalog.records import Receipt, Refresh
+
+COLOURS = {
+    "ACTIVE": "green",
+    "INITIALIZING": "yellow",
+    "SUSPENDED": "yellow",
+    "ERROR": "red",
+    "equal": "green",
+    "NOT EQUAL": "bold red",
+}
+
+
+def table_of(headings: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> Table:
+    """A plain table; `right` names the columns of numbers, the first column is folded if need be."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(headings):
+        table.add_column(
+            heading,
+            justify="right" if heading in right.split() else "left",
+            overflow="fold",
+            no_wrap=bool(number) and heading not in ("reason", "what it is"),
+        )
+    for row in rows:
+        table.add_row(*(Text(plain(cell), style=COLOURS.get(cell, "")) for cell in row))
+    return table
+
+
+def listed(tables: Sequence[TableStatus]) -> Table:
+    rows = ((t.name, t.status, t.refresh_mode, t.schedule or "by hand") for t in tables)
+    return table_of(("stream table", "status", "mode", "schedule"), rows)
+
+
+def standing(tables: Sequence[TableStatus], last: Mapping[str, Refresh]) -> Table:
+    """Every table's status, and what its latest refresh did."""
+    rows = []
+    for one in tables:
+        refresh = last.get(one.name)
+        done = ("-", "-", "-")
+        if refresh is not None:
+            rows_changed = change(refresh.rows_inserted, refresh.rows_deleted)
+            done = (refresh.mode.lower(), rows_changed, seconds(took(refresh)))
+        lag = "-" if one.lag is None else age(one.lag)
+        rows.append((one.name, one.status, str(one.epoch), lag, *done))
+    headings = ("stream table", "status", "epoch", "lag", "last refresh", "rows", "took")
+    return table_of(headings, rows, right="epoch lag rows took")
+
+
+def refreshed(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
+    """What a refresh command did."""
+    rows = (
+        (
+            name,
+            refresh.mode.lower(),
+            change(refresh.rows_inserted, refresh.rows_deleted),
+            str(refresh.epoch),
+            seconds(took(refresh)),
+            str(refresh.spark_jobs),
+        )
+        for name, refresh in refreshes
+    )
+    headings = ("stream table", "mode", "rows", "epoch", "took", "jobs")
+    return table_of(headings, rows, right="rows epoch took jobs")
+
+
+def remembered(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
+    """The history, newest first."""
+    rows = (
+        (
+            name,
+            moment(refresh.started_at),
+            "failed" if refresh.error else refresh.mode.lower(),
+            change(refresh.rows_inserted, refresh.rows_deleted),
+            str(refresh.epoch),
+            seconds(took(refresh)),
+        )
+        for name, refresh in refreshes
+    )
+    headings = ("stream table", "started", "mode", "rows", "epoch", "took")
+    return table_of(headings, rows, right="rows epoch took")
+
+
+def phases(refresh: Refresh) -> str:
+    """Where the time of a refresh went."""
+    return ", ".join(f"{name} {seconds(value)}" for name, value in refresh.phases.items())
+
+
+def verified(receipts: Sequence[tuple[str, Receipt]]) -> Table:
+    rows = (
+        (
+            name,
+            "equal" if receipt.equal else "NOT EQUAL",
+            f"{receipt.rows:,}",
+            f"{receipt.missing:,}",
+            f"{receipt.surplus:,}",
+            str(receipt.epoch),
+            ", ".join(receipt.detail),
+        )
+        for name, receipt in receipts
+    )
+    headings = ("stream table", "result", "rows", "missing", "surplus", "epoch", "reason")
+    return table_of((*headings[:-1], "compared with"), rows, right="rows missing surplus epoch")
+
+
+def differences(name: str, receipt: Receipt) -> list[str]:
+    """The sample rows of a verify that found a difference, one line each."""
+    lines = []
+    for what, found in receipt.detail.items():
+        lines += [f"{name}, {what}: {_sample(row)}" for row in found.get("sample", ())]
+    return lines
+
+
+def _sample(row: Mapping[str, Any]) -> str:
+    copies = int(row.get("copies", 0))
+    values = ", ".join(f"{key} {value}" for key, value in row.items() if key != "copies")
+    side = "missing" if copies > 0 else "surplus"
+    return plain(f"{abs(copies)} {side}: {values}")
+
+
+def set_values(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """The settings: those that were changed have their default beside them."""
+    cells = (
+        (
+            row["name"],
+            _shown(row["value"]),
+            "" if row["value"] == row["default"] else _shown(row["default"]),
+            row["description"] or "",
+        )
+        for row in rows
+    )
+    return table_of(("setting", "value", "default", "what it is"), cells, right="value default")
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

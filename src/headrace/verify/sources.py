@@ -1,0 +1,62 @@
+"""Sources against their live tables: both in the snapshot of one cut."""
+
+from __future__ import annotations
+
+import json
+
+from headrace.capture.cut import OpenCut
+from headrace.capture.dirt import captured_part
+from headrace.catalog import State
+from headrace.catalog.records import Source, Status, StreamTable
+from headrace.engine import HOME, Engine
+from headrace.errors import Transient
+from headrace.ingest.copying import difference_sql, live_rows, old_rows
+from headrace.ingest.ingest import ingest
+from headrace.source.introspect import inspect
+from headrace.spark.recopy import collect_difference
+from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
+
+
+def verify_sources(engine: Engine, table: StreamTable) -> list[Comparison]:
+    """Take a cut, and compare every source of the table with its live table in that cut."""
+    comparisons: list[Comparison] = []
+
+    def compare(cut: OpenCut, state: State) -> None:
+        for source in state.sources:
+            if source.relation in table.inputs and source.status is Status.ACTIVE:
+                comparisons.append(_compare(engine, cut, state, source))
+
+    with engine.writing() as lease:
+        ingest(engine, engine.catalog.state(), lease.fence, inside=compare)
+    return comparisons
+
+
+def _compare(engine: Engine, cut: OpenCut, state: State, source: Source) -> Comparison:
+    name = f"{source.schema}.{source.name}"
+    cut.lock(source.oid)
+    with engine.database.session() as connection:
+        now = inspect(connection, [source.oid]).get(source.oid)
+    table = cut.tables[source.oid]
+    if now is None or json.loads(now.storage)["files"] != json.loads(table.storage)["files"]:
+        # The rows of the snapshot are gone from disk: nothing can be compared any more.
+        raise Transient("cut-interrupted", f"{name} was truncated or rewritten just now")
+    relation = state.relation(source.relation)
+    settings = engine.settings(state)
+    live = live_rows(
+        engine,
+        settings,
+        cut,
+        captured_part(source, table),
+        relation,
+        state.database(HOME).epoch,
+    )
+    difference = collect_difference(
+        engine.runner,
+        live,
+        old_rows(engine, relation),
+        difference_sql(relation),
+        MOST_DIFFERENCES,
+    )
+    names = [column.name for column in source.columns if column.type is not None]
+    types = [type_ for _, type_ in relation.columns]
+    return compared(f"source {name}", difference, names, types, exact=True)

@@ -1,0 +1,225 @@
+"""Values of every stored type come through a buffer, and out of the table itself, as they are."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from psycopg import sql
+
+from headrace.capture.changes import read_changes
+from headrace.capture.cut import open_cut
+from headrace.errors import NeedsReinit
+from headrace.source.connection import Database
+from headrace.source.reading import stored_schema
+from headrace.types import KINDS
+from tests.capture.follower import Follower, read_live
+
+pytestmark = pytest.mark.postgres
+
+Application = psycopg.Connection[Any]
+LARGE = "ä€😀" * 120_000
+
+# For each kind: the column's declaration, and literals with what they must come back as.
+VALUES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
+    "boolean": ("boolean", [("true", True), ("false", False)]),
+    "smallint": ("smallint", [("-32768", -32768), ("32767", 32767)]),
+    "integer": ("integer", [("-2147483648", -(2**31)), ("2147483647", 2**31 - 1)]),
+    "bigint": ("bigint", [(f"{-(2**63)}", -(2**63)), (f"{2**63 - 1}", 2**63 - 1)]),
+    "real": (
+        "real",
+        [("'Infinity'", math.inf), ("'-0'", -0.0), ("'NaN'", math.nan), ("1e-45", 1.401298464e-45)],
+    ),
+    "double precision": (
+        "double precision",
+        [
+            ("'-Infinity'", -math.inf),
+            ("'-0'", -0.0),
+            ("'NaN'", math.nan),
+            ("5e-324", 5e-324),
+            ("0.1", 0.1),
+            ("1.7976931348623157e308", 1.7976931348623157e308),
+        ],
+    ),
+    "numeric": (
+        "numeric",
+        [
+            ("0", Decimal(0)),
+            ("-0.000000000000000001", Decimal("-1e-18")),
+            ("99999999999999999999.999999999999999999", Decimal("99999999999999999999.9" + "9" * 17)),
+            ("1." + "0" * 60, Decimal(1)),
+            ("-12345678901234567890." + "0" * 40, Decimal("-12345678901234567890")),
+        ],
+    ),
+    "text": ("text", [("''", ""), ("E' \\n\\t\\\\'", " \n\t\\"), ("'é😀'", "é😀"), ("'NULL'", "NULL")]),
+    "character varying": ("varchar(5)", [("''", ""), ("'ab  '", "ab  ")]),
+    "character": ("char(5)", [("''", ""), ("'ab'", "ab"), ("' b '", " b")]),
+    "bytea": ("bytea", [("''", b""), ("'\\x00ff5c27'", b"\x00\xff\\'")]),
+    "date": (
+        "date",
+        [("'0001-01-01'", date(1, 1, 1)), ("'9999-12-31'", date(9999, 12, 31))],
+    ),
+    "timestamp": (
+        "timestamp",
+        [
+            ("'0001-01-01 00:00:00'", datetime(1, 1, 1)),  # noqa: DTZ001
+            ("'1969-12-31 23:59:59.999999'", datetime(1969, 12, 31, 23, 59, 59, 999999)),  # noqa: DTZ001
+        ],
+    ),
+    "timestamptz": (
+        "timestamptz",
+        [
+            ("'2024-02-29 12:00:00.5+05:30'", datetime(2024, 2, 29, 6, 30, 0, 500000, UTC)),
+            ("'9999-12-30 23:59:59Z'", datetime(9999, 12, 30, 23, 59, 59, 0, UTC)),
+        ],
+    ),
+    "uuid": (
+        "uuid",
+        [("'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")],
+    ),
+    "enum": ('"My Mood"', [("'so so'", "so so"), ("'it''s'", "it's")]),
+    "jsonb": ("jsonb", [("'null'", "null"), ("'{\"b\": 1.00, \"a\": [2]}'", '{"a": [2], "b": 1.00}')]),
+}
+
+# What cannot be stored: declaration, literal, and the value as the error shows it.
+REFUSED = (
+    ("numeric", "'NaN'", "NaN"),
+    ("numeric", "'Infinity'", "Infinity"),
+    ("numeric", "0.0000000000000000001", "0.0000000000000000001"),
+    ("numeric", "1e20", "100000000000000000000"),
+    ("numeric(5,2)", "'NaN'", "NaN"),
+    ("date", "'infinity'", "infinity"),
+    ("date", "'-infinity'", "-infinity"),
+    ("date", "'0001-12-31 BC'", "0001-12-31 BC"),
+    ("date", "'10000-01-01'", "10000-01-01"),
+    ("timestamp", "'infinity'", "infinity"),
+    ("timestamp", "'4713-01-01 BC'", "4713-01-01 00:00:00 BC"),
+    ("timestamptz", "'-infinity'", "-infinity"),
+    ("timestamptz", "'294276-12-31'", "294276-12-31 00:00:00+00"),
+)
+
+
+def test_every_kind_is_here() -> None:
+    assert set(VALUES) == {kind.name for kind in KINDS}
+
+
+def test_values_of_every_kind(database: Database, application: Application) -> None:
+    application.execute("CREATE TYPE \"My Mood\" AS ENUM ('so so', 'it''s')")
+    columns = [f'"{kind}" {declared}' for kind, (declared, _) in VALUES.items()]
+    application.execute(f"CREATE TABLE t (n integer, {', '.join(columns)})")
+    follower = Follower(database, "t")
+    follower.tick()
+    rows = max(len(values) for _, values in VALUES.values())
+    expected: dict[str, list[Any]] = {kind: [] for kind in VALUES}
+    for n in range(rows):
+        literals = []
+        for kind, (_, values) in VALUES.items():
+            literal, value = values[n] if n < len(values) else ("NULL", None)
+            literals.append(literal)
+            expected[kind].append(value)
+        application.execute(f"INSERT INTO t VALUES ({n}, {', '.join(literals)})")
+
+    source = follower.source("t")
+    with open_cut(database, [source]) as cut:
+        changes = read_changes(database, source, follower.snapshot, cut.cut.snapshot)
+        live = read_live(database, cut, cut.tables[source.oid])
+    assert changes.schema == stored_schema(source.stored, weighted=True)
+    assert live.schema == stored_schema(source.stored)
+    assert changes["_weight"].to_pylist() == [1] * rows
+    for column in source.stored[1:]:
+        for data in (changes, live):
+            data = data.sort_by(source.stored[0].physical)
+            assert same(data[column.physical], expected[column.name]), column.name
+
+
+def same(data: pa.ChunkedArray, expected: list[Any]) -> bool:
+    """Bit for bit: −0.0 is not 0.0, NaN is NaN."""
+    if pa.types.is_floating(data.type):
+        expected = pa.array(expected, data.type).to_pylist()
+        return repr(data.to_pylist()) == repr(expected)
+    return bool(data.to_pylist() == expected)
+
+
+def test_large_values(database: Database, application: Application) -> None:
+    """Over a megabyte, compressed or not, and unchanged by an update of something else."""
+    application.execute("CREATE TABLE t (n integer, a text, b text STORAGE EXTERNAL, c bytea)")
+    follower = Follower(database, "t")
+    follower.tick()
+    row = (1, LARGE, LARGE + "x", LARGE.encode())
+    application.execute("INSERT INTO t VALUES (%s, %s, %s, %s)", row)
+    application.execute("UPDATE t SET n = 2")
+    follower.tick()
+    assert follower.bag("t") == {(2, *row[1:]): 1}
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["with key", "without key"])
+def test_values_that_do_not_fit(
+    database: Database, application: Application, keyed: bool
+) -> None:
+    declared = sorted({declared for declared, _, _ in REFUSED})
+    columns = ", ".join(f'"a {name}" {name}' for name in declared)
+    application.execute(f"CREATE TABLE t (id integer{' PRIMARY KEY' * keyed}, {columns})")
+    follower = Follower(database, "t")
+    follower.tick()
+    before, source = follower.snapshot, follower.source("t")
+    for name, literal, shown in REFUSED:
+        application.execute(f'INSERT INTO t (id, "a {name}") VALUES (1, NULL), (77, {literal})')
+        with open_cut(database, [source]) as cut:
+            with pytest.raises(NeedsReinit) as refused:
+                read_changes(database, source, before, cut.cut.snapshot)
+            found = cut.find_misfit(cut.tables[source.oid])
+            with pytest.raises(NeedsReinit):
+                read_live(database, cut, cut.tables[source.oid])
+        for error in (refused.value, found):
+            assert error is not None
+            assert error.code == "value-does-not-fit"
+            assert f'column "a {name}" of public.t' in error.message
+            assert error.detail is not None
+            assert f"The value is {shown}" in error.detail
+            assert "id = 77" in error.detail
+            assert (f"a {name} = " in error.detail) is not keyed
+        application.execute("DELETE FROM t")
+        with open_cut(database, [source]) as cut:
+            before = cut.cut.snapshot
+
+
+def test_a_value_that_came_and_went_is_refused_too(
+    database: Database, application: Application
+) -> None:
+    """Its weights cancel out, but the change as it is read contains it."""
+    application.execute("CREATE TABLE t (a numeric)")
+    follower = Follower(database, "t")
+    follower.tick()
+    application.execute("INSERT INTO t VALUES ('NaN')")
+    application.execute("DELETE FROM t")
+    with pytest.raises(NeedsReinit):
+        follower.tick()
+
+
+def test_sessions_settings_do_not_matter(database: Database, application: Application) -> None:
+    application.execute("CREATE TABLE t (d date, z timestamptz, f double precision, b bytea)")
+    name = application.execute("SELECT current_database()").fetchone()
+    assert name is not None
+    for setting, value in (
+        ("datestyle", "German"),
+        ("timezone", "Asia/Tokyo"),
+        ("extra_float_digits", "-15"),
+        ("bytea_output", "escape"),
+    ):
+        statement = sql.SQL("ALTER DATABASE {} SET {} = {}")
+        application.execute(
+            statement.format(sql.Identifier(name[0]), sql.SQL(setting), sql.Literal(value))
+        )
+    follower = Follower(database, "t")
+    follower.tick()
+    application.execute(
+        "INSERT INTO t VALUES ('2024-01-02', '2024-01-02 00:00:00+00', 0.1::float8 + 0.2, '\\x00')"
+    )
+    follower.tick()
+    moment = datetime(2024, 1, 2, tzinfo=UTC)
+    assert follower.bag("t") == {(date(2024, 1, 2), moment, 0.1 + 0.2, b"\0"): 1}

@@ -1,0 +1,28 @@
+"""A project on a fresh database and the test run's one Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+import headrace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def project(dsn: str, tmp_path: Path, spark: SparkSession) -> Iterator[headrace.Headrace]:
+    with headrace.connect(dsn=dsn, home=tmp_path, spark=spark) as opened:
+        yield opened
+
+
+@pytest.fixture
+def sql(dsn: str) -> Iterator[psycopg.Connection]:
+    """The application's own connection."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection

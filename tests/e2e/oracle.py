@@ -1,0 +1,91 @@
+"""The one oracle: what a stream table serves is what its query says, as a bag.
+
+Three answers are compared with what a plain SELECT reads from the served table: PostgreSQL's own
+in the same snapshot, the pure evaluator's over the rows of the sources, and (through `verify`)
+Spark's recompute from the relations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+from psycopg import sql as compose
+
+import headrace
+from headrace.catalog.records import StreamTable
+from headrace.definition import define
+from headrace.plan.evaluate import Bag, evaluate, net
+from headrace.plan.operators import Scan
+from headrace.types import Type
+
+# PostgreSQL rounds quotients below 10^8 to 12 digits or more; a few less are compared.
+DIGITS = Decimal(1).scaleb(-9)
+
+
+def comparable(value: Any, type_: Type) -> Any:
+    """The value up to the stated exceptions: rounded numerics and float aggregates."""
+    if value is None:
+        return None
+    if type_.rounded:
+        return value.quantize(DIGITS)
+    if type_.is_float:
+        return f"{value:.9g}" if value == value else "nan"
+    if isinstance(value, memoryview):
+        return bytes(value)
+    return value
+
+
+def bag(rows: Any, types: list[Type]) -> Counter[tuple[Any, ...]]:
+    return Counter(
+        tuple(comparable(value, type_) for value, type_ in zip(row, types, strict=True))
+        for row in rows
+    )
+
+
+def assert_served(hr: headrace.Headrace, sql: psycopg.Connection, name: str) -> None:
+    """The served table equals PostgreSQL's answer and the evaluator's, in one snapshot."""
+    state = hr._engine.catalog.state()
+    table = state.stream_table("public", name)
+    assert table is not None
+    types = [column.type for column in table.columns]
+    with sql.transaction():
+        sql.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        served = bag(sql.execute(compose.SQL("SELECT * FROM {}").format(compose.Identifier(name))), types)
+        expected = bag(sql.execute(table.query), types)
+        assert served == expected, difference(table, served, expected)
+        evaluated: Counter[tuple[Any, ...]] = Counter()
+        plan = define(table, state).plan
+        for row, weight in net(evaluate(plan, lambda scan: live(state, sql, scan))).items():
+            evaluated[tuple(map(comparable, row, types))] += weight
+        assert evaluated == expected, difference(table, evaluated, expected)
+
+
+def live(state: Any, sql: psycopg.Connection, scan: Scan) -> Bag:
+    """The rows of a source as they are now."""
+    source = next(s for s in state.sources if s.relation == scan.relation)
+    by_physical = {column.physical: column.name for column in source.columns}
+    columns = compose.SQL(", ").join(
+        compose.Identifier(by_physical[physical]) for physical, _ in scan.fields
+    )
+    query = compose.SQL("SELECT {} FROM {}").format(
+        columns, compose.Identifier(source.schema, source.name)
+    )
+    rows: Bag = Counter()
+    for row in sql.execute(query):
+        rows[tuple(_stored(value, c.type) for value, (_, c) in zip(row, scan.fields, strict=True))] += 1
+    return rows
+
+
+def _stored(value: Any, type_: Type) -> Any:
+    return value.rstrip(" ") if type_.kind == "character" and value is not None else value
+
+
+def difference(table: StreamTable, got: Counter[Any], wanted: Counter[Any]) -> str:
+    missing, surplus = wanted - got, got - wanted
+    return (
+        f"{table.query}\nmissing {sum(missing.values())}: {list(missing.items())[:5]}"
+        f"\nsurplus {sum(surplus.values())}: {list(surplus.items())[:5]}"
+    )
