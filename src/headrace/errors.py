@@ -54,6 +54,7 @@ class UserError(HeadraceError):
         "unknown-column": "A column name does not exist in the tables named by FROM.",
         "ambiguous-column": "A column name exists in more than one table named by FROM.",
         "unsupported-query": "The query uses a clause that is not maintained.",
+        "query-failed": "The query fails on the data it reads: division by zero, overflow, a bad cast.",
         "unsupported-function": "A function or operator has no exact counterpart on Spark.",
         "unsupported-type": "A column's type has no exact counterpart on Spark.",
         "unsupported-source": "A relation cannot be captured (view, inheritance parent, foreign table, system table).",

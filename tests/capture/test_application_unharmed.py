@@ -184,9 +184,7 @@ def test_the_users_own_cancel_is_not_swallowed(
     assert follower.bag("t").total() == 0
 
 
-def test_a_partition_can_be_made_by_the_owner(
-    database: Database, application: Application
-) -> None:
+def test_a_partition_can_be_made_by_the_owner(database: Database, application: Application) -> None:
     """The row trigger is cloned in the owner's name, who must be allowed our function."""
     application.execute("CREATE ROLE partition_owner")
     try:

@@ -44,9 +44,7 @@ def test_a_statement_without_rows_is_no_change(
     assert follower.tick().skipped
 
 
-def test_copy_merge_conflict_and_writable_cte(
-    database: Database, application: Application
-) -> None:
+def test_copy_merge_conflict_and_writable_cte(database: Database, application: Application) -> None:
     application.execute("CREATE TABLE t (a integer PRIMARY KEY, b text)")
     application.execute("CREATE TABLE moved (a integer, b text)")
     follower = Follower(database, "t", "moved")

@@ -51,12 +51,18 @@ VALUES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         [
             ("0", Decimal(0)),
             ("-0.000000000000000001", Decimal("-1e-18")),
-            ("99999999999999999999.999999999999999999", Decimal("99999999999999999999.9" + "9" * 17)),
+            (
+                "99999999999999999999.999999999999999999",
+                Decimal("99999999999999999999.9" + "9" * 17),
+            ),
             ("1." + "0" * 60, Decimal(1)),
             ("-12345678901234567890." + "0" * 40, Decimal("-12345678901234567890")),
         ],
     ),
-    "text": ("text", [("''", ""), ("E' \\n\\t\\\\'", " \n\t\\"), ("'é😀'", "é😀"), ("'NULL'", "NULL")]),
+    "text": (
+        "text",
+        [("''", ""), ("E' \\n\\t\\\\'", " \n\t\\"), ("'é😀'", "é😀"), ("'NULL'", "NULL")],
+    ),
     "character varying": ("varchar(5)", [("''", ""), ("'ab  '", "ab  ")]),
     "character": ("char(5)", [("''", ""), ("'ab'", "ab"), ("' b '", " b")]),
     "bytea": ("bytea", [("''", b""), ("'\\x00ff5c27'", b"\x00\xff\\'")]),
@@ -83,7 +89,10 @@ VALUES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         [("'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")],
     ),
     "enum": ('"My Mood"', [("'so so'", "so so"), ("'it''s'", "it's")]),
-    "jsonb": ("jsonb", [("'null'", "null"), ("'{\"b\": 1.00, \"a\": [2]}'", '{"a": [2], "b": 1.00}')]),
+    "jsonb": (
+        "jsonb",
+        [("'null'", "null"), ('\'{"b": 1.00, "a": [2]}\'', '{"a": [2], "b": 1.00}')],
+    ),
 }
 
 # What cannot be stored: declaration, literal, and the value as the error shows it.
@@ -158,9 +167,7 @@ def test_large_values(database: Database, application: Application) -> None:
 
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["with key", "without key"])
-def test_values_that_do_not_fit(
-    database: Database, application: Application, keyed: bool
-) -> None:
+def test_values_that_do_not_fit(database: Database, application: Application, keyed: bool) -> None:
     declared = sorted({declared for declared, _, _ in REFUSED})
     columns = ", ".join(f'"a {name}" {name}' for name in declared)
     application.execute(f"CREATE TABLE t (id integer{' PRIMARY KEY' * keyed}, {columns})")

@@ -18,7 +18,7 @@ _TARGETS: tuple[Type, ...] = (
 )
 _MORE: dict[str, tuple[object, ...]] = {
     "numeric": (Decimal("0.05"), Decimal("2.50"), Decimal("-2.50"), Decimal("9.96")),
-    "double precision": (2.5, 3.5, -2.5, 32767.5, 2147483647.4, 1e10, 9.3e18, -9.223372036854775e18),
+    "double precision": (2.5, 3.5, -2.5, 32767.5, 2147483647.4, 1e10, 9.3e18, -9.2233720e18),
     "real": (2.5, 3.5, 32768.0),
     "text": ("true", "12", "abc   ", "é€😀"),
 }

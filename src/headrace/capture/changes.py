@@ -14,7 +14,8 @@ from psycopg import Connection, errors, sql
 
 from headrace.capture.dirt import Captured, reason_to_copy
 from headrace.capture.health import ask_health, read_health
-from headrace.capture.triggers import buffer_name, buffer_sql
+from headrace.capture.layout import buffer_name, buffer_sql
+from headrace.capture.space import shrink
 from headrace.errors import InternalError
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -122,6 +123,8 @@ def acknowledge(database: Database, sources: Iterable[int], snapshot: str, epoch
             if existing:
                 parameters = {"epoch": epoch, "upto": snapshot, "oids": oids}
                 connection.execute(REMEMBER, parameters)
+    with database.session() as connection:
+        shrink(connection, oids)
 
 
 def _between(after: str | None, upto: str) -> sql.Composed:

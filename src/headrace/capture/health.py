@@ -8,7 +8,8 @@ from typing import Any
 
 from psycopg import Connection, Cursor, sql
 
-from headrace.capture.triggers import FULL, SET_UP, definition, trigger_names
+from headrace.capture.layout import FULL, SET_UP
+from headrace.capture.triggers import definition, trigger_names
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.table import SourceTable
@@ -132,11 +133,12 @@ def ask_health(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
 
 def read_health(answer: Cursor[Any]) -> dict[int, Health]:
     """Read the answer to `ask_health`; a source that was never set up is left out."""
-    found = (
-        Health(*fields, frozenset(columns), frozenset(triggers), bare, executable)
-        for *fields, columns, triggers, bare, executable in answer
-    )
+    found = [Health(*_frozen(row)) for row in answer]
     return {health.source: health for health in found}
+
+
+def _frozen(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(frozenset(value) if isinstance(value, list) else value for value in row)
 
 
 def check(connection: Connection[Any], tables: Iterable[SourceTable]) -> dict[int, str]:

@@ -10,7 +10,8 @@ from psycopg import Connection, errors, sql
 
 from headrace.capture.dirt import Captured, relabelled
 from headrace.capture.health import capture_present
-from headrace.capture.triggers import buffer_name
+from headrace.capture.layout import buffer_name
+from headrace.capture.space import large_buffers
 from headrace.errors import Transient
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA, inspect
@@ -20,12 +21,6 @@ from headrace.source.table import SourceTable
 LOCK_MILLISECONDS = 300
 ATTEMPTS = 4
 PAUSE_SECONDS = 0.1
-
-FULL = sql.SQL("""
-SELECT s.source FROM {schema}.sources s
-WHERE s.source = ANY (%(oids)s::oid[])
-    AND pg_table_size(to_regclass({name} || '.buffer_' || s.source)) > s.max_buffer_bytes / 2
-""").format(schema=sql.Identifier(CAPTURE_SCHEMA), name=sql.Literal(CAPTURE_SCHEMA))
 
 # The note moves from `dirt` to `sources`, where acknowledging the copy clears it. DELETE waits for
 # transactions that relied on a note instead of leaving one of their own: after it they are all in
@@ -82,8 +77,7 @@ def _settle_once(
     with connection.transaction():
         wait = sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_MILLISECONDS)
         connection.execute(wait)
-        emptied = {oid for (oid,) in connection.execute(FULL, {"oids": oids})}
-        emptied |= {
+        emptied = large_buffers(connection, oids) | {
             source.oid
             for source in sources
             if source.oid in tables and relabelled(source.storage, tables[source.oid].storage)

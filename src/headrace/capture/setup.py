@@ -10,17 +10,15 @@ from typing import Any
 from psycopg import Connection, errors, sql
 
 from headrace.capture.health import Health, ask_health, capture_present, read_health
-from headrace.capture.triggers import (
-    ALL_TRIGGERS,
+from headrace.capture.statements import (
     CaptureOptions,
     Roles,
-    definition,
     limit_sql,
     script,
     setup_sql,
     teardown_sql,
-    trigger_names,
 )
+from headrace.capture.triggers import ALL_TRIGGERS, definition, trigger_names
 from headrace.errors import Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -76,7 +74,7 @@ def set_up(
                 _perform(database, anew, _shown(table))
                 return True
             if installed.max_buffer_bytes != options.max_buffer_bytes:
-                _perform(database, lambda _: _new_limit(table, options), _shown(table))
+                _perform(database, lambda _: limit_sql(table, options), _shown(table))
         return False
     try:
         _perform(database, anew, _shown(table))
@@ -170,13 +168,6 @@ def _installed(
     if health is None or health.definition != wanted or health.fault(table) is not None:
         return None
     return health
-
-
-def _new_limit(table: SourceTable, options: CaptureOptions) -> tuple[sql.Composed, ...]:
-    remembered = sql.SQL("UPDATE {}.sources SET max_buffer_bytes = {} WHERE source = {}").format(
-        sql.Identifier(CAPTURE_SCHEMA), options.max_buffer_bytes, table.oid
-    )
-    return (*limit_sql(table, options), remembered)
 
 
 def _remove_schema(connection: Connection[Any]) -> Sequence[sql.Composed]:

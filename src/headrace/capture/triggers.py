@@ -1,30 +1,23 @@
 """The DDL of capture by triggers, as data: what is run is what a DBA is shown.
 
-In schema `headrace_capture` of the source database:
-
-    sources       one row a source: what was set up, what is acknowledged, whether a copy is due
-    dirt          one row for each time a trigger could not record a change
-    alive         unlogged, one row a source that was copied: a crash of the server empties it
-    buffer_<oid>  the changes of one source: −1 with the old image, +1 with the new
-    capture_<oid> the trigger function of one source
-
 A trigger never fails the user's statement: what it cannot record it notes in `dirt`, which makes
 the next ingest copy the source anew. It never uses NOTIFY, after which PostgreSQL refuses PREPARE
 TRANSACTION. TRUNCATE needs no trigger: it changes `SourceTable.storage`.
-
-A note in `dirt` may be left out only if an earlier one is sure to be still there when the user's
-transaction ends. Hence FOR KEY SHARE: it keeps the earlier note from being deleted until then, and
-fails or finds nothing if it is deleted already.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from psycopg import sql
 
+from headrace.capture.layout import (
+    FULL,
+    buffer_name,
+    buffer_sql,
+    function_name,
+)
 from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.table import SourceColumn, SourceTable
 
@@ -36,62 +29,6 @@ STATEMENT_TRIGGERS = (
     ("headrace_capture_delete", "DELETE", "OLD TABLE AS headrace_old"),
 )
 ROW_TRIGGER = "headrace_capture_row"
-# Notes in `dirt` that do not come from a trigger which failed.
-SET_UP = "capture was set up"
-FULL = "the buffer grew beyond max_buffer_mb"
-# Up to here every failing statement leaves a note without looking for an earlier one, so that in
-# ordinary cases transactions do not come to depend on one another through `dirt`.
-UNCHECKED_DIRT_BYTES = 65536
-
-SCHEMA = (
-    sql.SQL("CREATE SCHEMA IF NOT EXISTS {schema}"),
-    sql.SQL("""\
-CREATE TABLE IF NOT EXISTS {schema}.sources (
-    source oid PRIMARY KEY,
-    definition text NOT NULL,
-    unlogged boolean NOT NULL,
-    max_buffer_bytes bigint NOT NULL,
-    acknowledged_epoch bigint NOT NULL DEFAULT 0,
-    acknowledged_at timestamptz,
-    copy_due text,
-    copy_due_xid xid8
-)"""),
-    # Without its last page a full disk could keep a note from being written.
-    sql.SQL("""\
-CREATE TABLE IF NOT EXISTS {schema}.dirt (
-    source oid NOT NULL,
-    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    reason text NOT NULL,
-    noted_at timestamptz NOT NULL DEFAULT clock_timestamp()
-) WITH (vacuum_truncate = off)"""),
-    sql.SQL("CREATE INDEX IF NOT EXISTS dirt_source ON {schema}.dirt (source)"),
-    sql.SQL("CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.alive (source oid PRIMARY KEY)"),
-    sql.SQL("""\
-CREATE OR REPLACE FUNCTION {schema}.note_dirt(dirty oid, problem text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, {schema}, pg_temp AS $headrace$
-BEGIN
-    BEGIN
-        IF pg_relation_size('{schema}.dirt') >= {unchecked} THEN
-            PERFORM FROM {schema}.dirt d WHERE d.source = dirty LIMIT 1 FOR KEY SHARE;
-            IF FOUND THEN
-                RETURN;
-            END IF;
-        END IF;
-    EXCEPTION WHEN OTHERS THEN
-        NULL;
-    END;
-    INSERT INTO {schema}.dirt (source, reason) VALUES (dirty, left(problem, 500));
-EXCEPTION WHEN OTHERS THEN
-    NULL;
-END
-$headrace$"""),
-    sql.SQL("REVOKE ALL ON FUNCTION {schema}.note_dirt(oid, text) FROM PUBLIC"),
-    sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}"),
-    sql.SQL("""\
-GRANT SELECT, INSERT, UPDATE, DELETE
-ON {schema}.sources, {schema}.dirt, {schema}.alive TO {role}"""),
-)
-
 FUNCTION = sql.SQL("""\
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, {schema}, pg_temp AS {quote}
@@ -125,47 +62,6 @@ END
 {quote}""")
 
 
-@dataclass(frozen=True)
-class CaptureOptions:
-    """How a source is captured.
-
-    Beyond `max_buffer_mb` changes are no longer recorded: the source is copied anew instead.
-    `unlogged` buffers cost less to write; a crash of the server then costs a copy.
-    """
-
-    max_buffer_mb: int = 1024
-    unlogged: bool = False
-
-    @property
-    def max_buffer_bytes(self) -> int:
-        return self.max_buffer_mb * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Who takes part: `runtime` reads and clears buffers, `owner` owns the source.
-
-    The owner of a partitioned table needs EXECUTE on our function: a row trigger is cloned to
-    each new partition in the name of whoever creates it, and would otherwise stop them.
-    """
-
-    runtime: str
-    owner: str
-
-
-def buffer_name(oid: int) -> sql.Identifier:
-    return sql.Identifier(CAPTURE_SCHEMA, f"buffer_{oid}")
-
-
-def buffer_sql(oid: int) -> str:
-    """The quoted name of a source's buffer."""
-    return buffer_name(oid).as_string()
-
-
-def function_name(oid: int) -> sql.Identifier:
-    return sql.Identifier(CAPTURE_SCHEMA, f"capture_{oid}")
-
-
 def trigger_names(table: SourceTable) -> tuple[str, ...]:
     if table.row_triggers:
         return (ROW_TRIGGER,)
@@ -181,96 +77,6 @@ def definition(table: SourceTable, *, unlogged: bool) -> str:
     parts = [buffer_ddl(table, unlogged=unlogged), function_ddl(table, 0), *trigger_ddl(table)]
     text = "\n".join(part.as_string() for part in parts)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def setup_sql(
-    table: SourceTable,
-    roles: Roles,
-    options: CaptureOptions,
-    *,
-    with_schema: bool = True,
-    obsolete: Sequence[str] = (),
-) -> tuple[sql.Composed, ...]:
-    """The statements that set up capture of a table from nothing or anew, for one transaction.
-
-    They lock the table first: whoever has written to it has ended, so a copy made afterwards
-    has all that an older buffer, dropped here, may have held. `obsolete` names triggers to drop.
-    """
-    oid, relation = table.oid, _relation(table)
-    buffer, function = buffer_name(oid), function_name(oid)
-    owner = (
-        [_sql("GRANT EXECUTE ON FUNCTION {}() TO {}", function, sql.Identifier(roles.owner))]
-        if table.row_triggers
-        else []
-    )
-    return (
-        *(schema_ddl(roles.runtime) if with_schema else ()),
-        _sql("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", relation),
-        *(_sql("DROP TRIGGER IF EXISTS {} ON {}", sql.Identifier(n), relation) for n in obsolete),
-        _sql("DROP TABLE IF EXISTS {}", buffer),
-        buffer_ddl(table, unlogged=options.unlogged),
-        _sql("CREATE INDEX ON {} (_xid)", buffer),
-        _sql("GRANT SELECT, DELETE, TRUNCATE ON {} TO {}", buffer, sql.Identifier(roles.runtime)),
-        *limit_sql(table, options),
-        _sql("REVOKE ALL ON FUNCTION {}() FROM PUBLIC", function),
-        *owner,
-        *trigger_ddl(table),
-        sql.SQL("""\
-INSERT INTO {schema}.sources (source, definition, unlogged, max_buffer_bytes)
-VALUES ({oid}, {definition}, {unlogged}, {limit})
-ON CONFLICT (source) DO UPDATE
-SET definition = EXCLUDED.definition, unlogged = EXCLUDED.unlogged,
-    max_buffer_bytes = EXCLUDED.max_buffer_bytes""").format(
-            schema=_schema(),
-            oid=sql.Literal(oid),
-            definition=sql.Literal(definition(table, unlogged=options.unlogged)),
-            unlogged=sql.Literal(options.unlogged),
-            limit=sql.Literal(options.max_buffer_bytes),
-        ),
-        _sql(
-            "INSERT INTO {}.dirt (source, reason) VALUES ({}, {})",
-            _schema(),
-            sql.Literal(oid),
-            sql.Literal(SET_UP),
-        ),
-    )
-
-
-def limit_sql(table: SourceTable, options: CaptureOptions) -> tuple[sql.Composed, ...]:
-    """The statements that give the function of a captured table its limit."""
-    return (function_ddl(table, options.max_buffer_bytes),)
-
-
-def teardown_sql(oid: int, relation: sql.Identifier | None) -> tuple[sql.Composed, ...]:
-    """The statements that take capture of a source away; `relation` is None if it was dropped."""
-    triggers = ALL_TRIGGERS if relation is not None else ()
-    return (
-        *(_sql("DROP TRIGGER IF EXISTS {} ON {}", sql.Identifier(n), relation) for n in triggers),
-        _sql("DROP FUNCTION IF EXISTS {}()", function_name(oid)),
-        _sql("DROP TABLE IF EXISTS {}", buffer_name(oid)),
-        *(
-            _sql("DELETE FROM {}.{} WHERE source = {}", _schema(), sql.Identifier(name), oid)
-            for name in ("sources", "dirt", "alive")
-        ),
-    )
-
-
-def script(statements: Sequence[sql.Composable]) -> str:
-    """The statements as one transaction for psql."""
-    lines = ["BEGIN", *(statement.as_string() for statement in statements), "COMMIT"]
-    return "".join(f"{line};\n" for line in lines)
-
-
-def schema_ddl(role: str) -> tuple[sql.Composed, ...]:
-    """The statements that make what all sources of a database share."""
-    return tuple(
-        statement.format(
-            schema=_schema(),
-            role=sql.Identifier(role),
-            unchecked=sql.Literal(UNCHECKED_DIRT_BYTES),
-        )
-        for statement in SCHEMA
-    )
 
 
 def buffer_ddl(table: SourceTable, *, unlogged: bool) -> sql.Composed:
@@ -299,7 +105,7 @@ def function_ddl(table: SourceTable, limit: int) -> sql.Composed:
         tag += "_"
     return FUNCTION.format(
         function=function_name(table.oid),
-        schema=_schema(),
+        schema=sql.Identifier(CAPTURE_SCHEMA),
         quote=sql.SQL(f"${tag}$"),
         buffer_name=sql.Literal(buffer_sql(table.oid)),
         limit=sql.Literal(limit),
@@ -376,10 +182,6 @@ def _buffer_type(column: SourceColumn) -> sql.SQL:
 
 def _relation(table: SourceTable) -> sql.Identifier:
     return sql.Identifier(table.schema, table.name)
-
-
-def _schema() -> sql.Identifier:
-    return sql.Identifier(CAPTURE_SCHEMA)
 
 
 def _sql(template: str, *parts: object) -> sql.Composed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +100,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
 
 def setting_document(
     name: str, value: Any, default: Any, description: str | None
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     return {"name": name, "value": value, "default": default, "description": description}
 
 

@@ -20,7 +20,7 @@ EXITS: tuple[tuple[int, str], ...] = (
 )
 
 SUMMARY = (
-    "Exit codes: 0 done, 1 verify found a difference, 2 the request is wrong, 3 a source changed its "
-    "shape, 4 try again, 5 something outside is missing, 6 a new copy of the data is needed, "
+    "Exit codes: 0 done, 1 verify found a difference, 2 the request is wrong, 3 a source changed "
+    "its shape, 4 try again, 5 something outside is missing, 6 a new copy of the data is needed, "
     "70 a bug, 130 stopped by Ctrl-C. docs/cli.md has them all."
 )

@@ -70,11 +70,11 @@ def application() -> typer.Typer:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"headrace {_version()}")
+        typer.echo(f"headrace {_installed_version()}")
         raise typer.Exit
 
 
-def _version() -> str:
+def _installed_version() -> str:
     try:
         return metadata.version("headrace")
     except metadata.PackageNotFoundError:
@@ -90,7 +90,7 @@ def _root(
     spark: Spark = None,
     store: Store = None,
     json: Json = False,
-    version: Annotated[
+    _version: Annotated[
         bool,
         typer.Option(
             "--version", help="Show the version and exit.", is_eager=True, callback=_show_version

@@ -45,7 +45,9 @@ def write_project_file(home: Path, given: Given) -> Path | None:
 
 def project_file(values: dict[str, str]) -> str:
     """The text of the file. A JSON string is a TOML string, too."""
-    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items()]
+    lines = [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items()
+    ]
     return "# Where this project's things are; see docs/settings.md.\n" + "".join(lines)
 
 

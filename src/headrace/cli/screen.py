@@ -1,4 +1,4 @@
-"""Where output goes: data to stdout, everything else to stderr, no colours where nobody sees them."""
+"""Where output goes: data to stdout, everything else to stderr, no colours in a pipe."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from headrace.cli.exits import READER_GONE
 
@@ -20,9 +20,9 @@ UNWRAPPED = 1000
 class Screen:
     """The two streams of one call; with `as_json` only `document` writes to stdout."""
 
-    def __init__(self, *, as_json: bool = False, width: int | None = None) -> None:
+    def __init__(self, *, as_json: bool = False, pipe_width: int = UNWRAPPED) -> None:
         self.as_json = as_json
-        self._width = width
+        self._pipe_width = pipe_width
         self._consoles: dict[str, Console] = {}
 
     @property
@@ -49,13 +49,13 @@ class Screen:
         if self.as_json:
             write(sys.stdout, as_text(content, sys.stdout))
 
-    def _console(self, name: str, stream: IO[str]) -> Console:
+    def _console(self, name: str, stream: TextIO) -> Console:
         if name not in self._consoles:
-            self._consoles[name] = console(stream, self._width)
+            self._consoles[name] = console(stream, self._pipe_width)
         return self._consoles[name]
 
 
-def console(stream: IO[str], width: int | None = None) -> Console:
+def console(stream: TextIO, pipe_width: int = UNWRAPPED) -> Console:
     """A console that takes text as it is: no markup, no emoji codes, no guessed highlights."""
     from rich.console import Console
 
@@ -63,18 +63,18 @@ def console(stream: IO[str], width: int | None = None) -> Console:
         def on_broken_pipe(self) -> None:
             reader_gone()
 
-    if width is None and not stream.isatty() and "COLUMNS" not in os.environ:
-        width = UNWRAPPED
+    piped = not stream.isatty() and "COLUMNS" not in os.environ
+    width = pipe_width if piped else None
     return QuietConsole(file=stream, width=width, markup=False, emoji=False, highlight=False)
 
 
-def as_text(content: Mapping[str, Any], stream: IO[str]) -> str:
+def as_text(content: Mapping[str, Any], stream: TextIO) -> str:
     """JSON with two blanks of indent; letters are escaped only where the stream has none."""
     unicode = (stream.encoding or "").lower().startswith("utf")
     return json.dumps(content, indent=2, ensure_ascii=not unicode) + "\n"
 
 
-def write(stream: IO[str], text: str) -> None:
+def write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()

@@ -25,7 +25,7 @@ COLOURS = {
 
 
 def table_of(headings: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> Table:
-    """A plain table; `right` names the columns of numbers, the first column is folded if need be."""
+    """A plain table; `right` names the columns of numbers; a long first column is folded."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

@@ -43,6 +43,10 @@ def cast(scalar: Scalar, target: Type) -> Scalar:
         return scalar
     if isinstance(scalar, Literal) and scalar.value is None:
         return Literal(None, target)
+    if isinstance(scalar, Literal) and castable(scalar.type, target):
+        # What cannot fail is computed here, and Spark sees a plain constant.
+        if widening(scalar.type, target):
+            return Literal(convert(scalar.value, scalar.type, target), target)
     if not castable(scalar.type, target):
         raise UserError(
             "unsupported-function",

@@ -1,4 +1,4 @@
-"""Float arithmetic: PostgreSQL reports overflow and underflow where Spark gives infinity and zero."""
+"""Float arithmetic: PostgreSQL reports overflow and underflow, Spark gives infinity and zero."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from headrace.functions.errors import EvaluationError
-from headrace.functions.function import spark_binary, spark_function
+from headrace.functions.function import spark_binary, spark_cast, spark_function
 from headrace.functions.let import let
 from headrace.types import Type
 
 
 def float_arithmetic(
-    symbol: type[exp.Binary], left: exp.Expression, right: exp.Expression
+    symbol: type[exp.Binary], left: exp.Expression, right: exp.Expression, type_: Type
 ) -> exp.Expression:
-    """The operation on two floats of one type, with PostgreSQL's range checks."""
+    """The operation on two floats of the type, with PostgreSQL's range checks."""
 
     def checked(a: exp.Expression, b: exp.Expression) -> exp.Expression:
-        result = spark_binary(symbol, a.copy(), b.copy())
+        # Spark divides two FLOATs into a DOUBLE.
+        result = spark_cast(spark_binary(symbol, a.copy(), b.copy()), type_)
         overflow = exp.and_(_infinite(result), exp.not_(_infinite(a)), exp.not_(_infinite(b)))
         failures = [overflow]
         if symbol in (exp.Mul, exp.Div):
@@ -34,7 +35,7 @@ def float_arithmetic(
         nan = exp.and_(spark_function("isnan", a.copy()), _zero(b))
         return exp.Case(ifs=[exp.If(this=nan, true=a.copy()), raised], default=result)
 
-    return let((left, right), checked)
+    return let((spark_cast(left, type_), spark_cast(right, type_)), checked)
 
 
 def _zero(expression: exp.Expression) -> exp.Expression:

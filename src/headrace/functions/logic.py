@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from headrace.functions.comparison import COMPARISONS, comparable
 from headrace.functions.function import Function, spark_binary, spark_cast, spark_function
+from headrace.functions.let import let
 from headrace.functions.numbers import common_number
 from headrace.plan.scalar import Scalar, Value
 from headrace.types import BOOLEAN, TEXT, Type
@@ -78,10 +79,13 @@ def _nullif_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _nullif_spark(
-    arguments: Sequence[exp.Expression], types: Sequence[Type], result: Type
+    arguments: Sequence[exp.Expression], types: Sequence[Type], _: Type
 ) -> exp.Expression:
-    equal = EQUAL.spark(arguments, types, BOOLEAN)
-    return exp.Case(ifs=[exp.If(this=equal, true=exp.Null())], default=arguments[0].copy())
+    def unless_equal(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+        equal = EQUAL.spark((left.copy(), right), types, BOOLEAN)
+        return exp.Case(ifs=[exp.If(this=equal, true=exp.Null())], default=left)
+
+    return let(arguments, unless_equal)
 
 
 def _nullif(left: Value, right: Value) -> Value:
@@ -97,9 +101,7 @@ def _in_type(arguments: Sequence[Scalar]) -> Type | None:
     return BOOLEAN if items and alike else None
 
 
-def _in_spark(
-    arguments: Sequence[exp.Expression], types: Sequence[Type], _: Type
-) -> exp.Expression:
+def _in_spark(arguments: Sequence[exp.Expression], *_: object) -> exp.Expression:
     first, *items = arguments
     return exp.Paren(this=exp.In(this=first, expressions=items))
 

@@ -125,7 +125,7 @@ def _arithmetic(symbol: type[exp.Binary]) -> Rendering:
     ) -> exp.Expression:
         left, right = arguments
         if result.is_float:
-            return float_arithmetic(symbol, spark_cast(left, result), spark_cast(right, result))
+            return float_arithmetic(symbol, left, right, result)
         if result.kind == "numeric":
             return _decimal_arithmetic(symbol, arguments, types, result)
         if symbol is exp.Div:

@@ -23,7 +23,7 @@ def _concatenation_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _like_type(arguments: Sequence[Scalar]) -> Type | None:
-    """The pattern is a constant that does not end in an escape; char(n) is matched with its blanks."""
+    """The pattern is a constant that does not end in an escape; char(n) would need its blanks."""
     text, pattern = arguments
     if not _all_text(arguments) or text.type.kind == "character":
         return None
@@ -64,13 +64,16 @@ def _like_spark(arguments: Sequence[exp.Expression], *_: object) -> exp.Expressi
 def _java(pattern: str) -> str:
     parts, characters = [], iter(pattern)
     for character in characters:
-        if character == "\\":
-            character = next(characters)
-        elif character in "%_":
+        if character in "%_":
             parts.append({"%": ".*", "_": "."}[character])
-            continue
-        parts.append("\\" + character if not character.isalnum() and character.isascii() else character)
+        else:
+            parts.append(_quoted(next(characters) if character == "\\" else character))
     return "(?s)\\A" + "".join(parts) + "\\z"
+
+
+def _quoted(character: str) -> str:
+    means_itself = character.isalnum() or not character.isascii()
+    return character if means_itself else "\\" + character
 
 
 TEXTS: tuple[Function, ...] = (
@@ -84,7 +87,7 @@ TEXTS: tuple[Function, ...] = (
         "length",
         lambda arguments: INTEGER if _all_text(arguments) else None,
         lambda a, *_: spark_function("length", *a),
-        lambda text: len(text),
+        len,
     ),
     Function("like", _like_type, _like_spark, _like),
 )

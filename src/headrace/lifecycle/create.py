@@ -95,6 +95,7 @@ def create(engine: Engine, request: Request) -> StreamTable:
     """Make the stream table and fill it; on any failure nothing of it is left."""
     check(engine, engine.catalog.state(), request)
     with engine.writing() as lease:
+        remove_idle_sources(engine, lease.fence)
         state = engine.catalog.state()
         checked = check(engine, state, request)
         try:

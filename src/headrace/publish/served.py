@@ -17,7 +17,7 @@ from psycopg import sql
 from pyarrow import csv
 
 from headrace.catalog.records import StreamTable
-from headrace.errors import InternalError
+from headrace.errors import InternalError, UserError
 from headrace.store import WEIGHT
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -65,7 +65,16 @@ def _index(table: StreamTable) -> sql.Composed:
 
 
 def drop_served(connection: Connection, table: StreamTable) -> None:
-    connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(served_name(table)))
+    """Remove the served table; UserError naming the users' objects that depend on it."""
+    try:
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(served_name(table)))
+    except psycopg.errors.DependentObjectsStillExist as error:
+        raise UserError(
+            "has-dependents",
+            f"other objects depend on stream table {table.schema}.{table.name}",
+            detail=error.diag.message_detail,
+            hint="Drop them first.",
+        ) from error
 
 
 def apply_change(connection: Connection, table: StreamTable, change: pa.Table) -> tuple[int, int]:

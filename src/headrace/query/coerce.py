@@ -8,10 +8,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from headrace.functions import cast, common_type
+from headrace.functions.numbers import as_numeric, common_number
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
 from headrace.query.refusal import refuse
-from headrace.types import BOOLEAN, Type
+from headrace.types import BOOLEAN, DOUBLE, Type
 
 
 def settled(bound: Bound) -> Scalar:
@@ -57,6 +58,36 @@ def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
     if kinds == ("character varying", "character"):
         return _without_blanks(first), second
     return first, second
+
+
+def first_of_nullif(left: Scalar, right: Scalar, node: exp.Expr) -> Scalar:
+    """NULLIF's first argument in the type of its result: what `=` would bring it to.
+
+    | first, second | result |
+    |---|---|
+    | integer, numeric | numeric |
+    | integer or numeric, float | double precision |
+    | varchar, any text | text |
+    | any others | the first's own |
+    """
+    common = common_number(left.type, right.type)
+    if common is not None and left.type.kind != "real":
+        if common.is_float:
+            return cast(left, DOUBLE)
+        return cast(left, as_numeric(left.type)) if common.kind == "numeric" else left
+    kinds = (left.type.kind, right.type.kind)
+    if "character" in kinds and kinds != ("character", "character"):
+        if kinds == ("character", "text") and isinstance(right, Literal):
+            return left
+        raise refuse(
+            "unsupported-query",
+            "NULLIF mixes char(n) with another type",
+            node,
+            "Cast the char(n) expression to text.",
+        )
+    if left.type.kind == "character varying":
+        return cast(left, replace(left.type, kind="text", length=None))
+    return left
 
 
 def _without_blanks(scalar: Scalar) -> Scalar:

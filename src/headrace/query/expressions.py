@@ -8,12 +8,20 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headrace.functions import call, cast
+from headrace.functions.numbers import undeclared
 from headrace.plan.scalar import Call, Literal, Scalar
 from headrace.query.calls import CALLABLE, refuse_call
-from headrace.query.coerce import compared, condition, operands, settled, unified
+from headrace.query.coerce import (
+    compared,
+    condition,
+    first_of_nullif,
+    operands,
+    settled,
+    unified,
+)
 from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
-from headrace.query.literals import Bound, Untyped, number, typed
+from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, number, typed
 from headrace.query.parse import UNARY_PLUS
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
@@ -159,11 +167,15 @@ class Expressions:
             return call("in", *unified(bounds, "IN", node))
 
     def _concatenation(self, node: exp.DPipe) -> Scalar:
-        sides = operands(self.bind(node.this), self.bind(node.args["expression"]))
-        if not any(side.type.is_text for side in sides):
+        """Text with anything: a bare constant is text, whatever stands beside it."""
+        bounds = [self.bind(node.this), self.bind(node.args["expression"])]
+        known = [b.type for b in bounds if not isinstance(b, Untyped) and b.type.is_text]
+        if not known and not any(isinstance(bound, Untyped) for bound in bounds):
             raise refuse("unsupported-function", "|| needs text on one side", node)
+        text = replace(known[0], kind="text", length=None) if known else PLAIN_TEXT
+        sides = [typed(bound, text) if isinstance(bound, Untyped) else bound for bound in bounds]
         with located(node):
-            return call("||", *(s if s.type.is_text else cast(s, Type("text")) for s in sides))
+            return call("||", *(s if s.type.is_text else cast(s, PLAIN_TEXT) for s in sides))
 
     def _case(self, node: exp.Case) -> Scalar:
         subject = None if node.this is None else self.bind(node.this)
@@ -246,12 +258,11 @@ def _named_call(name: str, arguments: Sequence[Bound], node: exp.Anonymous) -> S
         if name == UNARY_PLUS:
             (value,) = (settled(argument) for argument in arguments)
             if value.type.is_number:
-                return value
+                return cast(value, undeclared(value.type))
         if name == "coalesce" and arguments:
             return call("coalesce", *unified(arguments, "COALESCE", node))
         if name == "nullif" and len(arguments) == 2:
-            left, right = compared(*arguments)
-            return call("nullif", left, right)
+            return _null_if(*arguments, node)
         function = CALLABLE.get(name)
         if function is None:
             raise refuse_call(name, node)
@@ -261,6 +272,14 @@ def _named_call(name: str, arguments: Sequence[Bound], node: exp.Anonymous) -> S
         if len(arguments) == 2:
             return call(function.row, *operands(*arguments))
         return call(function.row, *(settled(argument) for argument in arguments))
+
+
+def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
+    first, second = operands(left, right)
+    result = first_of_nullif(first, second, node)
+    if {first.type.kind, second.type.kind} != {"date", "timestamp"}:
+        return call("nullif", result, second)
+    return call("case", _compare("=", first, second, node), Literal(None, result.type), result)
 
 
 def _not(scalar: Scalar) -> Scalar:

@@ -27,9 +27,9 @@ class ColumnIds:
         return Column(f"{_plain(name)}_{scan}_{physical}", type_)
 
     def computed(self, name: str, type_: Type) -> Column:
-        """Ends in a bare number, a scanned column's id in its physical name."""
+        """Ends in v and a number, as neither scanned columns nor those of stages do."""
         self._computed += 1
-        return Column(f"{_plain(name)}_{self._computed}", type_)
+        return Column(f"{_plain(name)}_v{self._computed}", type_)
 
 
 def _plain(name: str) -> str:

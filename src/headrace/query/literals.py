@@ -46,7 +46,7 @@ def number(text: str, node: exp.Expr) -> Literal:
 
 
 def typed(untyped: Untyped, type_: Type) -> Literal:
-    """The constant as a value of `type_`, parsed strictly; numeric and text take their own length."""
+    """The constant as a value of `type_`, parsed strictly; numeric and text keep their length."""
     text, node = untyped.text, untyped.node
     if type_.is_text:
         plain = Type("text", ordered=type_.ordered)

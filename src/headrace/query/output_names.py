@@ -29,7 +29,9 @@ def _named(node: exp.Expr) -> tuple[str | None, bool]:
             return (None, False) if name == UNARY_PLUS else (name, True)
         case exp.Cast():
             name_, good = _named(node.this)
-            return (name_, True) if good else (internal_name(named_type(node.args["to"], None)), False)
+            if good:
+                return name_, True
+            return internal_name(named_type(node.args["to"], None)), False
         case exp.Case():
             default = node.args.get("default")
             name_, good = (None, False) if default is None else _named(default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import Dialect, exp
@@ -86,7 +87,7 @@ def _syntax_error(error: ParseError) -> UserError:
 
 def _refuse_junk_after_numbers(tokens: list[Token]) -> None:
     """`1_000` and `12abc` would be read as a number with an alias; PostgreSQL never does."""
-    for number, following in zip(tokens, tokens[1:], strict=False):
+    for number, following in pairwise(tokens):
         if number.token_type != TokenType.NUMBER or following.start != number.end + 1:
             continue
         if following.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER):

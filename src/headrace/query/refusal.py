@@ -21,7 +21,8 @@ def position(node: exp.Expr) -> tuple[int, int] | None:
         meta = part.meta
         if "start" in meta:
             # sqlglot records the column where a token ends.
-            places.append((meta["start"], meta["line"], meta["col"] - (meta["end"] - meta["start"])))
+            length = meta["end"] - meta["start"]
+            places.append((meta["start"], meta["line"], meta["col"] - length))
     if not places:
         return None
     _, line, column = min(places)

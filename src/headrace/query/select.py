@@ -109,7 +109,8 @@ def _group_key(node: exp.Expr, scope: Scope, targets: Sequence[Target]) -> Scala
         if node.is_string or not node.name.isdigit():
             raise refuse("invalid-query", "non-integer constant in GROUP BY", node)
         if not 1 <= int(node.name) <= len(targets):
-            raise refuse("invalid-query", f"GROUP BY position {node.name} is not in select list", node)
+            message = f"GROUP BY position {node.name} is not in select list"
+            raise refuse("invalid-query", message, node)
         return targets[int(node.name) - 1].scalar
     if isinstance(node, exp.Column) and node.args.get("table") is None:
         name = name_of(node.this)
@@ -128,7 +129,9 @@ def _require_comparable(scalar: Scalar, node: exp.Expr) -> None:
         raise refuse("unsupported-type", message, node)
 
 
-def _having(select: exp.Select, scope: Scope, aggregates: Aggregates) -> tuple[Scalar, exp.Expr] | None:
+def _having(
+    select: exp.Select, scope: Scope, aggregates: Aggregates
+) -> tuple[Scalar, exp.Expr] | None:
     having = select.args.get("having")
     if having is None:
         return None

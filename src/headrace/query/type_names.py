@@ -39,7 +39,7 @@ _INTERNAL_NAMES = {
 
 
 def named_type(node: exp.Expr, source: Type | None) -> Type:
-    """The type a cast names. numeric without digits takes those of `source`, None for a constant."""
+    """The type a cast names; numeric takes the digits of `source`, None for a constant."""
     assert isinstance(node, exp.DataType)
     parameters = [_number(parameter) for parameter in node.expressions]
     name = node.this

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +16,6 @@ from headrace.cli.naming import chosen, named, sql_name
 from headrace.cli.tables import phases, refreshed
 from headrace.cli.words import counted, plain, seconds
 from headrace.errors import UserError
-
-if TYPE_CHECKING:
-    from headrace.catalog.records import Refresh
 
 Mode = Annotated[
     str | None,
@@ -43,7 +41,8 @@ def create(
         str, typer.Option("--refresh-mode", help="AUTO, DIFFERENTIAL or FULL.")
     ] = "AUTO",
     schedule: Annotated[
-        str | None, typer.Option("--schedule", help="Kept with it: how often it should be refreshed, such as 30s.")
+        str | None,
+        typer.Option("--schedule", help="Kept with it: how often to refresh it, such as 30s."),
     ] = None,
 ) -> None:
     """Make a stream table of a query's result and fill it.
@@ -52,12 +51,16 @@ def create(
     """
     text = query_text(query, file)
     with call.project() as project:
+        started = time.perf_counter()
         with call.doing(f"creating {name}"):
             table = project.create_stream_table(name, text, schedule, refresh_mode)
+        took = time.perf_counter() - started
         first = project.history(sql_name(table.name), 1)
-    call.screen.document({"table": status_document(table, first[0] if first else None)})
-    filled = f": {_filled(first[0])}" if first else ""
-    call.screen.show(plain(f"created {table.name}{filled}"))
+    call.screen.document(
+        {"table": status_document(table, first[0] if first else None), "seconds": took}
+    )
+    rows = sum(refresh.rows_inserted for refresh in first)
+    call.screen.show(plain(f"created {table.name}: {counted(rows, 'row')} in {seconds(took)}"))
 
 
 def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = None) -> int:
@@ -97,7 +100,7 @@ def drop(
 
 
 def query_text(query: str | None, file: Path | None) -> str:
-    """The query from where the command line says, else from a standard input that is not a terminal."""
+    """The query from where the command line says, else from what is piped in."""
     if query is not None and file is not None:
         raise UserError("invalid-option", "--query and --file exclude each other")
     if query is not None:
@@ -116,14 +119,6 @@ def query_text(query: str | None, file: Path | None) -> str:
             hint="Give it with --query, with --file, or on the standard input.",
         )
     return sys.stdin.read()
-
-
-def _filled(first: Refresh) -> str:
-    return f"{counted(first.rows_inserted, 'row')} in {_took(first)}"
-
-
-def _took(refresh: Refresh) -> str:
-    return seconds((refresh.finished_at - refresh.started_at).total_seconds())
 
 
 def _ask(question: str) -> None:

@@ -1,6 +1,78 @@
 """demo: a small shop whose stream tables are kept fresh before your eyes."""
+
 from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from headrace.cli.call import Call
-def demo(call: Call) -> int:
-    """Keep a small shop's tables fresh for half a minute, and show what it costs."""
-    return 0
+from headrace.cli.exits import DONE, NOT_EQUAL
+from headrace.cli.screen import Screen
+from headrace.errors import UserError
+
+if TYPE_CHECKING:
+    from headrace.api import Headrace
+
+# In a pipe the rules between the parts have to end somewhere.
+PIPE_WIDTH = 80
+
+
+def demo(
+    call: Call,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=1, help="How long the shop is open.")
+    ] = 30,
+    lines: Annotated[
+        int, typer.Option("--lines", min=100, help="About how many order lines it starts with.")
+    ] = 40_000,
+) -> int:
+    """Watch a small shop's stream tables being kept fresh for half a minute.
+
+    It runs in a PostgreSQL of its own, in a temporary folder, or in --home to keep it.
+    """
+    from headrace.demo.documents import demo_document
+    from headrace.demo.run import Demo
+    from headrace.demo.show import show_event, show_outcome
+
+    given = call.given
+    if given.dsn or given.setup_dsn or given.store:
+        raise UserError(
+            "invalid-option",
+            "the demo has a PostgreSQL and a store of its own",
+            hint="It takes --home and --spark, but neither --dsn, --setup-dsn nor --store.",
+        )
+    screen = Screen(as_json=given.json, pipe_width=PIPE_WIDTH)
+    with _home(given.home) as home, _project(call, home) as project:
+        outcome = Demo(project, lines, seconds, partial(show_event, screen), call.doing).run()
+    kept = given.home is not None
+    screen.document(demo_document(outcome, home if kept else None))
+    show_outcome(screen, outcome, home, kept=kept)
+    return DONE if outcome.equal else NOT_EQUAL
+
+
+@contextmanager
+def _home(given: Path | None) -> Iterator[Path]:
+    """The folder to use: the one that was named, or a new one that goes afterwards."""
+    if given is not None:
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
+        yield Path(folder)
+
+
+def _project(call: Call, home: Path) -> Headrace:
+    """A project that reads no variables and no file: they may name somebody's own database."""
+    from headrace.api import Headrace
+    from headrace.cli.log import keep_log
+    from headrace.settings import Places
+
+    keep_log(home)
+    where = Places.model_construct(home=home, spark=call.given.spark)
+    with call.doing("starting PostgreSQL"):
+        return Headrace(where, None, call.activity)

@@ -1,4 +1,4 @@
-"""explain: what a refresh would do, before or after the stream table exists. No Spark is started."""
+"""explain: what a refresh would do, also of a table that is not there yet. No Spark is started."""
 
 from __future__ import annotations
 

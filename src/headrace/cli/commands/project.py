@@ -9,7 +9,7 @@ import typer
 from headrace.cli.call import Call
 from headrace.cli.documents import setting_document
 from headrace.cli.project_file import write_project_file
-from headrace.cli.tables import set_values, table_of
+from headrace.cli.tables import set_values
 from headrace.errors import UserError
 
 
@@ -37,8 +37,8 @@ def init(call: Call) -> None:
     }
     call.screen.document(facts)
     shown = {**facts, "postgresql": f"embedded, {address}" if where.dsn is None else address}
-    rows = [(name, str(shown[name])) for name in ("home", "postgresql", "store", "spark")]
-    call.screen.show(table_of(("project", "reason"), rows))
+    for name in ("home", "postgresql", "store", "spark"):
+        call.screen.show(f"{name:<12}{shown[name]}")
 
 
 def list_settings(call: Call) -> None:

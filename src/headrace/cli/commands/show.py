@@ -8,8 +8,8 @@ import typer
 
 from headrace.cli.call import Call
 from headrace.cli.documents import listed_document, refresh_document, status_document
-from headrace.cli.tables import listed, phases, remembered, standing
 from headrace.cli.naming import named, sql_name
+from headrace.cli.tables import listed, phases, remembered, standing
 from headrace.cli.words import plain
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from headrace.catalog.records import Refresh
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables; all if none is named.")
+    list[str] | None,
+    typer.Argument(metavar="[NAME]...", help="Stream tables; all if none is given."),
 ]
 
 NONE_YET = "There are no stream tables yet; `headrace create` makes one."

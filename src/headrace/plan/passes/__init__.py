@@ -1,4 +1,4 @@
-"""Passes: plan to plan, the same rows, less work. Each is one file with one function of its name."""
+"""Passes: plan to plan, the same rows with less work. Each is one file with its function."""
 
 from __future__ import annotations
 

@@ -1,0 +1,101 @@
+"""What capture keeps in the source database: one schema, a few tables that all sources share.
+
+In schema `headrace_capture`:
+
+    sources       one row a source: what was set up, what is acknowledged, whether a copy is due
+    dirt          one row for each time a trigger could not record a change
+    alive         unlogged, one row a source that was copied: a crash of the server empties it
+    buffer_<oid>  the changes of one source: −1 with the old image, +1 with the new
+    capture_<oid> the trigger function of one source
+
+A note in `dirt` may be left out only if an earlier one is sure to be still there when the user's
+transaction ends. Hence FOR KEY SHARE: it keeps the earlier note from being deleted until then, and
+fails or finds nothing if it is deleted already.
+"""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from headrace.source.introspect import CAPTURE_SCHEMA
+
+# Notes in `dirt` that do not come from a trigger which failed.
+SET_UP = "capture was set up"
+FULL = "the buffer grew beyond max_buffer_mb"
+# Up to here every failing statement leaves a note without looking for an earlier one, so that in
+# ordinary cases transactions do not come to depend on one another through `dirt`.
+UNCHECKED_DIRT_BYTES = 65536
+
+SCHEMA = (
+    sql.SQL("CREATE SCHEMA IF NOT EXISTS {schema}"),
+    sql.SQL("""\
+CREATE TABLE IF NOT EXISTS {schema}.sources (
+    source oid PRIMARY KEY,
+    definition text NOT NULL,
+    unlogged boolean NOT NULL,
+    max_buffer_bytes bigint NOT NULL,
+    acknowledged_epoch bigint NOT NULL DEFAULT 0,
+    acknowledged_at timestamptz,
+    copy_due text,
+    copy_due_xid xid8
+)"""),
+    # Without its last page a full disk could keep a note from being written.
+    sql.SQL("""\
+CREATE TABLE IF NOT EXISTS {schema}.dirt (
+    source oid NOT NULL,
+    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    reason text NOT NULL,
+    noted_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (vacuum_truncate = off)"""),
+    sql.SQL("CREATE INDEX IF NOT EXISTS dirt_source ON {schema}.dirt (source)"),
+    sql.SQL("CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.alive (source oid PRIMARY KEY)"),
+    sql.SQL("""\
+CREATE OR REPLACE FUNCTION {schema}.note_dirt(dirty oid, problem text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, {schema}, pg_temp AS $headrace$
+BEGIN
+    BEGIN
+        IF pg_relation_size('{schema}.dirt') >= {unchecked} THEN
+            PERFORM FROM {schema}.dirt d WHERE d.source = dirty LIMIT 1 FOR KEY SHARE;
+            IF FOUND THEN
+                RETURN;
+            END IF;
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        NULL;
+    END;
+    INSERT INTO {schema}.dirt (source, reason) VALUES (dirty, left(problem, 500));
+EXCEPTION WHEN OTHERS THEN
+    NULL;
+END
+$headrace$"""),
+    sql.SQL("REVOKE ALL ON FUNCTION {schema}.note_dirt(oid, text) FROM PUBLIC"),
+    sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}"),
+    sql.SQL("""\
+GRANT SELECT, INSERT, UPDATE, DELETE
+ON {schema}.sources, {schema}.dirt, {schema}.alive TO {role}"""),
+)
+
+
+def buffer_name(oid: int) -> sql.Identifier:
+    return sql.Identifier(CAPTURE_SCHEMA, f"buffer_{oid}")
+
+
+def buffer_sql(oid: int) -> str:
+    """The quoted name of a source's buffer."""
+    return buffer_name(oid).as_string()
+
+
+def function_name(oid: int) -> sql.Identifier:
+    return sql.Identifier(CAPTURE_SCHEMA, f"capture_{oid}")
+
+
+def schema_ddl(role: str) -> tuple[sql.Composed, ...]:
+    """The statements that make what all sources of a database share."""
+    return tuple(
+        statement.format(
+            schema=sql.Identifier(CAPTURE_SCHEMA),
+            role=sql.Identifier(role),
+            unchecked=sql.Literal(UNCHECKED_DIRT_BYTES),
+        )
+        for statement in SCHEMA
+    )

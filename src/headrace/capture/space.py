@@ -1,0 +1,43 @@
+"""The disk space of buffers: rows are deleted one by one, but files shrink only as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from psycopg import Connection, errors, sql
+
+from headrace.capture.layout import buffer_name
+from headrace.source.faults import translated
+from headrace.source.introspect import CAPTURE_SCHEMA
+
+# Half way to the limit it is worth a short lock.
+LARGE = sql.SQL("""
+SELECT s.source FROM {schema}.sources s
+WHERE s.source = ANY (%(oids)s::oid[])
+    AND pg_table_size(to_regclass({name} || '.buffer_' || s.source)) > s.max_buffer_bytes / 2
+""").format(schema=sql.Identifier(CAPTURE_SCHEMA), name=sql.Literal(CAPTURE_SCHEMA))
+
+
+def large_buffers(connection: Connection[Any], oids: Iterable[int]) -> frozenset[int]:
+    """The sources whose buffers take up more than half of what they may, full of rows or not."""
+    return frozenset(oid for (oid,) in connection.execute(LARGE, {"oids": sorted(oids)}))
+
+
+def shrink(connection: Connection[Any], oids: Iterable[int]) -> None:
+    """Give back the space of large buffers that are empty, where nobody is in the way.
+
+    The lock shuts writers out for a moment: with it, what is empty stays empty until the file is
+    gone.
+    """
+    with translated():
+        for oid in sorted(large_buffers(connection, oids)):
+            buffer = buffer_name(oid)
+            with suppress(errors.LockNotAvailable), connection.transaction():
+                connection.execute(
+                    sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE NOWAIT").format(buffer)
+                )
+                query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(buffer)
+                if connection.execute(query).fetchone() == (False,):
+                    connection.execute(sql.SQL("TRUNCATE {}").format(buffer))

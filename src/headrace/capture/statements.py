@@ -1,0 +1,132 @@
+"""Setting capture of a source up, and taking it away, as statements: run here or by a DBA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from headrace.capture.layout import SET_UP, buffer_name, function_name, schema_ddl
+from headrace.capture.triggers import (
+    ALL_TRIGGERS,
+    buffer_ddl,
+    definition,
+    function_ddl,
+    trigger_ddl,
+)
+from headrace.source.introspect import CAPTURE_SCHEMA
+from headrace.source.table import SourceTable
+
+REMEMBER = sql.SQL("""\
+INSERT INTO {schema}.sources (source, definition, unlogged, max_buffer_bytes)
+VALUES ({oid}, {definition}, {unlogged}, {limit})
+ON CONFLICT (source) DO UPDATE
+SET definition = EXCLUDED.definition, unlogged = EXCLUDED.unlogged,
+    max_buffer_bytes = EXCLUDED.max_buffer_bytes""")
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """How a source is captured.
+
+    Beyond `max_buffer_mb` changes are no longer recorded: the source is copied anew instead.
+    `unlogged` buffers cost less to write; a crash of the server then costs a copy.
+    """
+
+    max_buffer_mb: int = 1024
+    unlogged: bool = False
+
+    @property
+    def max_buffer_bytes(self) -> int:
+        return self.max_buffer_mb * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who takes part: `runtime` reads and clears buffers, `owner` owns the source.
+
+    The owner of a partitioned table needs EXECUTE on our function: a row trigger is cloned to
+    each new partition in the name of whoever creates it, and would otherwise stop them.
+    """
+
+    runtime: str
+    owner: str
+
+
+def setup_sql(
+    table: SourceTable,
+    roles: Roles,
+    options: CaptureOptions,
+    *,
+    with_schema: bool = True,
+    obsolete: Sequence[str] = (),
+) -> tuple[sql.Composed, ...]:
+    """The statements that set up capture of a table from nothing or anew, for one transaction.
+
+    They lock the table first: whoever has written to it has ended, so a copy made afterwards
+    has all that an older buffer, dropped here, may have held. `obsolete` names triggers to drop.
+    """
+    relation = sql.Identifier(table.schema, table.name)
+    buffer, function = buffer_name(table.oid), function_name(table.oid)
+    runtime, owner = sql.Identifier(roles.runtime), sql.Identifier(roles.owner)
+    schema = sql.Identifier(CAPTURE_SCHEMA)
+    for_owner = [_sql("GRANT EXECUTE ON FUNCTION {}() TO {}", function, owner)]
+    return (
+        *(schema_ddl(roles.runtime) if with_schema else ()),
+        _sql("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", relation),
+        *(_sql("DROP TRIGGER IF EXISTS {} ON {}", sql.Identifier(n), relation) for n in obsolete),
+        _sql("DROP TABLE IF EXISTS {}", buffer),
+        buffer_ddl(table, unlogged=options.unlogged),
+        _sql("CREATE INDEX ON {} (_xid)", buffer),
+        _sql("GRANT SELECT, DELETE, TRUNCATE ON {} TO {}", buffer, runtime),
+        function_ddl(table, options.max_buffer_bytes),
+        _sql("REVOKE ALL ON FUNCTION {}() FROM PUBLIC", function),
+        *(for_owner if table.row_triggers else ()),
+        *trigger_ddl(table),
+        REMEMBER.format(
+            schema=schema,
+            oid=sql.Literal(table.oid),
+            definition=sql.Literal(definition(table, unlogged=options.unlogged)),
+            unlogged=sql.Literal(options.unlogged),
+            limit=sql.Literal(options.max_buffer_bytes),
+        ),
+        _sql("INSERT INTO {}.dirt (source, reason) VALUES ({}, {})", schema, table.oid, SET_UP),
+    )
+
+
+def limit_sql(table: SourceTable, options: CaptureOptions) -> tuple[sql.Composed, ...]:
+    """The statements that give a captured table another limit."""
+    return (
+        function_ddl(table, options.max_buffer_bytes),
+        _sql(
+            "UPDATE {}.sources SET max_buffer_bytes = {} WHERE source = {}",
+            sql.Identifier(CAPTURE_SCHEMA),
+            options.max_buffer_bytes,
+            table.oid,
+        ),
+    )
+
+
+def teardown_sql(oid: int, relation: sql.Identifier | None) -> tuple[sql.Composed, ...]:
+    """The statements that take capture of a source away; `relation` is None if it was dropped."""
+    triggers = ALL_TRIGGERS if relation is not None else ()
+    return (
+        *(_sql("DROP TRIGGER IF EXISTS {} ON {}", sql.Identifier(n), relation) for n in triggers),
+        _sql("DROP FUNCTION IF EXISTS {}()", function_name(oid)),
+        _sql("DROP TABLE IF EXISTS {}", buffer_name(oid)),
+        *(
+            _sql("DELETE FROM {} WHERE source = {}", sql.Identifier(CAPTURE_SCHEMA, name), oid)
+            for name in ("sources", "dirt", "alive")
+        ),
+    )
+
+
+def script(statements: Sequence[sql.Composable]) -> str:
+    """The statements as one transaction for psql."""
+    lines = ["BEGIN", *(statement.as_string() for statement in statements), "COMMIT"]
+    return "".join(f"{line};\n" for line in lines)
+
+
+def _sql(template: str, *parts: object) -> sql.Composed:
+    return sql.SQL(template).format(*parts)

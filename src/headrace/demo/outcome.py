@@ -1,0 +1,112 @@
+"""What was measured in one run of the demo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from headrace.demo.samples import Sample
+from headrace.demo.shop import Shop
+from headrace.demo.trade import Written
+from headrace.demo.views import View
+
+if TYPE_CHECKING:
+    from headrace.catalog.records import Receipt, Refresh
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The shop is filled; nothing is captured yet."""
+
+    shop: Shop
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Created:
+    """A stream table was made and filled; the first one also started Spark and copied sources."""
+
+    view: View
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One refresh by the clock on the wall, and what a reader of the served table sees of it."""
+
+    view: View
+    refresh: Refresh
+    seconds: float
+    samples: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True)
+class Round:
+    """Every table refreshed once, and what the shop wrote since the round before."""
+
+    number: int
+    at: float
+    written: Written
+    timed: tuple[Timed, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    view: View
+    receipt: Receipt
+    seconds: float
+
+
+Event = Opened | Created | Round
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The whole run. `idle` are refreshes with nothing new, `full` recomputes of every table."""
+
+    opened: Opened
+    created: tuple[Created, ...]
+    rounds: tuple[Round, ...]
+    idle: tuple[Timed, ...]
+    full: tuple[Timed, ...]
+    checked: tuple[Checked, ...]
+    seconds: float
+
+    @property
+    def equal(self) -> bool:
+        return all(one.receipt.equal for one in self.checked)
+
+    @property
+    def written(self) -> Written:
+        return sum((one.written for one in self.rounds), Written())
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return tuple(one.view for one in self.created)
+
+    def differential(self, view: View) -> tuple[Timed, ...]:
+        """The refreshes of a table that took in a change incrementally."""
+        every = (one for round_ in self.rounds for one in round_.timed if one.view == view)
+        return tuple(one for one in every if one.refresh.mode == "DIFFERENTIAL")
+
+    def full_of(self, view: View) -> tuple[Timed, ...]:
+        return tuple(one for one in self.full if one.view == view)
+
+    def ratio(self, view: View) -> float | None:
+        """How many times as long a full recompute took, by medians."""
+        fast, slow = middle(self.differential(view)), middle(self.full_of(view))
+        return slow / fast if fast and slow else None
+
+
+def middle(timed: Sequence[Timed]) -> float | None:
+    """The median of the times."""
+    return median(one.seconds for one in timed) if timed else None
+
+
+def phases(timed: Sequence[Timed]) -> dict[str, float]:
+    """The median of every phase, in the order in which phases came."""
+    names = dict.fromkeys(name for one in timed for name in one.refresh.phases)
+    return {name: median(one.refresh.phases.get(name, 0.0) for one in timed) for name in names}

@@ -1,0 +1,132 @@
+"""The story of the demo: open the shop, create, keep fresh, recompute, verify."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from headrace.demo.outcome import Checked, Created, Event, Opened, Outcome, Round, Timed
+from headrace.demo.samples import Rows, changes, read_rows
+from headrace.demo.shop import open_shop
+from headrace.demo.trade import Written
+from headrace.demo.views import View, views
+from headrace.demo.writer import Writer
+
+if TYPE_CHECKING:
+    from headrace.api import Headrace
+
+# A round is easier to read if it does not follow the one before at once.
+ROUND_SECONDS = 2.5
+LEAST_ROUNDS = 2
+FULL_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One run over an open project: `tell` hears of what happened, `doing` of what is going on."""
+
+    project: Headrace
+    lines: int
+    seconds: float
+    tell: Callable[[Event], None]
+    doing: Callable[[str], AbstractContextManager[None]]
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return views(self.lines)
+
+    def run(self) -> Outcome:
+        """From the empty shop to the last receipt."""
+        started = time.perf_counter()
+        with self.doing("opening the shop"):
+            self._drop_old()
+            opened = self._open()
+        self.tell(opened)
+        with closing(psycopg.connect(self.project.dsn, autocommit=True)) as reader:
+            created = tuple(self._create(reader, view) for view in self.views)
+            rounds = tuple(self._rounds(reader))
+        with self.doing("refreshing with nothing new"):
+            idle = tuple(self._refresh(view) for view in self.views)
+        full = tuple(
+            self._recompute(view, number)
+            for number in range(1, FULL_RUNS + 1)
+            for view in self.views
+        )
+        checked = tuple(self._check(view) for view in self.views)
+        took = time.perf_counter() - started
+        return Outcome(opened, created, rounds, idle, full, checked, took)
+
+    def _drop_old(self) -> None:
+        """A kept home folder has the stream tables of the run before."""
+        there = {table.name for table in self.project.status()}
+        for view in self.views:
+            if view.table in there:
+                self.project.drop_stream_table(view.table)
+
+    def _open(self) -> Opened:
+        started = time.perf_counter()
+        shop = open_shop(self.project.dsn, self.lines)
+        return Opened(shop, time.perf_counter() - started)
+
+    def _create(self, reader: psycopg.Connection, view: View) -> Created:
+        started = time.perf_counter()
+        with self.doing(f"creating {view.table}"):
+            self.project.create_stream_table(view.table, view.query)
+        took = time.perf_counter() - started
+        created = Created(view, len(read_rows(reader, view)), took)
+        self.tell(created)
+        return created
+
+    def _rounds(self, reader: psycopg.Connection) -> Iterator[Round]:
+        """Rounds while the shop writes, and one more after it has closed."""
+        served = {view: read_rows(reader, view) for view in self.views}
+        with Writer(self.project.dsn) as writer:
+            opened_at = time.perf_counter()
+            known, number = Written(), 0
+            while True:
+                number += 1
+                time.sleep(max(0.0, self._start_of(number) - (time.perf_counter() - opened_at)))
+                last = time.perf_counter() - opened_at >= self.seconds and number > LEAST_ROUNDS
+                if last:
+                    writer.stop()
+                writer.check()
+                at, written = time.perf_counter() - opened_at, writer.written
+                with self.doing(f"round {number}"):
+                    timed = tuple(self._watch(reader, view, served) for view in self.views)
+                done = Round(number, at, written - known, timed)
+                self.tell(done)
+                yield done
+                known = written
+                if last:
+                    return
+
+    def _start_of(self, number: int) -> float:
+        """The earliest second at which a round starts: the shop needs time to write something."""
+        return number * min(ROUND_SECONDS, self.seconds / LEAST_ROUNDS)
+
+    def _watch(self, reader: psycopg.Connection, view: View, served: dict[View, Rows]) -> Timed:
+        """Refresh a table and look at it afterwards; looking is not part of the time."""
+        timed = self._refresh(view)
+        before, served[view] = served[view], read_rows(reader, view)
+        return Timed(view, timed.refresh, timed.seconds, changes(before, served[view]))
+
+    def _recompute(self, view: View, number: int) -> Timed:
+        with self.doing(f"recomputing {view.table} in full, {number} of {FULL_RUNS}"):
+            return self._refresh(view, "FULL")
+
+    def _refresh(self, view: View, mode: str | None = None) -> Timed:
+        started = time.perf_counter()
+        refresh = self.project.refresh(view.table, mode)
+        return Timed(view, refresh, time.perf_counter() - started)
+
+    def _check(self, view: View) -> Checked:
+        """Verify a table; the last one reads every source, so with it the sources are compared."""
+        with self.doing(f"verifying {view.table}"):
+            started = time.perf_counter()
+            receipt = self.project.verify(view.table, source=view == self.views[-1])
+            return Checked(view, receipt, time.perf_counter() - started)

@@ -1,0 +1,181 @@
+"""The demo on the screen: a few lines a round, and the figures at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from headrace.cli.tables import table_of
+from headrace.cli.words import change, counted, plain, seconds
+from headrace.demo.outcome import Created, Event, Opened, Outcome, Round, middle, phases
+from headrace.demo.samples import pick, tell
+from headrace.demo.trade import Written
+
+if TYPE_CHECKING:
+    from headrace.cli.screen import Screen
+
+NAME_WIDTH = 18
+
+
+def show_event(screen: Screen, event: Event) -> None:
+    match event:
+        case Opened():
+            show_opened(screen, event)
+        case Created():
+            show_created(screen, event)
+        case Round():
+            show_round(screen, event)
+
+
+def show_opened(screen: Screen, opened: Opened) -> None:
+    rows = opened.shop.rows
+    screen.show(
+        heading("A shop in PostgreSQL"),
+        Text(", ".join(f"{number:,} {table.replace('_', ' ')}" for table, number in rows.items())),
+        heading("Four stream tables over it"),
+    )
+
+
+def show_created(screen: Screen, created: Created) -> None:
+    line = Table.grid(padding=(0, 1))
+    line.add_column(width=NAME_WIDTH)
+    line.add_column()
+    line.add_row(
+        Text(created.view.name, style="bold"),
+        Text.assemble(
+            created.view.about,
+            (f"\n{counted(created.rows, 'row')}, made in {seconds(created.seconds)}", "dim"),
+        ),
+    )
+    screen.show(line)
+
+
+def show_round(screen: Screen, done: Round) -> None:
+    if done.number == 1:
+        screen.show(heading("The shop is open; every few seconds the tables are refreshed"))
+    lines = Table.grid(padding=(0, 1))
+    lines.add_column(width=NAME_WIDTH)
+    lines.add_column(justify="right", width=11, no_wrap=True)
+    lines.add_column(justify="right", width=7, no_wrap=True)
+    lines.add_column(no_wrap=True, overflow="ellipsis")
+    for timed in done.timed:
+        sample = pick(timed.samples, done.number)
+        lines.add_row(
+            timed.view.name,
+            change(timed.refresh.rows_inserted, timed.refresh.rows_deleted),
+            Text(seconds(timed.seconds), style="cyan"),
+            Text("  " + plain(tell(timed.view, sample)) if sample else "  no change", style="dim"),
+        )
+    head = Text.assemble(
+        (f"round {done.number}", "bold"), f", {done.at:.0f} s: {wrote(done.written)}"
+    )
+    screen.show(head, lines)
+
+
+def wrote(written: Written) -> str:
+    """What the shop wrote, in a line."""
+    if not written.transactions:
+        return "the shop wrote nothing"
+    rows = f"{written.inserted:,} rows in, {written.updated:,} changed, {written.deleted:,} out"
+    back = f", {written.rolled_back} rolled back" if written.rolled_back else ""
+    return f"{counted(written.transactions, 'transaction')}, {rows}{back}"
+
+
+def show_outcome(screen: Screen, outcome: Outcome, home: Path, *, kept: bool) -> None:
+    """The figures of the run, and where to go from here."""
+    screen.show(
+        heading("What a refresh cost, against computing the table anew"),
+        costs(outcome),
+        *(Text(line) for line in remarks(outcome)),
+        heading("Is it all true? Recomputed and compared, row by row"),
+        truth(outcome),
+        heading("In short"),
+        Text(summary(outcome), style="bold green" if outcome.equal else "bold red"),
+        heading("What to try next"),
+        *(Text(line) for line in next_steps(outcome, home if kept else None)),
+    )
+
+
+def heading(text: str) -> Padding:
+    return Padding(Rule(Text(text, style="bold"), align="left", characters="─"), (1, 0, 0, 0))
+
+
+def costs(outcome: Outcome) -> Table:
+    """Medians of this run; a full recompute had no change to publish."""
+    rows = []
+    for view in outcome.views:
+        fast, full = middle(outcome.differential(view)), middle(outcome.full_of(view))
+        ratio = outcome.ratio(view)
+        rows.append(
+            (
+                view.name,
+                str(len(outcome.differential(view))),
+                "-" if fast is None else seconds(fast),
+                "-" if full is None else seconds(full),
+                "-" if ratio is None else f"{ratio:.1f} ×",
+            )
+        )
+    headings = ("stream table", "refreshes", "median", "anew", "ratio")
+    return table_of(headings, rows, right="refreshes median anew ratio")
+
+
+def remarks(outcome: Outcome) -> list[str]:
+    every = [one for view in outcome.views for one in outcome.differential(view)]
+    inside = ", ".join(f"{name} {seconds(value)}" for name, value in phases(every).items())
+    idle = median(one.seconds for one in outcome.idle)
+    jobs = sum(one.refresh.spark_jobs for one in outcome.idle)
+    return [
+        f"Inside a refresh, by medians: {inside}.",
+        f"With nothing new: {seconds(idle)} and {counted(jobs, 'Spark job')}.",
+    ]
+
+
+def truth(outcome: Outcome) -> Table:
+    rows = (
+        (
+            one.view.name,
+            "equal" if one.receipt.equal else "NOT EQUAL",
+            f"{one.receipt.rows:,}",
+            ", ".join(one.receipt.detail),
+        )
+        for one in outcome.checked
+    )
+    return table_of(("stream table", "result", "rows", "compared with"), rows, right="rows")
+
+
+def summary(outcome: Outcome) -> str:
+    refreshes = sum(len(one.timed) for one in outcome.rounds)
+    wrong = [one.view.name for one in outcome.checked if not one.receipt.equal]
+    verdict = (
+        "every table is exactly what its query says"
+        if not wrong
+        else f"NOT what their queries say: {', '.join(wrong)}"
+    )
+    return (
+        f"{counted(outcome.written.transactions, 'transaction')} taken in by "
+        f"{counted(refreshes, 'refresh', 'refreshes')} in {seconds(outcome.seconds)}; {verdict}."
+    )
+
+
+def next_steps(outcome: Outcome, home: Path | None) -> list[str]:
+    if home is None:
+        return [
+            "headrace demo --home shop-demo         the same, and the shop stays there",
+            "headrace demo --lines 400000           the same with ten times the rows",
+            "headrace init                          a project of your own in .headrace",
+        ]
+    at = f"headrace --home {home}"
+    table = outcome.views[0].table
+    return [
+        f"{at} status",
+        f"{at} explain {table}",
+        f'{at} psql -- -c "UPDATE shop.order_lines SET quantity = 9 WHERE order_id = 1"',
+        f"{at} refresh --all",
+        f"{at} verify --all --source",
+    ]

@@ -1,0 +1,133 @@
+"""What happens in the shop: each act is one transaction, drawn by its weight."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import psycopg
+
+CITIES = ("Lisbon", "Oslo", "Ghent", "Graz", "Porto")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the shop wrote: transactions, committed rows by kind, and transactions taken back."""
+
+    transactions: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    rolled_back: int = 0
+
+    def __add__(self, other: Written) -> Written:
+        return Written(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: Written) -> Written:
+        return Written(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True)
+class Till:
+    """A connection and the chance that decides who buys what."""
+
+    connection: psycopg.Connection
+    chance: random.Random
+
+    def do(self, statement: str, *values: Any) -> int:
+        """Run a statement; gives the number of rows it touched."""
+        return self.connection.execute(statement.encode(), values).rowcount
+
+    def ask(self, question: str, *values: Any) -> int:
+        """The number that a query gives."""
+        row = self.connection.execute(question.encode(), values).fetchone()
+        return 0 if row is None or row[0] is None else int(row[0])
+
+    def some(self, table: str) -> int:
+        """A number between the ids of the table; the row itself may be gone."""
+        return self.chance.randint(1, max(self.ask(f"SELECT max(id) FROM shop.{table}"), 1))
+
+
+def order(till: Till) -> Written:
+    """Somebody orders a few things."""
+    number = till.ask(
+        "INSERT INTO shop.orders (customer_id, ordered_on, status)"
+        " VALUES (%s, current_date, 'open') RETURNING id",
+        till.some("customers"),
+    )
+    lines = till.chance.randint(1, 6)
+    for line in range(1, lines + 1):
+        till.do(
+            "INSERT INTO shop.order_lines"
+            " SELECT %s, %s, id, %s, price FROM shop.products WHERE id = %s",
+            *(number, line, till.chance.randint(1, 9), till.some("products")),
+        )
+    return Written(1, inserted=1 + lines)
+
+
+def correct(till: Till) -> Written:
+    """A line of an order gets another quantity, or is struck out."""
+    number = till.some("orders")
+    line = " WHERE (order_id, line) = (SELECT order_id, line FROM shop.order_lines"
+    line += " WHERE order_id >= %s ORDER BY order_id, line LIMIT 1)"
+    if till.chance.random() < 0.2:
+        return Written(1, deleted=till.do("DELETE FROM shop.order_lines" + line, number))
+    quantity = till.chance.randint(1, 9)
+    statement = "UPDATE shop.order_lines SET quantity = %s" + line
+    return Written(1, updated=till.do(statement, quantity, number))
+
+
+def ship(till: Till) -> Written:
+    """A few open orders leave the house."""
+    shipped = till.do(
+        "UPDATE shop.orders SET status = 'shipped' WHERE id IN (SELECT id FROM shop.orders"
+        " WHERE id >= %s AND status = 'open' ORDER BY id LIMIT 3)",
+        till.some("orders"),
+    )
+    return Written(1, updated=shipped)
+
+
+def cancel(till: Till) -> Written:
+    """An order is deleted, and its lines with it."""
+    number = till.ask("SELECT max(id) FROM shop.orders WHERE id <= %s", till.some("orders"))
+    lines = till.ask("SELECT count(*) FROM shop.order_lines WHERE order_id = %s", number)
+    return Written(1, deleted=till.do("DELETE FROM shop.orders WHERE id = %s", number) + lines)
+
+
+def move(till: Till) -> Written:
+    """A customer moves."""
+    city, number = till.chance.choice(CITIES), till.some("customers")
+    return Written(
+        1, updated=till.do("UPDATE shop.customers SET city = %s WHERE id = %s", city, number)
+    )
+
+
+def regret(till: Till) -> Written:
+    """Many lines are changed, and the transaction is rolled back."""
+    number = till.some("orders")
+    till.do(
+        "UPDATE shop.order_lines SET quantity = 999 WHERE order_id BETWEEN %s AND %s",
+        *(number, number + 50),
+    )
+    raise psycopg.Rollback
+
+
+ACTS: tuple[tuple[Callable[[Till], Written], int], ...] = (
+    (order, 50),
+    (correct, 22),
+    (ship, 12),
+    (cancel, 8),
+    (move, 4),
+    (regret, 4),
+)
+
+
+def trade(till: Till) -> Written:
+    """One transaction; one that was rolled back wrote nothing."""
+    (act,) = till.chance.choices([act for act, _ in ACTS], [weight for _, weight in ACTS])
+    done: list[Written] = []
+    with till.connection.transaction():
+        done.append(act(till))
+    return done[0] if done else Written(1, rolled_back=1)
