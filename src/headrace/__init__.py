@@ -1,4 +1,4 @@
-"""Headrace keeps stream tables fresh: SQL over PostgreSQL tables, maintained incrementally by Spark."""
+"""Headrace keeps stream tables fresh: SQL over PostgreSQL, maintained incrementally by Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`connect` and `Headrace` are loaded when they are first asked for: `headrace --help` is quick."""
+    """Load `connect` and `Headrace` when they are first asked for: `headrace --help` is quick."""
     if name in ("Headrace", "connect"):
         from headrace import api
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.catalog import PostgresCatalog, State
-from headrace.catalog.records import Receipt, Refresh, RefreshMode, StreamTable
+from headrace.catalog.records import Receipt, Refresh, RefreshMode, Source, StreamTable
 from headrace.definition import define
 from headrace.embedded import EmbeddedServer
 from headrace.engine import Engine, Progress, no_progress
@@ -212,7 +212,7 @@ def _mode(text: str) -> RefreshMode:
 
 
 def _names(state: State) -> dict[str, str]:
-    origins = (*state.sources, *state.stream_tables)
+    origins: tuple[Source | StreamTable, ...] = (*state.sources, *state.stream_tables)
     return {origin.relation: f"{origin.schema}.{origin.name}" for origin in origins}
 
 

@@ -54,23 +54,23 @@ class UserError(HeadraceError):
         "unknown-column": "A column name does not exist in the tables named by FROM.",
         "ambiguous-column": "A column name exists in more than one table named by FROM.",
         "unsupported-query": "The query uses a clause that is not maintained.",
-        "query-failed": "The query fails on the data it reads: division by zero, overflow, a bad cast.",
+        "query-failed": "The query fails on its data: division by zero, overflow, a bad cast.",
         "unsupported-function": "A function or operator has no exact counterpart on Spark.",
         "unsupported-type": "A column's type has no exact counterpart on Spark.",
-        "unsupported-source": "A relation cannot be captured (view, inheritance parent, foreign table, system table).",
+        "unsupported-source": "A relation that cannot be captured: a view, a foreign table …",
         "text-order": "Ordering text needs collation C.",
         "unknown-stream-table": "No stream table has that name.",
         "name-exists": "A table, view or stream table of that name exists already.",
         "invalid-name": "A name is empty, too long or in a schema reserved by Headrace.",
         "invalid-option": "An option or setting does not exist or has an impossible value.",
-        "not-differential": "refresh_mode DIFFERENTIAL was asked for, but the query needs a full refresh.",
+        "not-differential": "DIFFERENTIAL was asked for, but the query needs a full refresh.",
         "permission-denied": "The role lacks a right; the hint has the GRANT that gives it.",
-        "capture-not-set-up": "The role may not set up change capture; the hint has the SQL for the DBA.",
+        "capture-not-set-up": "The role may not set up capture; the hint has the SQL for the DBA.",
         "row-security": "Row level security would filter what the role sees of a source.",
         "invalid-dsn": "The connection string cannot be parsed.",
         "unsupported-server": "The server's version is outside 15 to 18.",
         "has-dependents": "Other stream tables read this one.",
-        "table-suspended": "The stream table is suspended; the message has the reason and the way out.",
+        "table-suspended": "The stream table is suspended; the reason is given.",
         "read-only-served-table": "Served tables are written only by publish.",
     }
 
@@ -121,8 +121,8 @@ class NeedsReinit(HeadraceError):
     exit_code = 6
     codes = {
         "source-rewound": "The source database is not the one, or not as far, as was recorded.",
-        "store-behind": "A relation's log is shorter than the catalog's pin, or was changed by someone else.",
-        "value-does-not-fit": "A source holds a value that its stored type cannot hold; row and column are named.",
+        "store-behind": "A log is shorter than the catalog's pin, or someone else changed it.",
+        "value-does-not-fit": "A value that its stored type cannot hold; row and column are named.",
     }
 
 

@@ -19,7 +19,7 @@ DEFAULT_HOME = Path(".headrace")
 
 
 class Places(BaseSettings):
-    """What `headrace.connect` needs to know; arguments win over HEADRACE_… variables over headrace.toml.
+    """What `connect` needs: its arguments, else HEADRACE_… variables, else headrace.toml.
 
     A connection string may be a reference: `env:NAME` or `file:PATH` name where it is kept, so
     that no password has to stand in a project file.

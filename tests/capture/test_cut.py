@@ -45,9 +45,7 @@ def test_the_snapshot_is_taken_after_the_locks(
         later.join()
 
 
-def test_a_locked_table_is_busy(
-    database: Database, application: Application, dsn: str
-) -> None:
+def test_a_locked_table_is_busy(database: Database, application: Application, dsn: str) -> None:
     application.execute("CREATE TABLE t (a integer)")
     follower = Follower(database, "t")
     source = follower.source("t")

@@ -59,7 +59,9 @@ def test_a_name_cannot_end_the_function() -> None:
 
 def test_the_definition_is_of_what_is_captured() -> None:
     made = definition(TABLE, unlogged=False)
-    assert made == definition(replace(TABLE, name="other", storage="x", keys=((1,),)), unlogged=False)
+    assert made == definition(
+        replace(TABLE, name="other", storage="x", keys=((1,),)), unlogged=False
+    )
     renamed = replace(TABLE.columns[0], name="number")
     for other in (
         replace(TABLE, columns=TABLE.columns[:1]),

@@ -1,8 +1,9 @@
-"""Every delta rule against the definition: change = query(after) − query(before), on random bags."""
+"""Every delta rule against its definition, query(after) − query(before), on random bags."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ from headrace.plan.operators import (
 )
 from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.plan.stages import Stage, cut_stages
-from headrace.types import DOUBLE, INTEGER
+from headrace.types import DOUBLE, INTEGER, Type
 
 RELATIONS = ("a", "b", "c")
 value = st.one_of(st.none(), st.integers(-2, 2))
@@ -61,7 +62,7 @@ class Names:
     def __init__(self) -> None:
         self.count = 0
 
-    def column(self, type_=INTEGER) -> Column:
+    def column(self, type_: Type = INTEGER) -> Column:
         self.count += 1
         return Column(f"x{self.count}", type_)
 
@@ -147,7 +148,7 @@ def shown(stage: Stage, stored: Bag) -> Bag:
     return net(result)
 
 
-def reader(world: World, stored: Bag, stage: Stage):
+def reader(world: World, stored: Bag, stage: Stage) -> Callable[[Scan], Bag]:
     def read(scan: Scan) -> Bag:
         if scan.relation == stage.relation:
             names = [physical for physical, _ in stage.stored]

@@ -53,7 +53,9 @@ def assert_served(hr: headrace.Headrace, sql: psycopg.Connection, name: str) -> 
     types = [column.type for column in table.columns]
     with sql.transaction():
         sql.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        served = bag(sql.execute(compose.SQL("SELECT * FROM {}").format(compose.Identifier(name))), types)
+        served = bag(
+            sql.execute(compose.SQL("SELECT * FROM {}").format(compose.Identifier(name))), types
+        )
         expected = bag(sql.execute(table.query), types)
         assert served == expected, difference(table, served, expected)
         evaluated: Counter[tuple[Any, ...]] = Counter()
@@ -75,7 +77,9 @@ def live(state: Any, sql: psycopg.Connection, scan: Scan) -> Bag:
     )
     rows: Bag = Counter()
     for row in sql.execute(query):
-        rows[tuple(_stored(value, c.type) for value, (_, c) in zip(row, scan.fields, strict=True))] += 1
+        rows[
+            tuple(_stored(value, c.type) for value, (_, c) in zip(row, scan.fields, strict=True))
+        ] += 1
     return rows
 
 

@@ -49,9 +49,7 @@ def left_behind(sql: psycopg.Connection, home: Path) -> tuple[object, ...]:
     return tables, triggers, capture, logs
 
 
-def test_mistakes_leave_nothing_behind(
-    project: headrace.Headrace, sql: psycopg.Connection
-) -> None:
+def test_mistakes_leave_nothing_behind(project: headrace.Headrace, sql: psycopg.Connection) -> None:
     sql.execute(TABLES)
     before = left_behind(sql, project.home)
     for name, query, code in MISTAKES:
@@ -62,9 +60,7 @@ def test_mistakes_leave_nothing_behind(
         assert left_behind(sql, project.home) == before, query
 
 
-def test_options_and_names_are_checked(
-    project: headrace.Headrace, sql: psycopg.Connection
-) -> None:
+def test_options_and_names_are_checked(project: headrace.Headrace, sql: psycopg.Connection) -> None:
     sql.execute(TABLES)
     calls = [
         lambda: project.create_stream_table("t", "SELECT id FROM orders", refresh_mode="MAYBE"),
@@ -100,7 +96,9 @@ def test_a_role_without_rights(
     sql.execute(TABLES)
     sql.execute("DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN")
     database = sql.info.dbname
-    sql.execute(f'GRANT CREATE ON DATABASE "{database}" TO reader; GRANT ALL ON SCHEMA public TO reader')
+    sql.execute(
+        f'GRANT CREATE ON DATABASE "{database}" TO reader; GRANT ALL ON SCHEMA public TO reader'
+    )
     restricted = dsn.replace("postgres@", "reader@", 1)
     assert restricted != dsn
     try:

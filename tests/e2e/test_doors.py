@@ -86,9 +86,10 @@ def test_grants_indexes_and_views_of_users_survive(
     totals.refresh("totals", mode="FULL")
     sql.execute("UPDATE orders SET amount = amount + 1")
     totals.refresh("totals")
-    assert sql.execute("SELECT sum(total) FROM mine").fetchone() == sql.execute(
-        "SELECT sum(amount) FROM orders"
-    ).fetchone()
+    assert (
+        sql.execute("SELECT sum(total) FROM mine").fetchone()
+        == sql.execute("SELECT sum(amount) FROM orders").fetchone()
+    )
     with pytest.raises(headrace.HeadraceError) as caught:
         totals.drop_stream_table("totals")
     assert caught.value.code == "has-dependents"
@@ -120,11 +121,6 @@ def test_verify_finds_what_somebody_changed(
     receipt = totals.verify("totals")
     assert not receipt.equal
     assert (receipt.missing, receipt.surplus) == (1, 1)
-    with sql.transaction():
-        sql.execute("SET LOCAL session_replication_role = replica")
-        (name,) = sql.execute(
-            "SELECT tgname FROM pg_trigger WHERE tgrelid = 'orders'::regclass LIMIT 1"
-        ).fetchone()
     assert [r.equal for r in totals._engine.catalog.receipts()] == [False, True]
 
 

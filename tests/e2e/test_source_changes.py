@@ -110,7 +110,9 @@ def test_a_table_recreated_under_its_name_is_another_table(
 
 
 def test_partitions(project: headrace.Headrace, sql: psycopg.Connection) -> None:
-    sql.execute("CREATE TABLE orders (id int, customer int, amount int) PARTITION BY LIST (customer)")
+    sql.execute(
+        "CREATE TABLE orders (id int, customer int, amount int) PARTITION BY LIST (customer)"
+    )
     sql.execute("CREATE TABLE orders_1 PARTITION OF orders FOR VALUES IN (1)")
     sql.execute("CREATE TABLE orders_2 PARTITION OF orders FOR VALUES IN (2)")
     sql.execute("INSERT INTO orders SELECT i, i % 2 + 1, i FROM generate_series(1, 9) i")

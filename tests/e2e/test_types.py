@@ -37,7 +37,7 @@ VALUES: dict[str, tuple[str, list[str]]] = {
     ),
     "uuid": ("uuid", ["'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'"]),
     "enum": ("mood", ["'sad'", "'o''k'"]),
-    "jsonb": ("jsonb", ["'null'", "'{\"b\": 1.00, \"a\": [null, \"x\"]}'"]),
+    "jsonb": ("jsonb", ["'null'", '\'{"b": 1.00, "a": [null, "x"]}\'']),
 }
 
 

@@ -27,7 +27,7 @@ class Writer(threading.Thread):
         super().__init__(name=f"writer-{number}")
         self.dsn, self.number, self.until = dsn, number, until
         self.random = Random(number)
-        self.failures: list[Exception] = []
+        self.failures: list[psycopg.Error] = []
         self.committed = 0
 
     def run(self) -> None:
@@ -37,7 +37,7 @@ class Writer(threading.Thread):
                     self.transact(connection)
                 except Rollback:
                     continue
-                except Exception as error:
+                except psycopg.Error as error:
                     self.failures.append(error)
                     return
 

@@ -6,6 +6,7 @@ passed over, but enough of them must be accepted by both.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,7 +77,7 @@ def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @settings(
-    max_examples=1500,
+    max_examples=int(os.environ.get("HEADRACE_EXAMPLES", "1500")),
     deadline=None,
     phases=(Phase.explicit, Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -11,6 +11,7 @@ import pytest
 from headrace.embedded import EmbeddedServer
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.source.connection import Database
+from headrace.source.faults import translated
 
 pytestmark = pytest.mark.postgres
 
@@ -53,17 +54,16 @@ def test_arrow(database: Database) -> None:
 
 
 def test_a_connection_that_breaks(database: Database, dsn: str) -> None:
+    """The one who notices gets an error; the next one gets a new connection."""
     database.arrow("SELECT 1")
-    with pytest.raises(Transient) as lost, database.session() as connection:
+    with database.session() as connection:
         end_others(dsn)
-        from headrace.source.faults import translated
-
-        with translated():
+        with pytest.raises(Transient) as lost, translated():
             connection.execute("SELECT 1")
     assert lost.value.code == "connection-lost"
+    database.arrow("SELECT 1")
+    end_others(dsn)
     with pytest.raises(Transient) as lost:
-        end_others(dsn)
-        database.arrow("SELECT 1")
         database.arrow("SELECT 1")
     assert lost.value.code == "connection-lost"
     assert database.arrow("SELECT 1").num_rows == 1

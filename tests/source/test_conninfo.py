@@ -17,6 +17,7 @@ SECRET = "hunter2"
     [
         "bogus==1",
         f"postgresql://user:{SECRET}/x@host:5432/db",
+        f"postgresql://user:x@{SECRET}@host:5432/db",
         f"postgresql://user:{SECRET}@host:port/db?nonsense={SECRET}",
         f"host=x passwort={SECRET}",
     ],
@@ -39,7 +40,7 @@ def test_settings_of_our_own_win() -> None:
 
 
 def test_pinning_keeps_the_address() -> None:
-    dsn = f"postgresql://u:{SECRET}@h1,h2:1,2/d?target_session_attrs=primary&connect_timeout=3"
+    dsn = f"postgresql://u:{SECRET}@h1:1,h2:2/d?target_session_attrs=primary&connect_timeout=3"
     parts = parse(pinned(dsn, 18))
     assert (parts["host"], parts["port"], parts["dbname"]) == ("h1,h2", "1,2", "d")
     assert (parts["user"], parts["password"]) == ("u", SECRET)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.documents import took
-from headrace.cli.words import age, change, moment, plain, seconds
+from headrace.cli.words import age, change, counted, moment, plain, seconds
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,8 +24,14 @@ COLOURS = {
 }
 
 
-def table_of(headings: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> Table:
-    """A plain table; `right` names the columns of numbers; a long first column is folded."""
+def table_of(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    prose: str = "",
+) -> Table:
+    """A plain table. `right` names columns of numbers; the first and `prose` may be folded."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -34,9 +40,9 @@ def table_of(headings: Sequence[str], rows: Iterable[Sequence[str]], right: str 
     for number, heading in enumerate(headings):
         table.add_column(
             heading,
-            justify="right" if heading in right.split() else "left",
+            justify="right" if heading in right else "left",
             overflow="fold",
-            no_wrap=bool(number) and heading not in ("reason", "what it is"),
+            no_wrap=bool(number) and heading != prose,
         )
     for row in rows:
         table.add_row(*(Text(plain(cell), style=COLOURS.get(cell, "")) for cell in row))
@@ -60,7 +66,7 @@ def standing(tables: Sequence[TableStatus], last: Mapping[str, Refresh]) -> Tabl
         lag = "-" if one.lag is None else age(one.lag)
         rows.append((one.name, one.status, str(one.epoch), lag, *done))
     headings = ("stream table", "status", "epoch", "lag", "last refresh", "rows", "took")
-    return table_of(headings, rows, right="epoch lag rows took")
+    return table_of(headings, rows, right=("epoch", "lag", "rows", "took"))
 
 
 def refreshed(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
@@ -77,7 +83,7 @@ def refreshed(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
         for name, refresh in refreshes
     )
     headings = ("stream table", "mode", "rows", "epoch", "took", "jobs")
-    return table_of(headings, rows, right="rows epoch took jobs")
+    return table_of(headings, rows, right=("rows", "epoch", "took", "jobs"))
 
 
 def remembered(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
@@ -94,7 +100,7 @@ def remembered(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
         for name, refresh in refreshes
     )
     headings = ("stream table", "started", "mode", "rows", "epoch", "took")
-    return table_of(headings, rows, right="rows epoch took")
+    return table_of(headings, rows, right=("rows", "epoch", "took"))
 
 
 def phases(refresh: Refresh) -> str:
@@ -111,12 +117,19 @@ def verified(receipts: Sequence[tuple[str, Receipt]]) -> Table:
             f"{receipt.missing:,}",
             f"{receipt.surplus:,}",
             str(receipt.epoch),
-            ", ".join(receipt.detail),
+            compared(receipt),
         )
         for name, receipt in receipts
     )
-    headings = ("stream table", "result", "rows", "missing", "surplus", "epoch", "reason")
-    return table_of((*headings[:-1], "compared with"), rows, right="rows missing surplus epoch")
+    headings = ("stream table", "result", "rows", "missing", "surplus", "epoch", "compared")
+    return table_of(headings, rows, right=("rows", "missing", "surplus", "epoch"), prose="compared")
+
+
+def compared(receipt: Receipt) -> str:
+    """What was compared with what the table shows: recomputed, served, 3 sources."""
+    sources = [what for what in receipt.detail if what.startswith("source ")]
+    others = [what for what in receipt.detail if what not in sources]
+    return ", ".join(others + ([counted(len(sources), "source")] if sources else []))
 
 
 def differences(name: str, receipt: Receipt) -> list[str]:
@@ -145,7 +158,8 @@ def set_values(rows: Iterable[Mapping[str, Any]]) -> Table:
         )
         for row in rows
     )
-    return table_of(("setting", "value", "default", "what it is"), cells, right="value default")
+    headings = ("setting", "value", "default", "what it is")
+    return table_of(headings, cells, right=("value", "default"), prose="what it is")
 
 
 def _shown(value: Any) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-NEGLIGIBLE = 0.0005
-
 
 def seconds(value: float) -> str:
     """A duration in three digits or so: 0.4 ms, 87 ms, 2.31 s, 3 min 20 s."""
-    if value < NEGLIGIBLE * 20:
+    if value < 0.00005:
+        return "0 ms"
+    if value < 0.00995:
         return f"{value * 1000:.1f} ms"
     if value < 0.9995:
         return f"{value * 1000:.0f} ms"

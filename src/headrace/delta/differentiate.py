@@ -1,9 +1,9 @@
 """The change of a stage as a plan: what one refresh has to compute.
 
-    no state     d region
-    additive     Merge of the stored groups with d region
-    otherwise    the touched groups recomputed, minus their stored rows
-    in full      the stage over the state after, minus everything stored
+no state     d region
+additive     Merge of the stored groups with d region
+otherwise    the touched groups recomputed, minus their stored rows
+in full      the stage over the state after, minus everything stored
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def drop_empty(plan: Operator) -> Operator:
     """The node without inputs that have no rows; children are taken as they are."""
     match plan:
         case UnionAll(inputs=inputs):
-            terms = tuple(
-                term for term in map(drop_empty, inputs) if not isinstance(term, Empty)
-            )
+            terms = tuple(term for term in map(drop_empty, inputs) if not isinstance(term, Empty))
             if not terms:
                 return Empty(plan.columns)
             return terms[0] if len(terms) == 1 else UnionAll(terms)

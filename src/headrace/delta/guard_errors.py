@@ -25,9 +25,7 @@ def guard_errors(plan: Operator) -> Operator:
     plan = plan.with_children(*(guard_errors(child) for child in plan.children))
     if not _raises(plan):
         return plan
-    return plan.with_children(
-        *(child if is_net(child) else Net(child) for child in plan.children)
-    )
+    return plan.with_children(*(child if is_net(child) else Net(child) for child in plan.children))
 
 
 def _raises(node: Operator) -> bool:

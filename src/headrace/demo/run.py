@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 # A round is easier to read if it does not follow the one before at once.
 ROUND_SECONDS = 2.5
-LEAST_ROUNDS = 2
+# With fewer, a median would say little about anything but a cold start.
+LEAST_ROUNDS = 3
 FULL_RUNS = 3
 
 

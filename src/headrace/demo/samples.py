@@ -63,13 +63,17 @@ def tell(view: View, sample: Sample) -> str:
         kind = "new" if sample.before is None else "gone"
         return f"{label}{kind}, {first} {told(row[first])}"
     before, after = sample.before, sample.after
-    columns = [name for name in view.watched if before[name] != after[name]] or view.watched[:1]
-    return label + f"{columns[0]} {told(before[columns[0]])} → {told(after[columns[0]])}"
+    column = next((name for name in view.watched if before[name] != after[name]), view.watched[0])
+    old, new = told(before[column]), told(after[column])
+    if old == new:
+        old, new = str(before[column]), str(after[column])
+    return f"{label}{column} {old} → {new}"
 
 
 def told(value: Any) -> str:
-    if isinstance(value, Decimal | float):
-        return f"{value:,.2f}"
+    """A value in few letters: large amounts without their cents."""
+    if isinstance(value, Decimal):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
     if isinstance(value, int):
         return f"{value:,}"
     return value.isoformat() if isinstance(value, date) else str(value)

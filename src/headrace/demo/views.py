@@ -55,7 +55,7 @@ GROUP BY c.id, c.name, c.city""",
         ),
         View(
             "daily_totals",
-            "lines, revenue and average line of each day (join, COUNT, SUM, AVG)",
+            "lines, revenue and average of each day (join, COUNT, SUM, AVG)",
             """SELECT o.ordered_on AS day, count(*) AS lines,
        sum(l.quantity * l.price) AS revenue,
        avg(l.quantity * l.price) AS average_line

@@ -11,7 +11,7 @@ from headrace.functions.function import Function, spark_binary, spark_cast, spar
 from headrace.functions.let import let
 from headrace.functions.numbers import common_number
 from headrace.plan.scalar import Scalar, Value
-from headrace.types import BOOLEAN, TEXT, Type
+from headrace.types import BOOLEAN, Type
 
 
 def common_type(types: Sequence[Type]) -> Type | None:
@@ -25,9 +25,8 @@ def common_type(types: Sequence[Type]) -> Type | None:
             assert number is not None
             common = number
         elif common.is_text and type_.is_text:
-            # Different lengths of one type leave the type without a length.
-            kind = common.kind if common.kind == type_.kind else TEXT.kind
-            common = Type(kind, ordered=common.ordered and type_.ordered)
+            # The first one's type, without a length since the lengths differ.
+            common = Type(common.kind, ordered=common.ordered and type_.ordered)
         elif {common.kind, type_.kind} == {"date", "timestamp"}:
             common = Type("timestamp")
         elif common.kind != type_.kind or common.enum != type_.enum:

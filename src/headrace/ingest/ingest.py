@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from headrace.ingest.copying import copy_source
 from headrace.capture.changes import acknowledge, pending, read_changes
 from headrace.capture.cut import OpenCut, open_cut
 from headrace.capture.dirt import captured_part
 from headrace.capture.setup import set_up
-from headrace.ingest.shape import shape_of
 from headrace.catalog import Change, State
 from headrace.catalog.records import Cut, Database, Relation, Source, Status, StreamTable
+from headrace.definition import used_columns
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, Transient
-from headrace.definition import used_columns
+from headrace.ingest.copying import copy_source
+from headrace.ingest.shape import shape_of
 from headrace.relations.rows import with_missing_columns
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceColumn
@@ -55,9 +55,7 @@ def ingest(
     for _ in range(ATTEMPTS):
         taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
         _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies))
-        with open_cut(
-            engine.database, taking, lock=copies, previous=snapshot
-        ) as cut:
+        with open_cut(engine.database, taking, lock=copies, previous=snapshot) as cut:
             rewritten = frozenset(cut.dirty) - copies
             if not rewritten:
                 state = _take(engine, state, fence, cut, taking, copies)
@@ -221,9 +219,7 @@ def _suspended(state: State, source: Source, relation: Relation, error: Headrace
     """The source and all that read it stand still, with the reason; everything else goes on."""
     reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
     complaints = {reader.relation: reason for reader in state.readers(source.relation)}
-    return Taken(
-        replace(source, status=Status.SUSPENDED, reason=reason), relation, complaints
-    )
+    return Taken(replace(source, status=Status.SUSPENDED, reason=reason), relation, complaints)
 
 
 def _readers(state: State, taken: tuple[Taken, ...]) -> tuple[StreamTable, ...]:

@@ -152,9 +152,7 @@ def _source(state: State, table: SourceTable) -> Source:
     )
 
 
-def _outputs(
-    bound: BoundQuery, described: tuple[DescribedColumn, ...]
-) -> tuple[OutputColumn, ...]:
+def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple[OutputColumn, ...]:
     """The served columns: PostgreSQL names and types them, and must agree with the binder."""
     columns = []
     seen: set[str] = set()

@@ -23,5 +23,3 @@ def drop(engine: Engine, schema: str, name: str) -> None:
         for relation in own:
             engine.store.drop(relation.id)
         remove_idle_sources(engine, lease.fence)
-
-

@@ -173,14 +173,16 @@ def _aggregated(function: str, inputs: list[Value], output: Column) -> Value:
     if function == "sum":
         return fitted(total, output.type)
     if output.type.is_float:
-        return total / len(present)
-    return fitted(FUNCTION_BY_NAME["/"].evaluate(Decimal(total), Decimal(len(present))), output.type)
+        return float(total / len(present))
+    return fitted(
+        FUNCTION_BY_NAME["/"].evaluate(Decimal(total), Decimal(len(present))), output.type
+    )
 
 
 def _states(
     rows: list[tuple[Row, int]], state: GroupState
 ) -> dict[tuple[Value, ...], tuple[Value, ...]]:
-    """For each key the whole state row; groups without rows left out, except the one without key."""
+    """The state row of each key; no row for an empty group, except the one without key."""
     result = {}
     for key, members in _groups(rows, _key(state)).items():
         count = sum(weight for _, weight in members)
@@ -195,10 +197,12 @@ def _key(state: GroupState) -> tuple[Column, ...]:
 
 
 def _sums(members: list[tuple[Row, int]], state: GroupState) -> list[Value]:
-    return [
-        fitted(sum((w * scalar(term, row) for row, w in members), _zero(column)), column.type)  # type: ignore[operator]
-        for column, term in state.sums
-    ]
+    sums = []
+    for column, term in state.sums:
+        terms: list[Any] = [scalar(term, row) for row, _ in members]
+        weighted = (weight * value for (_, weight), value in zip(members, terms, strict=True))
+        sums.append(fitted(sum(weighted, _zero(column)), column.type))
+    return sums
 
 
 def _zero(column: Column) -> Any:
@@ -209,16 +213,16 @@ def _zero(column: Column) -> Any:
 
 def _merge(plan: Merge, read: Read) -> Bag:
     state = plan.state
-    old = {
-        row[: len(state.keys)]: row for row, w in net(evaluate(plan.stored, read)).items() if w
-    }
+    old = {row[: len(state.keys)]: row for row, w in net(evaluate(plan.stored, read)).items() if w}
     bag: Bag = Counter()
     for key, members in _groups(_rows(plan.change, read), _key(state)).items():
         count = sum(weight for _, weight in members)
         before = old.get(key)
-        previous = before[len(state.keys) :] if before else [0, *(_zero(c) for c, _ in state.sums)]
-        added = [count, *_sums(members, state)]
-        after = (*key, *(a + b for a, b in zip(previous, added, strict=True)))  # type: ignore[operator]
+        previous: list[Any] = [0, *(_zero(column) for column, _ in state.sums)]
+        if before is not None:
+            previous = list(before[len(state.keys) :])
+        added: list[Any] = [count, *_sums(members, state)]
+        after = (*key, *(a + b for a, b in zip(previous, added, strict=True)))
         if before is not None:
             bag[before] -= 1
         if after[len(state.keys)] or not state.keys:

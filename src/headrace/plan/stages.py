@@ -30,7 +30,7 @@ from headrace.types import BIGINT, BOOLEAN, Type
 
 @dataclass(frozen=True)
 class Stage:
-    """One query's worth of work: what is written to `relation` is a function of what `region` reads.
+    """One query's worth of work: `relation` is written from what `region` reads.
 
     `outputs` are the visible columns over the columns of the state (or of the region, without
     one); `condition` is HAVING. `additive` says that a change can be added to the stored sums.
@@ -162,7 +162,9 @@ def _aggregate_stage(
 ) -> Stage:
     rows = Column("group_rows", BIGINT)
     sums: dict[Scalar, Column] = {Literal(1, BIGINT): rows}
-    keys = tuple((Column(f"group_key_{i}", key.type), key) for i, key in enumerate(aggregate.keys, 1))
+    keys = tuple(
+        (Column(f"group_key_{i}", key.type), key) for i, key in enumerate(aggregate.keys, 1)
+    )
     values: dict[Column, Scalar] = {key: column for column, key in keys}
     for aggregate_call in aggregate.calls:
         function = AGGREGATE_BY_NAME[aggregate_call.function]
@@ -186,5 +188,3 @@ def _aggregate_stage(
 def stage_types(stage: Stage) -> tuple[tuple[str, Type], ...]:
     """The physical columns of the stage's relation with their types."""
     return tuple((physical, column.type) for physical, column in stage.stored)
-
-

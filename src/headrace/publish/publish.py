@@ -60,7 +60,5 @@ def publish(
             create_served(transaction, published)
         apply_change(transaction, published, change)
 
-    catalog.commit(
-        Change(put=(*relations, published), refreshes=(done,)), fence=fence, apply=serve
-    )
+    catalog.commit(Change(put=(*relations, published), refreshes=(done,)), fence=fence, apply=serve)
     return done

@@ -169,7 +169,7 @@ def _apply_by_key(connection: Connection, table: StreamTable, staged: sql.Identi
 def _delete_by_key(
     table: StreamTable, staged: sql.Identifier, positions: list[int], mask: tuple[bool, ...]
 ) -> sql.Composed:
-    """Delete the keys that are NULL exactly where `mask` says, so that every test uses the index."""
+    """Delete the keys that are NULL just where `mask` says, so that the index serves each test."""
     old, same = [], []
     for name, position, missing in zip(table.key, positions, mask, strict=True):
         staged_column = sql.Identifier("d", f"c{position}")
@@ -224,8 +224,7 @@ def _insert(
 ) -> None:
     connection.execute(
         sql.SQL(
-            "INSERT INTO {} ({}) SELECT {} FROM {} d, generate_series(1, d.{})"
-            " WHERE d.{} > 0{}"
+            "INSERT INTO {} ({}) SELECT {} FROM {} d, generate_series(1, d.{}) WHERE d.{} > 0{}"
         ).format(
             served_name(table),
             _names(tuple(column.name for column in table.columns)),

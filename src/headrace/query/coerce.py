@@ -109,9 +109,8 @@ def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar,
         widest = common_type([common, *(constant.type for constant in constants)])
         assert widest is not None
         common = widest
-    mixed = common.kind == "character" and common.length is None
-    if mixed or (common.is_text and common.kind != "character" and _has_character(known)):
-        # The result would be char without a length, whose blanks are kept but not compared.
+    if common.kind == "character" and common.length is None:
+        # Trailing blanks of a char without length are kept, but not compared.
         raise refuse(
             "unsupported-query",
             f"{what} mixes char(n) with another type",
@@ -122,10 +121,6 @@ def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar,
         _brought(typed(bound, common) if isinstance(bound, Untyped) else bound, common)
         for bound in bounds
     )
-
-
-def _has_character(types: Sequence[Type]) -> bool:
-    return any(type_.kind == "character" for type_ in types)
 
 
 def _brought(scalar: Scalar, common: Type) -> Scalar:

@@ -178,7 +178,8 @@ class Expressions:
             return call("||", *(s if s.type.is_text else cast(s, PLAIN_TEXT) for s in sides))
 
     def _case(self, node: exp.Case) -> Scalar:
-        subject = None if node.this is None else self.bind(node.this)
+        # A bare constant as the subject is text, whatever it is compared with.
+        subject = None if node.this is None else settled(self.bind(node.this))
         tests: list[Scalar] = []
         values: list[Bound] = []
         for branch in node.args["ifs"]:

@@ -11,10 +11,11 @@ from headrace.engine import Engine
 from headrace.plan.operators import Net
 from headrace.refresh.clock import Clock
 from headrace.refresh.plan import netted
+from headrace.refresh.steps import ComputeStage, Step
 from headrace.relations.reading import Reading
 from headrace.relations.rows import stored_schema, with_epoch
-from headrace.refresh.steps import ComputeStage, Step
 from headrace.render import render
+from headrace.spark.profiles import Profile
 from headrace.spark.run import Input, TooLarge
 from headrace.store import Pin, net
 
@@ -47,7 +48,12 @@ def compute(
 
 
 def _compute_stage(
-    engine: Engine, step: ComputeStage, reading: Reading, relation: Relation, epoch: int, clock: Clock
+    engine: Engine,
+    step: ComputeStage,
+    reading: Reading,
+    relation: Relation,
+    epoch: int,
+    clock: Clock,
 ) -> Pin:
     names = tuple(physical for physical, _ in step.stage.stored)
     with clock.phase("read"):
@@ -61,7 +67,7 @@ def _compute_stage(
     )
     plan = netted(step.plan, large) if large else step.plan
     text = render(plan, names) if large else step.sql
-    profile = "wide" if large or step.mode == "FULL" else "tiny"
+    profile: Profile = "wide" if large or step.mode == "FULL" else "tiny"
     with clock.phase("compute"):
         rows = engine.runner.collect(text, inputs, profile=profile, limit=reading.limit)
     if isinstance(rows, TooLarge):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from headrace.catalog.records import RefreshMode, StreamTable
+from headrace.definition import Definition
 from headrace.delta.differentiate import relations_of, stage_change, stage_full
 from headrace.plan.operators import Net, Operator, Scan
 from headrace.plan.stages import Stage
-from headrace.definition import Definition
 from headrace.refresh.steps import ComputeStage, Mode, Publish, Step
 from headrace.render import inputs_of, render
 

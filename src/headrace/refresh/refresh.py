@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from headrace.ingest.ingest import ingest
 from headrace.catalog import Change, State
 from headrace.catalog.records import Refresh, RefreshMode, Relation, Status, StreamTable
+from headrace.definition import Definition, define
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
+from headrace.ingest.ingest import ingest
 from headrace.publish.publish import publish
 from headrace.refresh.clock import Clock
 from headrace.refresh.compute import compute
-from headrace.definition import Definition, define
 from headrace.refresh.plan import Decision, decide, plan_refresh
 from headrace.relations.reading import Reading
 

@@ -20,7 +20,7 @@ def stored_schema(relation: Relation) -> pa.Schema:
 
 def with_epoch(text: str, epoch: int) -> str:
     """The query with the epoch in front, as executors write it into a log."""
-    return f"SELECT CAST({epoch:d} AS BIGINT) AS `{EPOCH}`, * FROM (\n{text}\n)"  # noqa: S608
+    return f"SELECT CAST({epoch:d} AS BIGINT) AS `{EPOCH}`, * FROM (\n{text}\n)"
 
 
 def with_missing_columns(rows: pa.Table, relation: Relation) -> pa.Table:

@@ -11,7 +11,8 @@ from headrace.plan.operators import Operator, Scan, Version
 class PlanInput:
     """A relation's change or state under the view name that the rendered SQL uses.
 
-    `columns` are the physical columns read. The name says nothing about epochs, so the text of a stage's query is the same every time.
+    `columns` are the physical columns read. The name says nothing about epochs, so that the text
+    of a stage's query is the same every time.
     """
 
     relation: str

@@ -86,7 +86,7 @@ def _native(plan: Operator, names: tuple[str, ...]) -> exp.Select:
                 return union
             case Aggregate(child=child, keys=keys, calls=calls):
                 shown = [column(key.id) for key in keys]
-                shown += [_named(_aggregated(c), c.output) for c in calls]  # type: ignore[misc]
+                shown += [_named(_aggregated(c), c.output) for c in calls]
                 grouped = exp.Select(expressions=shown).from_(subquery(child))
                 return grouped.group_by(*(column(key.id) for key in keys)) if keys else grouped
         raise TypeError(f"{type(node).__name__} is no part of a query")
@@ -114,7 +114,7 @@ def _select(node: Operator) -> exp.Select:
 
 
 def _named(expression: exp.Expression, c: Column) -> exp.Expression:
-    return exp.alias_(expression, c.id, quoted=True)
+    return exp.Alias(this=expression, alias=identifier(c.id))
 
 
 def _aggregated(call: AggregateCall) -> exp.Expression:
@@ -142,5 +142,3 @@ def _summed(argument: exp.Expression, type_: Type, result: Type) -> exp.Expressi
     if result.kind == "numeric" and type_.is_integer:
         return spark_cast(argument, as_numeric(type_))
     return argument
-
-

@@ -39,7 +39,9 @@ def render(plan: Operator, names: tuple[str, ...] | None = None) -> str:
     renderer = _Renderer()
     columns = plan.columns
     wanted = names or tuple(c.id for c in columns)
-    shown = [exp.alias_(column(c.id), name, quoted=True) for c, name in zip(columns, wanted, strict=True)]
+    shown = [
+        exp.alias_(column(c.id), name, quoted=True) for c, name in zip(columns, wanted, strict=True)
+    ]
     query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(renderer.subquery(plan))
     return query.sql(dialect="spark", pretty=True)
 
@@ -80,7 +82,9 @@ class _Renderer:
         return f"q{next(self._numbers)}"
 
     def subquery(self, plan: Operator) -> exp.Expression:
-        return exp.Subquery(this=self.query(plan), alias=exp.TableAlias(this=identifier(self.alias())))
+        return exp.Subquery(
+            this=self.query(plan), alias=exp.TableAlias(this=identifier(self.alias()))
+        )
 
     def query(self, plan: Operator) -> exp.Query:
         match plan:
@@ -89,7 +93,11 @@ class _Renderer:
             case Empty():
                 return self._empty(plan)
             case Filter(child=child, condition=condition):
-                return _select(plan.columns).from_(self.subquery(child)).where(render_scalar(condition))
+                return (
+                    _select(plan.columns)
+                    .from_(self.subquery(child))
+                    .where(render_scalar(condition))
+                )
             case Project(child=child, outputs=outputs):
                 shown = [_named(render_scalar(scalar), c) for c, scalar in outputs]
                 return _weighted(column(WEIGHT), *shown).from_(self.subquery(child))
@@ -162,7 +170,14 @@ class _Renderer:
         for c, term in state.sums:
             weighted = _weighted_term(c, render_scalar(term))
             zero = spark_cast(exp.Literal.number(0), c.type)
-            sums.append(_named(spark_cast(spark_function("coalesce", spark_function("sum", weighted), zero), c.type), c))
+            sums.append(
+                _named(
+                    spark_cast(
+                        spark_function("coalesce", spark_function("sum", weighted), zero), c.type
+                    ),
+                    c,
+                )
+            )
         query = _weighted(_bigint(1), *_keys(state), _named(rows, state.rows), *sums)
         query = query.from_(self.subquery(plan.child))
         if not state.keys:
@@ -201,7 +216,7 @@ class _Renderer:
     def _two_rows(
         self, summed: exp.Select, state: GroupState, values: tuple[Column, ...]
     ) -> exp.Select:
-        """Each summed group as its old row (weight −1) and its new row (weight 1), if it has them."""
+        """Each summed group as its old row (weight −1) and its new row (1), if it has them."""
         signs = exp.Lateral(
             this=spark_function("explode", spark_function("array", _bigint(-1), _bigint(1))),
             view=True,
@@ -260,7 +275,7 @@ def _keys(state: GroupState) -> list[exp.Expression]:
 
 
 def _aliased_as(expression: exp.Expression, name: str) -> exp.Expression:
-    return exp.alias_(expression, name, quoted=True)
+    return exp.Alias(this=expression, alias=identifier(name))
 
 
 def _named(expression: exp.Expression, c: Column) -> exp.Expression:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -41,14 +40,22 @@ def _literal(literal: Literal) -> exp.Expression:
             return spark_cast(exp.Null(), literal.type)
         case bool() as value:
             return exp.Boolean(this=value)
-        case int() | Decimal() as value:
-            return spark_cast(exp.Literal.string(f"{value:f}" if isinstance(value, Decimal) else str(value)), literal.type)
-        case float() as value:
-            text = repr(value) if math.isfinite(value) else str(value)
-            return spark_cast(exp.Literal.string(text), literal.type)
         case str() as value:
             return exp.Literal.string(value)
         case bytes() as value:
             return spark_function("unhex", exp.Literal.string(value.hex()))
-        case datetime() | date() as value:
-            return spark_cast(exp.Literal.string(value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat()), literal.type)
+        case value:
+            return spark_cast(exp.Literal.string(_spelled(value)), literal.type)
+
+
+def _spelled(value: int | float | Decimal | date | datetime) -> str:
+    """The digits of a number without an exponent, a point in time as ISO writes it."""
+    match value:
+        case Decimal():
+            return f"{value:f}"
+        case datetime():
+            return value.isoformat(sep=" ")
+        case date():
+            return value.isoformat()
+        case _:
+            return repr(value)

@@ -39,19 +39,29 @@ CONNECT_SECONDS = "10"
 def parse(dsn: str) -> dict[str, str]:
     """The parts of a connection string, URI or key=value; raises `invalid-dsn`.
 
-    libpq's complaint is not passed on: it quotes the string, and a password with an unescaped `@`
-    or `/` would end up in it.
+    libpq's complaint is not passed on: it quotes the string. For the same reason an address is
+    refused in which an unescaped `@` or `/` would make part of a password look like a host.
     """
     try:
         parts = conninfo_to_dict(dsn)
     except psycopg.Error:
+        parts = None
+    if parts is None or not _is_clear(dsn):
         raise UserError(
             "invalid-dsn",
             "the connection string cannot be parsed",
             hint="Write postgresql://user@host:5432/database or host=… dbname=…; in an address, "
             "percent-encode special characters of user and password.",
-        ) from None
+        )
     return {key: str(value) for key, value in parts.items() if value is not None}
+
+
+def _is_clear(dsn: str) -> bool:
+    scheme, separator, rest = dsn.partition("://")
+    if not separator or scheme not in ("postgresql", "postgres"):
+        return True
+    authority, _, path = rest.partition("?")[0].partition("/")
+    return authority.count("@") <= 1 and "@" not in path
 
 
 def pinned(dsn: str, version: int, settings: Mapping[str, str] | None = None) -> str:

@@ -83,6 +83,8 @@ class Given:
     def new_session(self) -> SparkSession:
         if not self.remote:
             return self._session.newSession()
+        # The server knows a session only after its first question.
+        _ = self._session.version
         clone: SparkSession = self._session.cloneSession()  # type: ignore[attr-defined]
         self._clones.append(clone)
         return clone

@@ -22,7 +22,7 @@ MAXIMUM_DIGITS = 38
 
 @dataclass(frozen=True)
 class Kind:
-    """One PostgreSQL type: its stored form on Arrow and Spark, and how PostgreSQL reads and checks it.
+    """One PostgreSQL type: its stored form, and how PostgreSQL reads and checks it.
 
     `read` and `misfit` are SQL templates over `{column}` (a quoted column reference) and the
     type's parameters: what a SELECT asks for, and a condition that is true when the value does
@@ -107,9 +107,7 @@ KINDS: tuple[Kind, ...] = (
         misfit=_FITTING_NUMERIC,
     ),
     Kind("text", 25, _plain("text"), _arrow(pa.string()), _plain("STRING")),
-    Kind(
-        "character varying", 1043, _length_sql("varchar"), _arrow(pa.string()), _plain("STRING")
-    ),
+    Kind("character varying", 1043, _length_sql("varchar"), _arrow(pa.string()), _plain("STRING")),
     # Stored without its padding: trailing blanks of char(n) never count in PostgreSQL, and the
     # served column pads again.
     Kind(
@@ -121,9 +119,7 @@ KINDS: tuple[Kind, ...] = (
         read="{column}::text",
     ),
     Kind("bytea", 17, _plain("bytea"), _arrow(pa.binary()), _plain("BINARY")),
-    Kind(
-        "date", 1082, _plain("date"), _arrow(pa.date32()), _plain("DATE"), misfit=_FINITE_DATE
-    ),
+    Kind("date", 1082, _plain("date"), _arrow(pa.date32()), _plain("DATE"), misfit=_FINITE_DATE),
     Kind(
         "timestamp",
         1114,

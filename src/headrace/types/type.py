@@ -125,14 +125,19 @@ def numeric(precision: int, scale: int) -> Type:
 
 
 def result_numeric(precision: int, scale: int, *, rounded: bool = False) -> Type:
-    """The type of a computed numeric, or of a numeric column without typmod: bounded to 38 digits."""
+    """The type of a computed numeric, or of a column without typmod: bounded to 38 digits."""
     scale = min(scale, MAXIMUM_DIGITS)
     precision = max(min(precision, MAXIMUM_DIGITS), scale, 1)
     return Type("numeric", precision=precision, scale=scale, rounded=rounded)
 
 
 def from_postgres(
-    oid: int, typmod: int, *, numeric_scale: int = NUMERIC_SCALE, enum: str | None = None, ordered: bool = True
+    oid: int,
+    typmod: int,
+    *,
+    numeric_scale: int = NUMERIC_SCALE,
+    enum: str | None = None,
+    ordered: bool = True,
 ) -> Type | None:
     """The type of a PostgreSQL column, or None if it has no exact counterpart.
 

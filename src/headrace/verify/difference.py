@@ -44,16 +44,18 @@ def remaining(difference: pa.Table, types: Sequence[Type]) -> list[tuple[int, tu
 def _unpaired(
     rows: list[tuple[int, tuple[Any, ...]]], types: Sequence[Type]
 ) -> list[tuple[int, tuple[Any, ...]]]:
-    missing = [[weight, values] for weight, values in rows if weight > 0]
-    surplus = [[-weight, values] for weight, values in rows if weight < 0]
-    for want in missing:
-        for have in surplus:
-            if have[0] and want[0] and close(want[1], have[1], types):
-                paired = min(want[0], have[0])
-                want[0] -= paired
-                have[0] -= paired
-    left = [(weight, values) for weight, values in missing if weight]
-    return left + [(-weight, values) for weight, values in surplus if weight]
+    missing = [(weight, values) for weight, values in rows if weight > 0]
+    surplus = [(weight, values) for weight, values in rows if weight < 0]
+    left = []
+    for weight_missing, values in missing:
+        wanted = weight_missing
+        for place, (weight, others) in enumerate(surplus):
+            if wanted and weight and close(values, others, types):
+                paired = min(wanted, -weight)
+                wanted -= paired
+                surplus[place] = (weight + paired, others)
+        left.append((wanted, values))
+    return [row for row in left + surplus if row[0]]
 
 
 def close(left: Sequence[Any], right: Sequence[Any], types: Sequence[Type]) -> bool:
@@ -67,5 +69,3 @@ def _agree(left: Any, right: Any, type_: Type) -> bool:
     if math.isnan(left) or math.isnan(right):
         return math.isnan(left) and math.isnan(right)
     return math.isclose(left, right, rel_tol=TOLERANCE[type_.kind])
-
-

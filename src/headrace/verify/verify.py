@@ -27,6 +27,7 @@ from headrace.verify.difference import tolerance_of
 from headrace.verify.served import read_served
 from headrace.verify.sources import verify_sources
 
+
 def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> Receipt:
     """Prove that the stream table is what its query says; the receipt is kept."""
     state = engine.catalog.state()
@@ -87,5 +88,3 @@ def _row_count(engine: Engine, state: State, table: StreamTable) -> int:
     relation = state.relation(table.relation)
     weights = _at(engine, state, table).rows(relation)[WEIGHT]
     return sum(weights.to_pylist())
-
-

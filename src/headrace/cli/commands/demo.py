@@ -36,9 +36,9 @@ def demo(
 
     It runs in a PostgreSQL of its own, in a temporary folder, or in --home to keep it.
     """
-    from headrace.demo.documents import demo_document
+    from headrace.cli.demo_document import demo_document
+    from headrace.cli.demo_show import show_event, show_outcome
     from headrace.demo.run import Demo
-    from headrace.demo.show import show_event, show_outcome
 
     given = call.given
     if given.dsn or given.setup_dsn or given.store:

@@ -101,7 +101,7 @@ class Accumulate(Operator):
 
 @dataclass(frozen=True)
 class Merge(Operator):
-    """The change of a stored Accumulate when its rows change: −old +new for every group that differs."""
+    """The change of a stored Accumulate: −old +new for every group that a change moves."""
 
     stored: Operator
     change: Operator

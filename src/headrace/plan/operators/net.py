@@ -1,4 +1,4 @@
-"""Net and Restrict: what a delta plan adds around logs.    both are identities on bags of the query"""
+"""Net and Restrict: what a delta plan puts around logs; a query's own plan has neither."""
 
 from __future__ import annotations
 

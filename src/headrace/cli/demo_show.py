@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from headrace.cli.tables import table_of
+from headrace.cli.tables import compared, table_of
 from headrace.cli.words import change, counted, plain, seconds
 from headrace.demo.outcome import Created, Event, Opened, Outcome, Round, middle, phases
 from headrace.demo.samples import pick, tell
@@ -20,7 +20,7 @@ from headrace.demo.trade import Written
 if TYPE_CHECKING:
     from headrace.cli.screen import Screen
 
-NAME_WIDTH = 18
+NAME_WIDTH = 16
 
 
 def show_event(screen: Screen, event: Event) -> None:
@@ -43,8 +43,8 @@ def show_opened(screen: Screen, opened: Opened) -> None:
 
 
 def show_created(screen: Screen, created: Created) -> None:
-    line = Table.grid(padding=(0, 1))
-    line.add_column(width=NAME_WIDTH)
+    line = Table.grid(padding=(0, 2, 0, 0))
+    line.add_column(min_width=NAME_WIDTH, no_wrap=True)
     line.add_column()
     line.add_row(
         Text(created.view.name, style="bold"),
@@ -59,22 +59,20 @@ def show_created(screen: Screen, created: Created) -> None:
 def show_round(screen: Screen, done: Round) -> None:
     if done.number == 1:
         screen.show(heading("The shop is open; every few seconds the tables are refreshed"))
-    lines = Table.grid(padding=(0, 1))
-    lines.add_column(width=NAME_WIDTH)
-    lines.add_column(justify="right", width=11, no_wrap=True)
-    lines.add_column(justify="right", width=7, no_wrap=True)
-    lines.add_column(no_wrap=True, overflow="ellipsis")
+    lines = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    lines.add_column(min_width=NAME_WIDTH, no_wrap=True)
+    lines.add_column(justify="right", min_width=11, no_wrap=True)
+    lines.add_column(justify="right", min_width=6, no_wrap=True)
+    lines.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     for timed in done.timed:
         sample = pick(timed.samples, done.number)
         lines.add_row(
             timed.view.name,
             change(timed.refresh.rows_inserted, timed.refresh.rows_deleted),
             Text(seconds(timed.seconds), style="cyan"),
-            Text("  " + plain(tell(timed.view, sample)) if sample else "  no change", style="dim"),
+            Text(plain(tell(timed.view, sample)) if sample else "no change", style="dim"),
         )
-    head = Text.assemble(
-        (f"round {done.number}", "bold"), f", {done.at:.0f} s: {wrote(done.written)}"
-    )
+    head = Text.assemble((f"{done.at:3.0f} s  ", "bold"), wrote(done.written))
     screen.show(head, lines)
 
 
@@ -82,15 +80,16 @@ def wrote(written: Written) -> str:
     """What the shop wrote, in a line."""
     if not written.transactions:
         return "the shop wrote nothing"
-    rows = f"{written.inserted:,} rows in, {written.updated:,} changed, {written.deleted:,} out"
-    back = f", {written.rolled_back} rolled back" if written.rolled_back else ""
-    return f"{counted(written.transactions, 'transaction')}, {rows}{back}"
+    rows = f"{counted(written.inserted, 'row')} in, {written.updated:,} changed"
+    back = f"; {written.rolled_back} rolled back" if written.rolled_back else ""
+    transactions = counted(written.transactions, "transaction")
+    return f"{transactions}: {rows}, {written.deleted:,} out{back}"
 
 
 def show_outcome(screen: Screen, outcome: Outcome, home: Path, *, kept: bool) -> None:
     """The figures of the run, and where to go from here."""
     screen.show(
-        heading("What a refresh cost, against computing the table anew"),
+        heading("What a refresh cost, and what computing the table in full costs"),
         costs(outcome),
         *(Text(line) for line in remarks(outcome)),
         heading("Is it all true? Recomputed and compared, row by row"),
@@ -121,8 +120,8 @@ def costs(outcome: Outcome) -> Table:
                 "-" if ratio is None else f"{ratio:.1f} ×",
             )
         )
-    headings = ("stream table", "refreshes", "median", "anew", "ratio")
-    return table_of(headings, rows, right="refreshes median anew ratio")
+    headings = ("stream table", "refreshes", "median", "in full", "in full ÷ median")
+    return table_of(headings, rows, right=headings[1:])
 
 
 def remarks(outcome: Outcome) -> list[str]:
@@ -142,11 +141,11 @@ def truth(outcome: Outcome) -> Table:
             one.view.name,
             "equal" if one.receipt.equal else "NOT EQUAL",
             f"{one.receipt.rows:,}",
-            ", ".join(one.receipt.detail),
+            compared(one.receipt),
         )
         for one in outcome.checked
     )
-    return table_of(("stream table", "result", "rows", "compared with"), rows, right="rows")
+    return table_of(("stream table", "result", "rows", "compared"), rows, right=("rows",))
 
 
 def summary(outcome: Outcome) -> str:

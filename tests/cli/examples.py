@@ -1,0 +1,137 @@
+"""Records with every field set, and a project that answers from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any
+
+from headrace.api import TableStatus
+from headrace.catalog.records import OutputColumn, Receipt, Refresh
+from headrace.errors import UserError
+from headrace.refresh.explain import ExplainedStage, Explanation
+from headrace.settings import Settings
+from headrace.types import BIGINT
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+LONG = "public." + "überlange_tabelle_" * 3
+
+
+def table(name: str = "public.totals", **changed: Any) -> TableStatus:
+    made = TableStatus(name, "ACTIVE", None, 7, NOON, timedelta(seconds=90), "AUTO", None)
+    return replace(made, **changed)
+
+
+def refresh(mode: str = "DIFFERENTIAL", **changed: Any) -> Refresh:
+    made = Refresh(
+        table="r1",
+        epoch=7,
+        mode=mode,
+        reason="every stage is maintained incrementally",
+        rows_inserted=12,
+        rows_deleted=3,
+        phases={"cut": 0.02, "compute": 0.11},
+        spark_jobs=1,
+        started_at=NOON,
+        finished_at=NOON + timedelta(milliseconds=187),
+        versions={"r1": 4},
+        id=1,
+    )
+    return replace(made, **changed)
+
+
+def receipt(equal: bool = True) -> Receipt:
+    sample = [] if equal else [{"copies": -1, "customer": "ada", "n": "3"}]
+    detail = {
+        "recomputed": {"missing": 0, "surplus": len(sample), "sample": sample},
+        "served": {"missing": 0, "surplus": 0, "sample": []},
+    }
+    return Receipt("r1", 7, equal, 10, 0, len(sample), None, detail, NOON)
+
+
+def explanation(name: str = "public.totals") -> Explanation:
+    return Explanation(
+        name,
+        "SELECT count(*) AS n FROM t",
+        "Aggregate: n = count(*)\n  Scan public.t",
+        (OutputColumn("n", BIGINT, "bigint"),),
+        ("n",),
+        ("take a cut of public.t", "publish public.totals"),
+        (ExplainedStage("public.totals", "DIFFERENTIAL", "sums", ("change of t",), "SELECT 1"),),
+        ("ORDER BY is ignored",),
+    )
+
+
+@dataclass
+class MemoryProject:
+    """The part of Headrace that commands use; `fails` gives the error of a table that has one."""
+
+    tables: tuple[TableStatus, ...] = (table(),)
+    fails: dict[str, BaseException] = field(default_factory=dict)
+    equal: bool = True
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
+    dsn: str = "postgresql:///somewhere?host=/run"
+
+    def connect(self) -> Callable[..., MemoryProject]:
+        """What stands in for headrace.connect."""
+
+        def opened(**given: Any) -> MemoryProject:
+            self.given = given
+            return self
+
+        return opened
+
+    def status(self) -> tuple[TableStatus, ...]:
+        return self.tables
+
+    def create_stream_table(
+        self, name: str, query: str, schedule: str | None, refresh_mode: str
+    ) -> TableStatus:
+        self._act("create", name, query, schedule, refresh_mode)
+        return table(f"public.{name}")
+
+    def drop_stream_table(self, name: str) -> None:
+        self._act("drop", name)
+
+    def refresh(self, name: str, mode: str | None = None) -> Refresh:
+        self._act("refresh", name, mode)
+        return refresh()
+
+    def verify(self, name: str, *, source: bool = False) -> Receipt:
+        self._act("verify", name, source)
+        return receipt(self.equal)
+
+    def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
+        bare = {one.name.split(".", 1)[1] for one in self.tables}
+        if name is not None and name.split(".")[-1].strip('"') not in bare | {"made"}:
+            raise UserError("unknown-stream-table", f"no stream table is called {name}")
+        return (refresh(), refresh("FULL", rows_deleted=0))[:limit]
+
+    def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
+        self._act("explain", name, query)
+        return explanation()
+
+    def set(self, setting: str, value: Any) -> None:
+        self._act("set", setting, value)
+
+    def settings(self) -> dict[str, Any]:
+        return Settings().model_dump()
+
+    def __enter__(self) -> MemoryProject:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.calls.append(("close",))
+
+    def _act(self, *call: Any) -> None:
+        self.calls.append(call)
+        if call[1] in self.fails:
+            raise self.fails[call[1]]
