@@ -114,9 +114,9 @@ class Headrace:
         request = Request(name, query, schedule, _mode(refresh_mode))
         return _status(create(self._engine, request))
 
-    def drop_stream_table(self, name: str) -> None:
-        """Remove a stream table, and capture of those sources that only it read."""
-        drop(self._engine, *self._name(name))
+    def drop_stream_table(self, name: str, *, cascade: bool = False) -> None:
+        """Remove a stream table (with `cascade` its readers too), and capture nobody needs."""
+        drop(self._engine, *self._name(name), cascade=cascade)
 
     def refresh(self, name: str, mode: str | None = None) -> Refresh:
         """Bring a stream table to the newest state of its sources."""
@@ -150,7 +150,7 @@ class Headrace:
             raise UserError("invalid-option", "explain takes either a name or a query")
         if query is not None:
             checked = check(self._engine, state, Request("explained", query))
-            names = {s.relation: f"{s.schema}.{s.name}" for s in checked.sources}
+            names = {s.relation: f"{s.schema}.{s.name}" for s in checked.inputs}
             names[checked.table.relation] = "the query"
             return explain(checked.table, checked.definition, names, checked.notices)
         assert name is not None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from headrace.catalog.records import Relation, Source, StreamTable
 from headrace.catalog.state import State
-from headrace.plan.operators import Operator, Scan
+from headrace.plan.operators import Filter, Operator, Project, Scan
+from headrace.plan.scalar import Column
 from headrace.plan.stages import Stage, cut_stages, stage_types
 from headrace.query import BoundColumn, BoundQuery, BoundTable, bind
 from headrace.store import Pin
+from headrace.types import BOOLEAN
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,23 +33,53 @@ class Definition:
         return self.stages[-1]
 
 
-@dataclass(frozen=True)
-class SourceSchema:
-    """What table names mean in a query: sources, found along a search path."""
+Input = Source | StreamTable
 
-    sources: tuple[Source, ...]
+
+@dataclass(frozen=True)
+class InputSchema:
+    """What table names mean in a query: its inputs, found along a search path.
+
+    `tables` are what the binder sees of them. `conditions` gives, for each input whose relation
+    also holds groups that its HAVING hides, the column that tells them apart.
+    """
+
+    tables: tuple[BoundTable, ...]
+    conditions: frozenset[tuple[str, str]]
     search_path: tuple[str, ...]
+
+    @staticmethod
+    def of(inputs: Iterable[Input], state: State, search_path: tuple[str, ...]) -> InputSchema:
+        inputs = tuple(inputs)
+        conditions = {
+            (one.relation, condition)
+            for one in inputs
+            if isinstance(one, StreamTable)
+            and (condition := state.relation(one.relation).condition) is not None
+        }
+        return InputSchema(tuple(map(bound_table, inputs)), frozenset(conditions), search_path)
 
     def resolve(self, schema: str | None, name: str) -> BoundTable | None:
         for candidate in (schema,) if schema is not None else self.search_path:
-            for source in self.sources:
-                if (source.schema, source.name) == (candidate, name):
-                    return bound_table(source)
+            for table in self.tables:
+                if (table.schema, table.name) == (candidate, name):
+                    return table
         return None
 
 
-def bound_table(source: Source) -> BoundTable:
-    """A source as the binder sees it: its columns as they were when it was captured."""
+def bound_table(origin: Input) -> BoundTable:
+    """An input as the binder sees it: its columns as they were when it was captured."""
+    if isinstance(origin, StreamTable):
+        columns = tuple(
+            BoundColumn(column.name, f"c{number}", column.type, column.served)
+            for number, column in enumerate(origin.columns, 1)
+        )
+        keys = (origin.key,) if origin.key else ()
+        return BoundTable(origin.relation, origin.schema, origin.name, columns, keys)
+    return _bound_source(origin)
+
+
+def _bound_source(source: Source) -> BoundTable:
     by_number = {column.number: column.name for column in source.columns}
     return BoundTable(
         source.relation,
@@ -61,19 +94,34 @@ def bound_table(source: Source) -> BoundTable:
 
 
 @lru_cache(maxsize=1024)
-def _defined(relation: str, query: str, schema: SourceSchema) -> Definition:
-    return new_definition(relation, bind(query, schema))
+def _defined(relation: str, query: str, schema: InputSchema) -> Definition:
+    return new_definition(relation, bind(query, schema), schema)
 
 
 def define(table: StreamTable, state: State) -> Definition:
-    """The definition of a table that exists, bound to its sources as they were captured."""
-    sources = tuple(source for source in state.sources if source.relation in table.inputs)
-    return _defined(table.relation, table.query, SourceSchema(sources, table.search_path))
+    """The definition of a table that exists, bound to its inputs as they were captured."""
+    origins = (state.origin(relation) for relation in table.inputs)
+    inputs = [origin for origin in origins if origin is not None]
+    schema = InputSchema.of(inputs, state, table.search_path)
+    return _defined(table.relation, table.query, schema)
 
 
-def new_definition(relation: str, bound: BoundQuery) -> Definition:
+def new_definition(relation: str, bound: BoundQuery, schema: InputSchema) -> Definition:
     """The definition of a table about to be created."""
-    return Definition(relation, bound.plan, cut_stages(bound.plan, relation))
+    plan = _without_hidden(bound.plan, dict(schema.conditions))
+    return Definition(relation, plan, cut_stages(plan, relation))
+
+
+def _without_hidden(plan: Operator, conditions: dict[str, str]) -> Operator:
+    """The plan reading only those groups of other stream tables that their HAVING shows."""
+    if not isinstance(plan, Scan):
+        return plan.with_children(*(_without_hidden(c, conditions) for c in plan.children))
+    condition = conditions.get(plan.relation)
+    if condition is None:
+        return plan
+    shown = Column(f"{plan.columns[0].id}_shown" if plan.columns else "shown", BOOLEAN)
+    whole = replace(plan, fields=(*plan.fields, (condition, shown)))
+    return Project(Filter(whole, shown), tuple((column, column) for column in plan.columns))
 
 
 def used_columns(table: StreamTable, state: State, relation: str) -> frozenset[str]:

@@ -45,6 +45,7 @@ class Follower:
         self.oids = {table.name: table.oid for table in tables}
         self.snapshot: str | None = None
         self.epoch = 0
+        self.acknowledges_every = 1
         for table in tables:
             set_up(database, table, **options)
             self.sources[table.oid] = SourceTable(
@@ -96,7 +97,8 @@ class Follower:
         cut.confirm()
         self.epoch += 1
         self.snapshot = cut.cut.snapshot
-        acknowledge(self.database, self.sources, cut.cut.snapshot, self.epoch)
+        if self.epoch % self.acknowledges_every == 0:
+            acknowledge(self.database, self.sources, cut.cut.snapshot, self.epoch)
         reasons = {self.sources[oid].name: cut.dirty[oid] for oid in copies}
         return Tick(changed=changed, copied=reasons)
 

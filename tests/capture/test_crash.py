@@ -8,7 +8,9 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -37,42 +39,72 @@ def crash(home: Path) -> None:
         time.sleep(0.02)
 
 
+@contextmanager
+def stopped_wal_writer(application: psycopg.Connection[Any]) -> Iterator[None]:
+    """Asynchronous commits stay in memory while it stands still."""
+    query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
+    row = application.execute(query).fetchone()
+    assert row is not None
+    os.kill(row[0], signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(row[0], signal.SIGCONT)
+
+
 def test_what_a_cut_contains_survives_a_crash(home: Path) -> None:
     with EmbeddedServer.open(home) as server, Database(server.dsn) as database:
         with psycopg.connect(server.dsn, autocommit=True) as application:
-            application.execute("CREATE TABLE logged (a integer)")
-            application.execute("CREATE UNLOGGED TABLE unlogged (a integer)")
-            application.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
-            application.execute("SELECT pg_reload_conf()")
-            logged = Follower(database, "logged")
-            lazy = Follower(database, "unlogged", unlogged=True)
-            logged.tick()
-            lazy.tick()
+            application.execute("CREATE TABLE t (a integer)")
+            follower = Follower(database, "t")
+            follower.tick()
             application.execute("SET synchronous_commit = off")
-            application.execute("INSERT INTO logged SELECT generate_series(1, 100)")
-            application.execute("INSERT INTO unlogged SELECT generate_series(1, 100)")
-            assert logged.tick().copied == {}
-            assert lazy.tick().copied == {}
-            application.execute("INSERT INTO logged VALUES (-1)")
+            flushed = "SELECT pg_current_wal_flush_lsn() >= %s::pg_lsn"
+            with stopped_wal_writer(application):
+                application.execute("INSERT INTO t SELECT generate_series(1, 100)")
+                end = application.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+                assert application.execute(flushed, end).fetchone() == (False,)
+                with open_cut(database, [follower.source("t")]):
+                    assert application.execute(flushed, end).fetchone() == (True,)
         crash(home)
-
         with EmbeddedServer.open(home) as again:
             assert again.dsn == server.dsn
             with pytest.raises(Transient) as lost:
-                logged.tick()
+                follower.tick()
             assert lost.value.code == "connection-lost"
-            with psycopg.connect(again.dsn, autocommit=True) as application:
-                application.execute("INSERT INTO logged VALUES (-2)")
-                assert logged.tick().copied == {}
-                assert logged.bag("logged").total() in (101, 102)
-                with open_cut(database, [lazy.source("unlogged")]) as cut:
+            assert follower.tick().copied == {}
+            assert follower.bag("t").total() == 100
+
+
+def test_a_crash_empties_what_is_unlogged(home: Path) -> None:
+    with EmbeddedServer.open(home) as server, Database(server.dsn) as database:
+        with psycopg.connect(server.dsn, autocommit=True) as application:
+            application.execute("CREATE UNLOGGED TABLE source (a integer)")
+            application.execute("CREATE TABLE buffered (a integer)")
+            application.execute("CREATE TABLE logged (a integer)")
+            followers = (
+                Follower(database, "source"),
+                Follower(database, "buffered", unlogged=True),
+                Follower(database, "logged"),
+            )
+            for follower in followers:
+                follower.tick()
+                [name] = follower.oids
+                application.execute(f"INSERT INTO {name} SELECT generate_series(1, 10)")
+                assert follower.tick().copied == {}
+                application.execute(f"INSERT INTO {name} VALUES (11)")
+        crash(home)
+        with EmbeddedServer.open(home):
+            database.close()
+            for follower, rows in zip(followers, (0, 11, 11), strict=True):
+                [name] = follower.oids
+                with open_cut(database, [follower.source(name)]) as cut:
                     reason = "a crash of the server emptied an unlogged table"
-                    assert cut.dirty == {lazy.oids["unlogged"]: reason}
-                assert set(lazy.tick().copied or ()) == {"unlogged"}
-                assert lazy.bag("unlogged").total() == 0
-                application.execute("INSERT INTO unlogged VALUES (1)")
-                assert lazy.tick().copied == {}
-                assert lazy.tick().skipped
+                    expected = {} if name == "logged" else {follower.oids[name]: reason}
+                    assert cut.dirty == expected
+                assert bool(follower.tick().copied) is (name != "logged")
+                assert follower.bag(name).total() == rows
+                assert follower.tick().skipped
 
 
 def test_no_cut_on_a_standby(home: Path) -> None:

@@ -147,6 +147,33 @@ def test_the_identity_of_the_server(database: Database, application: Application
         assert cut.cut.taken_at.tzinfo is not None
 
 
+def test_transactions_that_are_open_across_cuts(
+    database: Database, application: Application, dsn: str
+) -> None:
+    """Each arrives with the first cut after its end, although later ones came before it."""
+    application.execute("CREATE TABLE t (a integer)")
+    follower = Follower(database, "t")
+    follower.tick()
+    with psycopg.connect(dsn) as early, psycopg.connect(dsn, autocommit=True) as prepared:
+        early.execute("INSERT INTO t VALUES (1)")
+        for name, value in (("one", 2), ("two", 3)):
+            prepared.execute("BEGIN")
+            prepared.execute("INSERT INTO t VALUES (%s)", (value,))
+            prepared.execute(f"PREPARE TRANSACTION '{name}'")
+        application.execute("INSERT INTO t VALUES (4)")
+        follower.tick()
+        assert follower.bag("t") == {(4,): 1}
+        assert follower.tick().skipped
+        early.commit()
+        follower.tick()
+        assert follower.bag("t") == {(4,): 1, (1,): 1}
+        prepared.execute("ROLLBACK PREPARED 'one'")
+        assert follower.tick().skipped
+        prepared.execute("COMMIT PREPARED 'two'")
+        assert follower.tick().changed == 1
+        assert follower.bag("t") == {(4,): 1, (1,): 1, (3,): 1}
+
+
 def test_acknowledging_twice_and_crashing_between(
     database: Database, application: Application
 ) -> None:

@@ -73,7 +73,7 @@ def test_space_is_not_given_back_under_a_writer(
 
 def test_large_values_count(database: Database, application: Application) -> None:
     """They are kept apart from the rows, but in the same buffer."""
-    application.execute("CREATE TABLE t (b text STORAGE EXTERNAL)")
+    application.execute("CREATE TABLE t (b text)")
     follower = Follower(database, "t", max_buffer_mb=1)
     follower.tick()
     for _ in range(5):

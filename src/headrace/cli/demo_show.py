@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -97,8 +98,9 @@ def show_outcome(screen: Screen, outcome: Outcome, home: Path, *, kept: bool) ->
         heading("In short"),
         Text(summary(outcome), style="bold green" if outcome.equal else "bold red"),
         heading("What to try next"),
-        *(Text(line) for line in next_steps(outcome, home if kept else None)),
     )
+    for line in next_steps(outcome, home if kept else None):
+        screen.command(line)
 
 
 def heading(text: str) -> Padding:
@@ -169,12 +171,12 @@ def next_steps(outcome: Outcome, home: Path | None) -> list[str]:
             "headrace demo --lines 400000           the same with ten times the rows",
             "headrace init                          a project of your own in .headrace",
         ]
-    at = f"headrace --home {home}"
+    at = f"headrace --home {shlex.quote(str(home))}"
     table = outcome.views[0].table
     return [
         f"{at} status",
         f"{at} explain {table}",
-        f'{at} psql -- -c "UPDATE shop.order_lines SET quantity = 9 WHERE order_id = 1"',
+        f'{at} psql -- -c "DELETE FROM shop.orders WHERE id < 9"',
         f"{at} refresh --all",
         f"{at} verify --all --source",
     ]

@@ -39,6 +39,11 @@ class Screen:
             for one in what:
                 self.out.print(one)
 
+    def command(self, line: str) -> None:
+        """Print a line that people copy: the terminal may break it, we do not."""
+        if not self.as_json:
+            self.out.print(line, soft_wrap=True)
+
     def note(self, text: str) -> None:
         """A remark beside the data: to stderr, so that a pipe gets data only."""
         if not self.as_json:

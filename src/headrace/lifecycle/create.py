@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from psycopg import sql
+from psycopg import Connection, sql
 
 from headrace.catalog import Change, State, new_relation_id
 from headrace.catalog.records import (
@@ -23,15 +23,23 @@ from headrace.catalog.records import (
     Status,
     StreamTable,
 )
-from headrace.definition import Definition, SourceSchema, new_definition, relation_of
+from headrace.definition import Definition, Input, InputSchema, new_definition, relation_of
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
+from headrace.graph import upstream
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.sources import remove_idle_sources
+from headrace.publish.publish import publish
 from headrace.query import BoundQuery, bind, table_names
 from headrace.refresh.plan import Decision
-from headrace.refresh.refresh import Attempt, advance
+from headrace.refresh.refresh import (
+    Attempt,
+    advance,
+    advance_all,
+    require_active,
+    with_relations,
+)
 from headrace.relations.rows import arrow_schema
 from headrace.source.describe import DescribedColumn, describe
 from headrace.source.introspect import find_table
@@ -52,12 +60,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Checked:
-    """A request that can be carried out: its table, its definition and the sources it needs."""
+    """A request that can be carried out: its table, its definition and what it reads."""
 
     table: StreamTable
     definition: Definition
-    sources: tuple[Source, ...]
+    inputs: tuple[Input, ...]
     notices: tuple[str, ...]
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(one for one in self.inputs if isinstance(one, Source))
 
 
 def check(engine: Engine, state: State, request: Request) -> Checked:
@@ -67,12 +79,14 @@ def check(engine: Engine, state: State, request: Request) -> Checked:
         schema, name = parse_name(request.name, search_path[0])
         _check_free(connection, state, schema, name)
         described = describe(connection, request.query, search_path)
-        tables = [
-            find_table(connection, table_schema, table, search_path)
-            for table_schema, table in table_names(request.query)
-        ]
-    sources = tuple(dict.fromkeys(_source(state, table) for table in tables))
-    bound = bind(request.query, SourceSchema(sources, search_path))
+        found = (
+            _input(connection, state, *wanted, search_path)
+            for wanted in table_names(request.query)
+        )
+        # A table that is named twice is one input.
+        inputs = tuple({(one.schema, one.name): one for one in found}.values())
+    input_schema = InputSchema.of(inputs, state, search_path)
+    bound = bind(request.query, input_schema)
     relation = new_relation_id()
     table = StreamTable(
         relation,
@@ -80,7 +94,7 @@ def check(engine: Engine, state: State, request: Request) -> Checked:
         name,
         request.query,
         _outputs(bound, described),
-        inputs=tuple(source.relation for source in sources),
+        inputs=tuple(one.relation for one in inputs),
         key=tuple(bound.names[i] for i in bound.key or ()),
         refresh_mode=request.refresh_mode,
         schedule=request.schedule,
@@ -88,7 +102,8 @@ def check(engine: Engine, state: State, request: Request) -> Checked:
         search_path=search_path,
         created_at=datetime.now(UTC),
     )
-    return Checked(table, new_definition(relation, bound), sources, bound.notices)
+    definition = new_definition(relation, bound, input_schema)
+    return Checked(table, definition, inputs, bound.notices)
 
 
 def create(engine: Engine, request: Request) -> StreamTable:
@@ -110,28 +125,50 @@ def create(engine: Engine, request: Request) -> StreamTable:
             raise
 
 
-def _check_free(connection: Any, state: State, schema: str, name: str) -> None:
+def _check_free(connection: Connection[Any], state: State, schema: str, name: str) -> None:
     if state.stream_table(schema, name) is not None:
         raise UserError(
             "name-exists",
             f"stream table {schema}.{name} exists already",
             hint="Drop it first, or choose another name.",
         )
-    regclass = sql.Identifier(schema, name).as_string()
-    (found,) = connection.execute("SELECT to_regclass(%s)", [regclass]).fetchone()
-    if found is not None:
+    if _exists(connection, schema, name):
         raise UserError(
             "name-exists",
             f"a table, view or index called {schema}.{name} exists already",
             hint="Choose another name for the stream table.",
         )
-    known = connection.execute("SELECT to_regnamespace(%s)", [sql.Identifier(schema).as_string()])
-    if known.fetchone()[0] is None:
+    quoted = sql.Identifier(schema).as_string()
+    row = connection.execute("SELECT to_regnamespace(%s)", [quoted]).fetchone()
+    if row is None or row[0] is None:
         raise UserError(
             "invalid-name",
             f"schema {schema} does not exist",
-            hint=f"CREATE SCHEMA {sql.Identifier(schema).as_string()};",
+            hint=f"CREATE SCHEMA {quoted};",
         )
+
+
+def _input(
+    connection: Connection[Any],
+    state: State,
+    schema: str | None,
+    name: str,
+    search_path: tuple[str, ...],
+) -> Input:
+    """What a name in FROM means: a stream table, or a source as it is or will be captured."""
+    for candidate in (schema,) if schema is not None else search_path:
+        found = state.stream_table(candidate, name)
+        if found is not None:
+            return found
+        if _exists(connection, candidate, name):
+            break
+    return _source(state, find_table(connection, schema, name, search_path))
+
+
+def _exists(connection: Connection[Any], schema: str, name: str) -> bool:
+    regclass = sql.Identifier(schema, name).as_string()
+    row = connection.execute("SELECT to_regclass(%s)", [regclass]).fetchone()
+    return row is not None and row[0] is not None
 
 
 def _source(state: State, table: SourceTable) -> Source:
@@ -203,14 +240,21 @@ def _check_sources(state: State, checked: Checked) -> None:
 
 
 def _publish_first(engine: Engine, state: State, checked: Checked, fence: int) -> StreamTable:
-    relations = {}
+    """Compute the table at the newest epoch, and publish it with all that it reads."""
+    *below, _ = upstream(state.stream_tables, checked.table)
+    require_active(tuple(below))
+    advanced, state = advance_all(engine, state, tuple(below), fence)
+    relations = []
     for stage in checked.definition.stages:
         relation = relation_of(stage, Pin(0, 0))
         pin = engine.store.create(relation.id, arrow_schema(relation))
-        relations[relation.id] = replace(relation, pin=pin)
-    attempt = Attempt(engine, checked.table, state, fence, Decision("FULL", "first refresh"))
+        relations.append(replace(relation, pin=pin))
+    state = with_relations(state, tuple(relations))
+    decision = Decision("FULL", "first refresh")
+    attempt = Attempt(checked.table, state.database(HOME).epoch, decision)
     inputs = frozenset(checked.table.inputs)
-    advance(attempt, checked.definition, inputs, relations)
+    advanced += (advance(engine, attempt, checked.definition, inputs, state),)
+    publish(engine.catalog, advanced, as_of=state.database(HOME).cut_at, fence=fence)
     created = engine.catalog.state().stream_table(checked.table.schema, checked.table.name)
     assert created is not None
     return created

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from headrace.catalog import Change
+from headrace.catalog import Change, Transaction
+from headrace.catalog.records import StreamTable
 from headrace.engine import Engine
+from headrace.errors import UserError
+from headrace.graph import downstream
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.served import drop_served
 from headrace.refresh.refresh import require_table
 
 
-def drop(engine: Engine, schema: str, name: str) -> None:
-    """Remove the stream table; views of users on its served table are named and keep it."""
+def drop(engine: Engine, schema: str, name: str, *, cascade: bool = False) -> None:
+    """Remove the stream table, and with `cascade` all that read it; otherwise they keep it.
+
+    Views of users on a served table are named and keep it in any case.
+    """
     with engine.writing() as lease:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
-        own = tuple(r for r in state.relations if r.id.startswith(table.relation))
-        engine.catalog.commit(
-            Change(remove=(table, *own)),
-            fence=lease.fence,
-            apply=lambda transaction: drop_served(transaction, table),
-        )
+        readers = downstream(state.stream_tables, table.relation)
+        if readers and not cascade:
+            names = ", ".join(f"{reader.schema}.{reader.name}" for reader in readers)
+            raise UserError(
+                "has-dependents",
+                f"other stream tables read {schema}.{name}",
+                detail=f"They are {names}.",
+                hint="Drop them first, or drop with cascade.",
+            )
+        going = (*reversed(readers), table)
+        own = tuple(r for r in state.relations if any(_owns(one, r.id) for one in going))
+
+        def drop_all(transaction: Transaction) -> None:
+            for one in going:
+                drop_served(transaction, one)
+
+        engine.catalog.commit(Change(remove=(*going, *own)), fence=lease.fence, apply=drop_all)
         for relation in own:
             engine.store.drop(relation.id)
         remove_idle_sources(engine, lease.fence)
+
+
+def _owns(table: StreamTable, relation: str) -> bool:
+    """Hidden relations are named after the one they lead to; ids are all of one length."""
+    return relation == table.relation or relation.startswith(f"{table.relation}h")

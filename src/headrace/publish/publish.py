@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -14,51 +14,72 @@ from headrace.publish.served import apply_change, create_served
 from headrace.store import WEIGHT
 
 
+@dataclass(frozen=True)
+class Advanced:
+    """A stream table computed up to an epoch and not yet visible.
+
+    `relations` are those that its stages wrote, with their new pins; `change` is the netted
+    change of its visible columns.
+    """
+
+    table: StreamTable
+    relations: tuple[Relation, ...]
+    change: pa.Table
+    refresh: Refresh
+
+
+def publish(
+    catalog: Catalog,
+    advanced: tuple[Advanced, ...],
+    *,
+    as_of: datetime | None,
+    fence: int,
+) -> tuple[Refresh, ...]:
+    """Pins, frontiers, served rows and history of all tables as one; the refreshes as recorded.
+
+    A table that was never published gets its served table made in the same transaction.
+    """
+    now = datetime.now(UTC)
+    tables = tuple(_published(one, as_of, now) for one in advanced)
+    refreshes = tuple(_recorded(one, now) for one in advanced)
+
+    def serve(transaction: Transaction) -> None:
+        for one, table in zip(advanced, tables, strict=True):
+            if one.table.epoch == 0:
+                create_served(transaction, table)
+            apply_change(transaction, table, one.change)
+
+    relations = tuple(relation for one in advanced for relation in one.relations)
+    catalog.commit(Change(put=(*relations, *tables), refreshes=refreshes), fence=fence, apply=serve)
+    return refreshes
+
+
+def _published(one: Advanced, as_of: datetime | None, now: datetime) -> StreamTable:
+    return replace(
+        one.table,
+        status=Status.ACTIVE,
+        reason=None,
+        frontier=dict.fromkeys(one.table.inputs, one.refresh.epoch),
+        epoch=one.refresh.epoch,
+        as_of=as_of,
+        published_at=now,
+    )
+
+
+def _recorded(one: Advanced, now: datetime) -> Refresh:
+    inserted, deleted = count_rows(one.change)
+    return replace(
+        one.refresh,
+        rows_inserted=inserted,
+        rows_deleted=deleted,
+        finished_at=now,
+        versions={relation.id: relation.pin.version for relation in one.relations},
+    )
+
+
 def count_rows(change: pa.Table) -> tuple[int, int]:
     """The rows that a netted change inserts and deletes."""
     weights = change[WEIGHT]
     inserted = pc.sum(pc.if_else(pc.greater(weights, 0), weights, 0)).as_py() or 0
     deleted = pc.sum(pc.if_else(pc.less(weights, 0), pc.negate(weights), 0)).as_py() or 0
     return inserted, deleted
-
-
-def publish(
-    catalog: Catalog,
-    table: StreamTable,
-    relations: tuple[Relation, ...],
-    change: pa.Table,
-    refresh: Refresh,
-    *,
-    as_of: datetime | None,
-    fence: int,
-) -> Refresh:
-    """Pins, frontier, served rows and history as one; the refresh as it is recorded.
-
-    `relations` carry their new pins, `change` is the netted change of the visible columns. A
-    table that was never published gets its served table made in the same transaction.
-    """
-    published = replace(
-        table,
-        status=Status.ACTIVE,
-        reason=None,
-        frontier=dict.fromkeys(table.inputs, refresh.epoch),
-        epoch=refresh.epoch,
-        as_of=as_of,
-        published_at=datetime.now(UTC),
-    )
-    inserted, deleted = count_rows(change)
-    done = replace(
-        refresh,
-        rows_inserted=inserted,
-        rows_deleted=deleted,
-        finished_at=datetime.now(UTC),
-        versions={relation.id: relation.pin.version for relation in relations},
-    )
-
-    def serve(transaction: Transaction) -> None:
-        if table.epoch == 0:
-            create_served(transaction, published)
-        apply_change(transaction, published, change)
-
-    catalog.commit(Change(put=(*relations, published), refreshes=(done,)), fence=fence, apply=serve)
-    return done

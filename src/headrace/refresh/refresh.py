@@ -1,4 +1,4 @@
-"""One refresh of one stream table, from the cut to the served rows."""
+"""One refresh: a stream table and all that it reads, from the cut to the served rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from headrace.catalog.records import Refresh, RefreshMode, Relation, Status, Str
 from headrace.definition import Definition, define
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
+from headrace.graph import upstream
 from headrace.ingest.ingest import ingest
-from headrace.publish.publish import publish
+from headrace.publish.publish import Advanced, publish
 from headrace.refresh.clock import Clock
 from headrace.refresh.compute import compute
 from headrace.refresh.plan import Decision, decide, plan_refresh
@@ -20,22 +21,13 @@ from headrace.relations.reading import Reading
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a refresh: what is brought where, which way, under which lease."""
+    """One try at bringing a table to an epoch: which way, since when, and where the time went."""
 
-    engine: Engine
     table: StreamTable
-    state: State
-    fence: int
+    epoch: int
     decision: Decision
     clock: Clock = field(default_factory=Clock)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-
-    @property
-    def epoch(self) -> int:
-        """The newest epoch; the table's own if there is nothing to do."""
-        if self.decision.mode == "SKIPPED":
-            return self.table.epoch
-        return self.state.database(HOME).epoch
 
     def record(self, jobs: int = 0, error: HeadraceError | None = None) -> Refresh:
         """The line for the history."""
@@ -57,56 +49,91 @@ class Attempt:
 def refresh_table(
     engine: Engine, schema: str, name: str, asked: RefreshMode | None = None
 ) -> Refresh:
-    """Bring a stream table to the newest state of its sources; what was done, or SKIPPED."""
+    """Bring a stream table to the newest state of its sources; what was done, or SKIPPED.
+
+    Everything that it reads comes along to the same epoch, and all of it is published as one.
+    """
     clock = Clock()
     started_at = datetime.now(UTC)
     with engine.writing() as lease:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
+        read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
         with clock.phase("cut"):
-            state = ingest(engine, state, lease.fence, retry=frozenset(table.inputs))
+            state = ingest(engine, state, lease.fence, retry=frozenset(read))
         table = require_table(state, schema, name)
-        if table.status is Status.SUSPENDED:
-            raise suspended(table)
+        *below, _ = upstream(state.stream_tables, table)
+        require_active((*below, table))
+        advanced, state = advance_all(engine, state, tuple(below), lease.fence)
         changed = changed_inputs(table, state)
         decision = decide(table, asked, changed)
-        attempt = Attempt(engine, table, state, lease.fence, decision, clock, started_at)
-        if decision.mode == "SKIPPED":
-            return attempt.record()
-        definition = define(table, state)
-        relations = {s.relation: state.relation(s.relation) for s in definition.stages}
-        try:
-            return advance(attempt, definition, changed, relations)
-        except HeadraceError as error:
-            _remember(attempt, error)
-            raise
+        attempt = Attempt(table, state.database(HOME).epoch, decision, clock, started_at)
+        if decision.mode != "SKIPPED":
+            advanced += (advance_or_remember(engine, attempt, changed, state, lease.fence),)
+        if advanced:
+            with clock.phase("publish"):
+                as_of = state.database(HOME).cut_at
+                *_, last = publish(engine.catalog, advanced, as_of=as_of, fence=lease.fence)
+            if decision.mode != "SKIPPED":
+                return last
+        return replace(attempt.record(), epoch=table.epoch)
+
+
+def advance_all(
+    engine: Engine, state: State, tables: tuple[StreamTable, ...], fence: int
+) -> tuple[tuple[Advanced, ...], State]:
+    """Bring tables, each after those it reads, to the newest epoch; what changed, and the state."""
+    advanced: tuple[Advanced, ...] = ()
+    for table in tables:
+        changed = changed_inputs(table, state)
+        decision = decide(table, None, changed)
+        if decision.mode != "SKIPPED":
+            attempt = Attempt(table, state.database(HOME).epoch, decision)
+            done = advance_or_remember(engine, attempt, changed, state, fence)
+            state = with_relations(state, done.relations)
+            advanced += (done,)
+    return advanced, state
+
+
+def advance_or_remember(
+    engine: Engine, attempt: Attempt, changed: frozenset[str], state: State, fence: int
+) -> Advanced:
+    """`advance` for a table that exists; a failure is kept in the history before it is raised."""
+    try:
+        return advance(engine, attempt, define(attempt.table, state), changed, state)
+    except HeadraceError as error:
+        _remember(engine, attempt, error, fence)
+        raise
 
 
 def advance(
+    engine: Engine,
     attempt: Attempt,
     definition: Definition,
     changed: frozenset[str],
-    relations: dict[str, Relation],
-) -> Refresh:
-    """Compute every stage and publish the table; `relations` are those that the stages write."""
-    engine, table, state = attempt.engine, attempt.table, attempt.state
+    state: State,
+) -> Advanced:
+    """Compute every stage of a table; `state` has the relations that the stages write and read."""
+    table, clock = attempt.table, attempt.clock
     jobs = engine.runner.jobs
-    with attempt.clock.phase("plan"):
+    with clock.phase("plan"):
         steps = plan_refresh(table, definition, attempt.decision, changed)
-    written = compute(engine, table, steps, state, relations, attempt.epoch, attempt.clock)
-    with attempt.clock.phase("publish"):
+    own = {stage.relation: state.relation(stage.relation) for stage in definition.stages}
+    written = compute(engine, table, steps, state, own, attempt.epoch, clock)
+    with clock.phase("read"):
         final = written[definition.final.relation]
-        after = replace(state, relations=tuple(written.values()))
+        after = with_relations(state, tuple(written.values()))
         reading = Reading(engine.store, after, {final.id: table.epoch}, attempt.epoch, limit=0)
-        return publish(
-            engine.catalog,
-            table,
-            tuple(written.values()),
-            reading.change(final),
-            attempt.record(engine.runner.jobs - jobs),
-            as_of=state.database(HOME).cut_at,
-            fence=attempt.fence,
-        )
+        change = reading.change(final)
+    record = attempt.record(engine.runner.jobs - jobs)
+    return Advanced(table, tuple(written.values()), change, record)
+
+
+def with_relations(state: State, relations: tuple[Relation, ...]) -> State:
+    """The state with these relations in the place of those with their ids."""
+    ids = {relation.id for relation in relations}
+    kept = tuple(relation for relation in state.relations if relation.id not in ids)
+    return replace(state, relations=(*kept, *relations))
 
 
 def changed_inputs(table: StreamTable, state: State) -> frozenset[str]:
@@ -131,21 +158,24 @@ def require_table(state: State, schema: str, name: str) -> StreamTable:
     return table
 
 
-def suspended(table: StreamTable) -> UserError:
-    return UserError(
-        "table-suspended",
-        f"stream table {table.schema}.{table.name} is suspended",
-        detail=table.reason,
-        hint="Mend the cause and refresh again, or drop the stream table.",
-    )
+def require_active(tables: tuple[StreamTable, ...]) -> None:
+    """Refuse to refresh over a table that stands still; the first one is the root of it."""
+    for table in tables:
+        if table.status is Status.SUSPENDED:
+            raise UserError(
+                "table-suspended",
+                f"stream table {table.schema}.{table.name} is suspended",
+                detail=table.reason,
+                hint="Mend the cause and refresh again, or drop the stream table.",
+            )
 
 
-def _remember(attempt: Attempt, error: HeadraceError) -> None:
+def _remember(engine: Engine, attempt: Attempt, error: HeadraceError, fence: int) -> None:
     """Keep the failure in the history; one that will not pass by itself also marks the table."""
     passing = isinstance(error, Transient | Unavailable)
     marked = replace(attempt.table, status=Status.ERROR, reason=error.message)
     change = Change(put=() if passing else (marked,), refreshes=(attempt.record(error=error),))
     try:
-        attempt.engine.catalog.commit(change, fence=attempt.fence)
+        engine.catalog.commit(change, fence=fence)
     except HeadraceError as second:
         error.add_note(f"and the history could not be written: {second.message}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import urlsplit
 
 from headrace.errors import Unavailable, UserError
@@ -85,9 +85,11 @@ class Given:
             return self._session.newSession()
         # The server knows a session only after its first question.
         _ = self._session.version
-        clone: SparkSession = self._session.cloneSession()  # type: ignore[attr-defined]
+        clone = self._session.cloneSession()  # type: ignore[attr-defined]
+        # A clone lacks what its own `stop` asks for.
+        clone.release_session_on_close = True
         self._clones.append(clone)
-        return clone
+        return cast("SparkSession", clone)
 
     def close(self) -> None:
         while self._clones:

@@ -10,6 +10,7 @@ from headrace.catalog import State
 from headrace.catalog.records import Source, Status, StreamTable
 from headrace.engine import HOME, Engine
 from headrace.errors import Transient
+from headrace.graph import upstream
 from headrace.ingest.copying import difference_sql, live_rows, old_rows
 from headrace.ingest.ingest import ingest
 from headrace.source.introspect import inspect
@@ -18,12 +19,13 @@ from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
 
 
 def verify_sources(engine: Engine, table: StreamTable) -> list[Comparison]:
-    """Take a cut, and compare every source of the table with its live table in that cut."""
+    """Take a cut, and compare every source below the table with its live table in that cut."""
     comparisons: list[Comparison] = []
 
     def compare(cut: OpenCut, state: State) -> None:
+        read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
         for source in state.sources:
-            if source.relation in table.inputs and source.status is Status.ACTIVE:
+            if source.relation in read and source.status is Status.ACTIVE:
                 comparisons.append(_compare(engine, cut, state, source))
 
     with engine.writing() as lease:

@@ -1,7 +1,8 @@
 """Verify: recompute a stream table's query at its recorded epochs and compare as bags.
 
-Three comparisons: the query recomputed by Spark from the sources' states, in a form that shares
-nothing with incremental maintenance, against the stream table's own relation; that relation
+Three comparisons: the query recomputed by Spark from its inputs' states, in a form that shares
+nothing with incremental maintenance, against the stream table's own relation, and the same for
+every stream table that it reads, so that in the end it is proven from the sources; the relation
 against the served table in PostgreSQL; and, if asked for, each source's relation against the live
 table, both in one snapshot.
 """
@@ -17,6 +18,7 @@ from headrace.catalog.records import Receipt, StreamTable
 from headrace.definition import define
 from headrace.engine import Engine
 from headrace.errors import UserError
+from headrace.graph import upstream
 from headrace.refresh.refresh import require_table
 from headrace.relations.reading import Reading
 from headrace.render import inputs_of
@@ -34,7 +36,8 @@ def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> R
     table = require_table(state, schema, name)
     if table.epoch == 0:
         raise UserError("table-suspended", f"stream table {schema}.{name} was never filled")
-    comparisons = [_recomputed(engine, state, table), _served(engine, state, table)]
+    comparisons = [_recomputed(engine, state, one) for one in upstream(state.stream_tables, table)]
+    comparisons.append(_served(engine, state, table))
     if source:
         comparisons += verify_sources(engine, table)
     receipt = Receipt(
@@ -70,7 +73,8 @@ def _recomputed(engine: Engine, state: State, table: StreamTable) -> Comparison:
     wanted = (*inputs_of(definition.plan), *inputs_of(stored))
     inputs = [reading.input(one) for one in wanted]
     difference = engine.runner.collect(text, inputs, profile="wide", limit=MOST_DIFFERENCES)
-    return compared("recomputed", difference, names, [c.type for c in table.columns])
+    what = f"recomputed {table.schema}.{table.name}"
+    return compared(what, difference, names, [c.type for c in table.columns])
 
 
 def _served(engine: Engine, state: State, table: StreamTable) -> Comparison:
@@ -81,7 +85,7 @@ def _served(engine: Engine, state: State, table: StreamTable) -> Comparison:
     served = read_served(engine.database, table)
     both = pa.concat_tables([stored, served.cast(stored.schema)])
     names = [column.name for column in table.columns]
-    return compared("served", net(both), names, [column.type for column in table.columns])
+    return compared(f"served {table.schema}.{table.name}", net(both), names, [column.type for column in table.columns])
 
 
 def _row_count(engine: Engine, state: State, table: StreamTable) -> int:

@@ -129,5 +129,7 @@ def _ask(question: str) -> None:
             "dropping needs a yes",
             hint="There is no terminal to ask on: say --yes.",
         )
-    if not typer.confirm(question, err=True):
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise typer.Abort

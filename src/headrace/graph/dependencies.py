@@ -1,0 +1,46 @@
+"""The dependency graph: an edge from every relation to each stream table that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import networkx as nx
+
+from headrace.catalog.records import StreamTable
+
+
+def _graph(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for table in tables:
+        graph.add_node(table.relation)
+        graph.add_edges_from((relation, table.relation) for relation in table.inputs)
+    return graph
+
+
+def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamTable, ...]:
+    """The table and every stream table below it, each after all that it reads."""
+    known = {one.relation: one for one in (*tables, table)}
+    graph = _graph(known.values())
+    wanted = nx.ancestors(graph, table.relation) | {table.relation}
+    return _ordered(graph, wanted, known)
+
+
+def downstream(tables: Iterable[StreamTable], relation: str) -> tuple[StreamTable, ...]:
+    """Every stream table that reads the relation, directly or not, each after all that it reads."""
+    known = {one.relation: one for one in tables}
+    graph = _graph(known.values())
+    wanted = nx.descendants(graph, relation) if relation in graph else set()
+    return _ordered(graph, wanted, known)
+
+
+def _ordered(
+    graph: nx.DiGraph[str], wanted: set[str], known: dict[str, StreamTable]
+) -> tuple[StreamTable, ...]:
+    """In topological order, and among equals by name, so that the order is always the same."""
+
+    def name(relation: str) -> tuple[str, str]:
+        table = known.get(relation)
+        return ("", relation) if table is None else (table.schema, table.name)
+
+    order = nx.lexicographical_topological_sort(graph.subgraph(wanted), key=name)
+    return tuple(known[relation] for relation in order if relation in known)

@@ -1,0 +1,159 @@
+"""Every command against a project in memory: what it asks, prints and returns."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from headrace.errors import SchemaChanged, Unavailable
+from tests.cli.conftest import Headrace
+from tests.cli.examples import MemoryProject, table
+
+
+def test_ls_status_history(project: MemoryProject, headrace: Headrace) -> None:
+    assert "public.totals   ACTIVE   AUTO   by hand" in headrace("ls").out
+    assert headrace("ls", "--json").document["tables"][0]["name"] == "public.totals"
+    assert "1 min 30 s" in headrace("status").out
+    (document,) = headrace("status", "totals", "--json").document["tables"]
+    assert (document["lag"], document["last_refresh"]["mode"]) == (90.0, "DIFFERENTIAL")
+    assert "compute 110 ms" in headrace("history", "totals").out
+    assert len(headrace("history", "--limit", "1", "--json").document["refreshes"]) == 1
+    assert headrace("status", "nothing").code == headrace("history", "nothing").code == 2
+
+
+def test_reasons_are_shown(project: MemoryProject, headrace: Headrace) -> None:
+    project.tables = (table(status="SUSPENDED", reason="column x of public.t was dropped"),)
+    assert "public.totals: column x of public.t was dropped" in headrace("status").out
+
+
+def test_nothing_to_show(project: MemoryProject, headrace: Headrace) -> None:
+    project.tables = ()
+    for command, key in (("ls", "tables"), ("status", "tables"), ("history", "refreshes")):
+        result = headrace(command)
+        assert (result.code, result.out) == (0, "")
+        assert "yet" in result.error
+        assert headrace(command, "--json").document == {key: []}
+
+
+def test_create_from_everywhere(
+    project: MemoryProject, headrace: Headrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "query.sql"
+    file.write_text("SELECT 'é'", encoding="utf-8")
+    assert headrace("create", "made", "--query", "SELECT 1").code == 0
+    assert headrace("create", "made", "--file", file, "--schedule", "30s").code == 0
+    for arguments in (("--file", "-"), ()):
+        monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 2"))
+        result = headrace("create", "made", *arguments, "--refresh-mode", "FULL")
+    assert [call for call in project.calls if call[0] == "create"] == [
+        ("create", "made", "SELECT 1", None, "AUTO"),
+        ("create", "made", "SELECT 'é'", "30s", "AUTO"),
+        ("create", "made", "SELECT 2", None, "FULL"),
+        ("create", "made", "SELECT 2", None, "FULL"),
+    ]
+    assert result.out.startswith("created public.made: 12 rows in ")
+    document = headrace("create", "made", "--query", "SELECT 1", "--json").document
+    assert list(document) == ["table", "seconds"]
+    assert document["table"]["last_refresh"]["rows_inserted"] == 12
+
+
+def test_create_without_a_query(
+    project: MemoryProject, headrace: Headrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = tmp_path / "latin.sql"
+    wrong.write_bytes(b"SELECT '\xe9'")
+    assert headrace("create", "made", "--file", wrong).code == 2
+    assert "cannot be read" in headrace("create", "made", "--file", tmp_path / "none.sql").error
+    assert "exclude" in headrace("create", "made", "--file", wrong, "--query", "SELECT 1").error
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert "there is no query" in headrace("create", "made").error
+    assert project.calls == []
+
+
+def test_refresh(project: MemoryProject, headrace: Headrace) -> None:
+    result = headrace("refresh", "totals", "--mode", "FULL")
+    assert result.code == 0
+    assert "+12 −3" in result.out
+    assert "cut 20 ms, compute 110 ms" in result.out
+    assert project.calls[0] == ("refresh", "public.totals", "FULL")
+    assert headrace("refresh", "totals", "TOTALS", "public.totals", "--json").code == 0
+    assert headrace("refresh").code == headrace("refresh", "totals", "--all").code == 2
+
+
+def test_siblings_go_on_when_one_fails(project: MemoryProject, headrace: Headrace) -> None:
+    project.tables = (table("public.a"), table("public.B c"), table("public.d"))
+    project.fails['public."B c"'] = SchemaChanged("source-changed", "a column is gone")
+    result = headrace("refresh", "--all", "--json")
+    assert result.code == 3
+    assert [one["table"] for one in result.document["refreshes"]] == ["public.a", "public.d"]
+    (error,) = result.document["errors"]
+    assert (error["table"], error["code"]) == ("public.B c", "source-changed")
+    assert json.loads(result.error)["error"]["code"] == "source-changed"
+    project.fails["public.a"] = Unavailable("server-unreachable", "the server is gone")
+    result = headrace("refresh", "--all", "--json")
+    assert (result.code, result.document["refreshes"]) == (5, [])
+    assert len(result.document["errors"]) == 1
+
+
+def test_verify(project: MemoryProject, headrace: Headrace) -> None:
+    assert headrace("verify", "totals", "--source").code == 0
+    assert project.calls[0] == ("verify", "public.totals", True)
+    project.equal = False
+    result = headrace("verify", "--all")
+    assert result.code == 1
+    assert "NOT EQUAL" in result.out
+    assert "1 surplus: customer ada, n 3" in result.out
+    result = headrace("verify", "--all", "--json")
+    assert (result.code, result.document["equal"]) == (1, False)
+    project.fails["public.totals"] = SchemaChanged("source-changed", "a column is gone")
+    result = headrace("verify", "--all", "--json")
+    assert (result.code, result.document["equal"], result.document["receipts"]) == (3, False, [])
+
+
+def test_explain(project: MemoryProject, headrace: Headrace) -> None:
+    result = headrace("explain", "--query", "SELECT 1")
+    assert project.calls[0] == ("explain", None, "SELECT 1")
+    assert "stage 1: DIFFERENTIAL, sums" in result.out
+    assert "notice: ORDER BY is ignored" in result.out
+    assert headrace("explain", "totals", "--json").document["plan"].startswith("Aggregate")
+    assert headrace("explain").code == headrace("explain", "totals", "-q", "SELECT 1").code == 2
+
+
+def test_drop_asks(
+    project: MemoryProject, headrace: Headrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    result = headrace("drop", "totals")
+    assert result.code == 2
+    assert "--yes" in result.error
+    terminal = io.StringIO("n\ny\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdin", terminal)
+    result = headrace("drop", "totals")
+    assert result.code == 130
+    assert "Drop public.totals" in result.error
+    assert ("drop", "public.totals") not in project.calls
+    assert headrace("drop", "totals").out == "dropped public.totals\n"
+    assert headrace("drop", "totals", "--yes", "--json").document == {"dropped": "public.totals"}
+    assert headrace("drop", "nothing", "--yes").code == 2
+
+
+def test_settings(project: MemoryProject, headrace: Headrace) -> None:
+    assert "lease_wait" in headrace("settings").out
+    rows = headrace("settings", "--json").document["settings"]
+    assert list(rows[0]) == ["name", "value", "default", "description"]
+    assert headrace("set", "lease_wait", "5").code == 0
+    assert headrace("set", "unlogged_buffers", "true").code == 0
+    assert headrace("set", "lease_wait", "--default").code == 0
+    assert [call[1:] for call in project.calls if call[0] == "set"] == [
+        ("lease_wait", 5.0),
+        ("unlogged_buffers", True),
+        ("lease_wait", None),
+    ]
+    for wrong in (("lease_wait", "soon"), ("nothing", "1"), ("lease_wait",)):
+        assert headrace("set", *wrong).code == 2

@@ -1,0 +1,131 @@
+"""What the demo shows, from figures made up here; and nothing of it is wider than the screen."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.cli.demo_document import demo_document
+from headrace.cli.demo_show import next_steps, show_event, show_outcome, summary, wrote
+from headrace.cli.screen import Screen
+from headrace.demo.outcome import Checked, Created, Opened, Outcome, Round, Timed, middle, phases
+from headrace.demo.samples import Sample, changes, pick, tell, told
+from headrace.demo.shop import Shop
+from headrace.demo.trade import Written
+from headrace.demo.views import View, views
+from tests.cli.examples import receipt, refresh
+
+BEST, CUSTOMERS, DAYS, OPEN = views(40_000)
+OLD = {"id": 1, "product": "Oak tray", "sold": 9, "revenue": Decimal("21000.10")}
+NEW = {"id": 1, "product": "Oak tray", "sold": 9, "revenue": Decimal("21500.10")}
+
+
+def timed(view: View, seconds: float, mode: str = "DIFFERENTIAL", **given: Any) -> Timed:
+    return Timed(view, refresh(mode), seconds, **given)
+
+
+def outcome(equal: bool = True) -> Outcome:
+    every = (BEST, CUSTOMERS, DAYS, OPEN)
+    samples = (Sample(OLD, NEW),)
+    first = tuple(timed(view, 9.0) for view in every)
+    second = tuple(timed(view, 0.2) for view in every)
+    third = (
+        timed(BEST, 0.25, samples=samples),
+        *(timed(view, 0.02, "SKIPPED") for view in every[1:]),
+    )
+    rounds = tuple(
+        Round(number, number * 2.5, Written(1234, 12345, 678, 901, 23), refreshes)
+        for number, refreshes in enumerate((first, second, third), 1)
+    )
+    return Outcome(
+        Opened(Shop({"customers": 1250, "order_lines": 39998}), 0.5),
+        tuple(Created(view, 1250, 4.5) for view in every),
+        rounds,
+        tuple(timed(view, 0.03, "SKIPPED") for view in every),
+        tuple(timed(view, seconds, "FULL") for seconds in (0.5, 0.6, 2.0) for view in every),
+        tuple(Checked(view, receipt(equal or view != DAYS), 1.0) for view in every),
+        61.0,
+    )
+
+
+def test_what_changed_between_two_readings() -> None:
+    gone, new = {**OLD, "id": 2}, {**OLD, "id": 3}
+    found = changes({(1,): OLD, (2,): gone, (4,): OLD}, {(1,): NEW, (3,): new, (4,): OLD})
+    assert found == (Sample(OLD, NEW), Sample(gone, None), Sample(None, new))
+    assert [pick(found, number) for number in range(3)] == [found[0], found[2], found[1]]
+    assert pick(found[:1], 2) == found[0]
+    assert pick((), 1) is None
+
+
+def test_a_sample_is_told_in_a_line() -> None:
+    assert tell(BEST, Sample(OLD, NEW)) == "Oak tray: revenue 21,000 → 21,500"
+    close = {**OLD, "revenue": Decimal("21000.20")}
+    assert tell(BEST, Sample(OLD, close)) == "Oak tray: revenue 21000.10 → 21000.20"
+    assert tell(BEST, Sample(OLD, {**OLD, "sold": 10})) == "Oak tray: sold 9 → 10"
+    assert tell(BEST, Sample(None, NEW)) == "Oak tray: new, revenue 21,500"
+    assert tell(BEST, Sample(OLD, None)) == "Oak tray: gone, revenue 21,000"
+    assert [told(date(2026, 3, 1)), told(Decimal("9.5")), told(1200)] == [
+        "2026-03-01",
+        "9.50",
+        "1,200",
+    ]
+
+
+def test_medians_are_over_incremental_refreshes_only() -> None:
+    run = outcome()
+    assert [one.seconds for one in run.differential(BEST)] == [9.0, 0.2, 0.25]
+    assert middle(run.differential(BEST)) == 0.25
+    assert middle(run.differential(DAYS)) == pytest.approx(4.6)
+    assert run.ratio(BEST) == pytest.approx(0.6 / 0.25)
+    assert replace(run, full=()).ratio(BEST) is None
+    assert middle(()) is None
+    assert phases(run.full) == {"cut": 0.02, "compute": 0.11}
+    assert run.written == Written(3702, 37035, 2034, 2703, 69)
+
+
+def test_one_wrong_table_makes_the_demo_fail() -> None:
+    assert outcome().equal
+    assert not outcome(equal=False).equal
+    assert "every table is exactly what its query says" in summary(outcome())
+    assert "NOT what their queries say: daily_totals" in summary(outcome(equal=False))
+
+
+def test_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    screen, run = Screen(pipe_width=80), outcome()
+    for event in (run.opened, *run.created, *run.rounds):
+        show_event(screen, event)
+    show_outcome(screen, run, Path("/tmp/shop"), kept=True)
+    text = out.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Oak tray: revenue 21,000 → 21,500" in text
+    assert "2.4 ×" in text
+    assert "With nothing new: 30 ms and 4 Spark jobs." in text
+    assert "headrace --home /tmp/shop status" in text
+    assert "\x1b" not in text
+
+
+def test_words() -> None:
+    assert wrote(Written()) == "the shop wrote nothing"
+    assert wrote(Written(1, 1, 2, 3)) == "1 transaction: 1 row in, 2 changed, 3 out"
+    assert wrote(Written(2, 4, rolled_back=1)).endswith("0 out; 1 rolled back")
+    assert all("shop-demo" in line or "headrace" in line for line in next_steps(outcome(), None))
+
+
+def test_the_document() -> None:
+    document = demo_document(outcome(), Path("/tmp/shop"))
+    json.dumps(document)
+    assert list(document) == ["equal", "seconds", "home", "shop", "written", "rounds", "tables"]
+    best = document["tables"][0]
+    assert (best["refreshes"], best["refresh_median"], best["full_median"]) == (3, 0.25, 0.6)
+    assert best["full_over_refresh"] == pytest.approx(2.4)
+    assert document["rounds"][2]["refreshes"][0]["sample"].startswith("Oak tray")

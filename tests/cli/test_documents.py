@@ -1,0 +1,58 @@
+"""The keys that programs rely on."""
+
+from __future__ import annotations
+
+import json
+
+from headrace.cli.documents import (
+    explanation_document,
+    listed_document,
+    receipt_document,
+    refresh_document,
+    status_document,
+)
+from tests.cli.examples import explanation, receipt, refresh, table
+
+LISTED = ["name", "status", "refresh_mode", "schedule"]
+REFRESH = [
+    *("table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted", "seconds", "phases"),
+    *("spark_jobs", "started_at", "finished_at", "versions", "error"),
+]
+
+
+def test_tables() -> None:
+    assert list(listed_document(table())) == LISTED
+    document = status_document(table(), refresh())
+    assert list(document) == [*LISTED, "reason", "epoch", "as_of", "lag", "last_refresh"]
+    assert (document["lag"], document["as_of"]) == (90.0, "2026-03-01T12:00:00+00:00")
+    assert list(document["last_refresh"]) == REFRESH
+    never = status_document(table(as_of=None, lag=None, epoch=0))
+    assert (never["as_of"], never["lag"], never["last_refresh"]) == (None, None, None)
+    json.dumps([document, never])
+
+
+def test_refreshes() -> None:
+    document = refresh_document("public.totals", refresh())
+    assert (document["table"], document["seconds"]) == ("public.totals", 0.187)
+    assert list(document["phases"]) == ["cut", "compute"]
+
+
+def test_receipts() -> None:
+    document = receipt_document("public.totals", receipt(equal=False))
+    assert list(document) == [
+        *("table", "equal", "epoch", "rows", "missing", "surplus", "tolerance", "compared"),
+        "verified_at",
+    ]
+    assert list(document["compared"]) == ["recomputed", "served"]
+    assert document["compared"]["recomputed"]["surplus"] == 1
+    json.dumps(document)
+
+
+def test_explanations() -> None:
+    document = explanation_document(explanation())
+    assert list(document) == [
+        *("name", "query", "columns", "key", "plan", "steps", "stages", "notices")
+    ]
+    assert document["columns"] == [{"name": "n", "type": "bigint", "kept_as": "bigint"}]
+    assert list(document["stages"][0]) == ["relation", "mode", "reason", "reads", "sql"]
+    json.dumps(document)
