@@ -140,7 +140,7 @@ def test_every_committed_row_once(
     for writer in writers:
         writer.join()
     assert [writer.failure for writer in writers] == [None] * WRITERS
-    assert cuts > SECONDS / CUT_SECONDS / 10
+    assert cuts > 5
     assert in_flight > cuts / 2, "cuts are to be taken while transactions run"
     assert all(min(writer.ended.values()) > 0 for writer in writers)
 

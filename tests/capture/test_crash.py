@@ -1,4 +1,4 @@
-"""Crashes of the server, and servers that are no primaries: each test has a server of its own."""
+"""Crashes of the server, and servers that are no primaries, on a server of their own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.capture.follower import Follower
 pytestmark = pytest.mark.postgres
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="headrace-crash-"))
     yield folder
@@ -55,16 +55,16 @@ def stopped_wal_writer(application: psycopg.Connection[Any]) -> Iterator[None]:
 def test_what_a_cut_contains_survives_a_crash(home: Path) -> None:
     with EmbeddedServer.open(home) as server, Database(server.dsn) as database:
         with psycopg.connect(server.dsn, autocommit=True) as application:
-            application.execute("CREATE TABLE t (a integer)")
-            follower = Follower(database, "t")
+            application.execute("CREATE TABLE lazy (a integer)")
+            follower = Follower(database, "lazy")
             follower.tick()
             application.execute("SET synchronous_commit = off")
             flushed = "SELECT pg_current_wal_flush_lsn() >= %s::pg_lsn"
             with stopped_wal_writer(application):
-                application.execute("INSERT INTO t SELECT generate_series(1, 100)")
+                application.execute("INSERT INTO lazy SELECT generate_series(1, 100)")
                 end = application.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
                 assert application.execute(flushed, end).fetchone() == (False,)
-                with open_cut(database, [follower.source("t")]):
+                with open_cut(database, [follower.source("lazy")]):
                     assert application.execute(flushed, end).fetchone() == (True,)
         crash(home)
         with EmbeddedServer.open(home) as again:
@@ -73,7 +73,7 @@ def test_what_a_cut_contains_survives_a_crash(home: Path) -> None:
                 follower.tick()
             assert lost.value.code == "connection-lost"
             assert follower.tick().copied == {}
-            assert follower.bag("t").total() == 100
+            assert follower.bag("lazy").total() == 100
 
 
 def test_a_crash_empties_what_is_unlogged(home: Path) -> None:
@@ -113,9 +113,11 @@ def test_no_cut_on_a_standby(home: Path) -> None:
             application.execute("CREATE TABLE t (a integer)")
         with Database(server.dsn) as database:
             follower = Follower(database, "t")
-    (home / "pg" / "data" / "standby.signal").touch()
-    shutil.chown(home / "pg" / "data" / "standby.signal", (home / "pg" / "data").owner())
+    standby = home / "pg" / "data" / "standby.signal"
+    standby.touch()
+    shutil.chown(standby, standby.parent.owner())
     with EmbeddedServer.open(home) as server, Database(server.dsn) as database:
         with pytest.raises(Unavailable) as refused, open_cut(database, [follower.source("t")]):
             pass
         assert refused.value.code == "standby-server"
+    standby.unlink()

@@ -45,8 +45,8 @@ def refresh(mode: str = "DIFFERENTIAL", **changed: Any) -> Refresh:
 def receipt(equal: bool = True) -> Receipt:
     sample = [] if equal else [{"copies": -1, "customer": "ada", "n": "3"}]
     detail = {
-        "recomputed": {"missing": 0, "surplus": len(sample), "sample": sample},
-        "served": {"missing": 0, "surplus": 0, "sample": []},
+        "recomputed a.b": {"missing": 0, "surplus": len(sample), "sample": sample},
+        "served a.b": {"missing": 0, "surplus": 0, "sample": []},
     }
     return Receipt("r1", 7, equal, 10, 0, len(sample), None, detail, NOON)
 

@@ -43,8 +43,8 @@ def test_receipts() -> None:
         *("table", "equal", "epoch", "rows", "missing", "surplus", "tolerance", "compared"),
         "verified_at",
     ]
-    assert list(document["compared"]) == ["recomputed", "served"]
-    assert document["compared"]["recomputed"]["surplus"] == 1
+    assert list(document["compared"]) == ["recomputed a.b", "served a.b"]
+    assert document["compared"]["recomputed a.b"]["surplus"] == 1
     json.dumps(document)
 
 

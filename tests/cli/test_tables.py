@@ -91,5 +91,5 @@ def test_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_differences_are_told_by_row() -> None:
     assert differences("a.b", receipt()) == []
     assert differences("a.b", receipt(equal=False)) == [
-        "a.b, recomputed: 1 surplus: customer ada, n 3"
+        "recomputed a.b: 1 surplus: customer ada, n 3"
     ]

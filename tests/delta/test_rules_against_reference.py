@@ -22,6 +22,7 @@ from headrace.plan.operators import (
     Scan,
     UnionAll,
 )
+from headrace.plan.passes import push_filters
 from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.plan.stages import Stage, cut_stages
 from headrace.types import DOUBLE, INTEGER, Type
@@ -214,3 +215,17 @@ def test_float_sums_are_not_added_up() -> None:
     plan = Aggregate(scan, (), (AggregateCall(Column("s", DOUBLE), "sum", x),))
     (stage,) = cut_stages(plan, "x")
     assert not stage.additive
+
+
+def test_a_condition_that_can_raise_sees_no_pair_that_never_was() -> None:
+    """The old left row is gone when the new right row comes: together they would divide by zero."""
+    a, b, key_a, key_b = (Column(name, INTEGER) for name in ("a", "b", "ka", "kb"))
+    left = Scan("a", (("c1", key_a), ("c2", a)))
+    right = Scan("b", (("c1", key_b), ("c2", b)))
+    ratio = call(">", call("/", a, b), Literal(0, INTEGER))
+    plan = push_filters(Join(left, right, call("and", call("=", key_a, key_b), ratio)))
+    world = World(
+        before={"a": Counter({(1, 6): 1}), "b": Counter({(1, 3): 1}), "c": Counter()},
+        after={"a": Counter({(2, 8): 1}), "b": Counter({(1, 0): 1, (2, 4): 1}), "c": Counter()},
+    )
+    check(plan, world)

@@ -108,6 +108,9 @@ def test_random_expression(
     assert cursor.description[0].name == bound.names[0]
     types = [column.type for column in bound.plan.columns]
     assert declared == ours(shop, types)
+    if "NULL" in expression.upper() and may_fail(bound.plan):
+        # PostgreSQL folds a strict operation on a constant NULL and never sees the other operand.
+        return
     assert bag(evaluate(bound.plan, read).elements(), types) == bag(rows, types)
 
 

@@ -37,7 +37,12 @@ DECLARE
     problem text;
 BEGIN
     BEGIN
-        IF pg_table_size({buffer_name}) > {limit} THEN
+        -- pg_table_size would ask the file system for a dozen more files.
+        IF (
+            SELECT pg_relation_size(c.oid)
+                + coalesce(pg_relation_size(nullif(c.reltoastrelid, 0)), 0) > {limit}
+            FROM pg_class c WHERE c.oid = {buffer_name}::regclass
+        ) THEN
             problem := {full};
         ELSIF TG_OP = 'INSERT' THEN
             {insert}

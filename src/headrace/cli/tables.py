@@ -127,16 +127,18 @@ def verified(receipts: Sequence[tuple[str, Receipt]]) -> Table:
 
 def compared(receipt: Receipt) -> str:
     """What was compared with what the table shows: recomputed, served, 3 sources."""
-    sources = [what for what in receipt.detail if what.startswith("source ")]
-    others = [what for what in receipt.detail if what not in sources]
-    return ", ".join(others + ([counted(len(sources), "source")] if sources else []))
+    kinds = [what.partition(" ")[0] for what in receipt.detail]
+    others = [kind for kind in kinds if kind != "source"]
+    sources = len(kinds) - len(others)
+    return ", ".join(others + ([counted(sources, "source")] if sources else []))
 
 
 def differences(name: str, receipt: Receipt) -> list[str]:
     """The sample rows of a verify that found a difference, one line each."""
     lines = []
     for what, found in receipt.detail.items():
-        lines += [f"{name}, {what}: {_sample(row)}" for row in found.get("sample", ())]
+        pair = what if " " in what else f"{what} {name}"
+        lines += [f"{pair}: {_sample(row)}" for row in found.get("sample", ())]
     return lines
 
 

@@ -60,7 +60,7 @@ def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
     return first, second
 
 
-def first_of_nullif(left: Scalar, right: Scalar, node: exp.Expr) -> Scalar:
+def first_of_nullif(left: Scalar, right: Scalar, node: exp.Expr, *, bare: bool) -> Scalar:
     """NULLIF's first argument in the type of its result: what `=` would bring it to.
 
     | first, second | result |
@@ -69,6 +69,8 @@ def first_of_nullif(left: Scalar, right: Scalar, node: exp.Expr) -> Scalar:
     | integer or numeric, float | double precision |
     | varchar, any text | text |
     | any others | the first's own |
+
+    `bare` says that the second was a constant without a type.
     """
     common = common_number(left.type, right.type)
     if common is not None and left.type.kind != "real":
@@ -76,9 +78,9 @@ def first_of_nullif(left: Scalar, right: Scalar, node: exp.Expr) -> Scalar:
             return cast(left, DOUBLE)
         return cast(left, as_numeric(left.type)) if common.kind == "numeric" else left
     kinds = (left.type.kind, right.type.kind)
+    if kinds[0] == "character" and bare:
+        return left
     if "character" in kinds and kinds != ("character", "character"):
-        if kinds == ("character", "text") and isinstance(right, Literal):
-            return left
         raise refuse(
             "unsupported-query",
             "NULLIF mixes char(n) with another type",
@@ -124,9 +126,9 @@ def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar,
 
 
 def _brought(scalar: Scalar, common: Type) -> Scalar:
-    """Cast where the stored form differs; texts differ in name only."""
+    """Cast where the kind or the digits differ; texts of one kind differ in length only."""
     if isinstance(scalar, Literal) and (scalar.value is None or common.is_text):
         return replace(scalar, type=common)
-    if scalar.type.is_text and common.is_text:
+    if common.is_text and scalar.type.kind == common.kind:
         return scalar
     return cast(scalar, common)

@@ -191,7 +191,8 @@ class Expressions:
             values.append(self.bind(branch.args["true"]))
         default = node.args.get("default")
         values.append(Untyped(None, node) if default is None else self.bind(default))
-        *branches, last = unified(values, "CASE", node)
+        # For PostgreSQL the ELSE comes first when it looks for the common type.
+        last, *branches = unified([values[-1], *values[:-1]], "CASE", node)
         pairs = [part for pair in zip(tests, branches, strict=True) for part in pair]
         return call("case", *pairs, last)
 
@@ -216,11 +217,12 @@ class Expressions:
                 node,
                 'Only COLLATE "C" orders text alike in both engines.',
             )
-        scalar = settled(self.bind(node.this))
+        scalar = self.bind(node.this)
+        if isinstance(scalar, Untyped):
+            hint = "Write it after the column that the constant is compared with."
+            raise refuse("unsupported-query", "COLLATE after a constant", node, hint)
         if not scalar.type.is_text:
             raise refuse("invalid-query", f"{scalar.type.sql} has no collation", node)
-        if isinstance(scalar, Literal):
-            return replace(scalar, type=replace(scalar.type, ordered=True))
         return cast(scalar, replace(scalar.type, ordered=True))
 
     def _call(self, node: exp.Anonymous, only: Scalar | None) -> Bound:
@@ -277,7 +279,7 @@ def _named_call(name: str, arguments: Sequence[Bound], node: exp.Anonymous) -> S
 
 def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     first, second = operands(left, right)
-    result = first_of_nullif(first, second, node)
+    result = first_of_nullif(first, second, node, bare=isinstance(right, Untyped))
     if {first.type.kind, second.type.kind} != {"date", "timestamp"}:
         return call("nullif", result, second)
     return call("case", _compare("=", first, second, node), Literal(None, result.type), result)

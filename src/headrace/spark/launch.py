@@ -45,7 +45,11 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
 
 # Sourced by Spark's start script: from here on the JVM's stderr is the log file.
-_SPARK_ENV = 'exec 2>>"$HEADRACE_SPARK_LOG"\n'
+_SPARK_ENV = """\
+exec 2>>"$HEADRACE_SPARK_LOG"
+if [ -f "$HEADRACE_SPARK_CONF/spark-env.sh" ]; then . "$HEADRACE_SPARK_CONF/spark-env.sh"; fi
+"""
+_OUR_FILES = ("log4j2.properties", "spark-env.sh")
 
 _lock = RLock()
 _holders: dict[str, int] = {}
@@ -154,27 +158,42 @@ def process_folder() -> Path:
     """What Spark drops in this process: a folder that goes with the process, as the JVM does."""
     folder = Path(tempfile.mkdtemp(prefix="headrace-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    configuration = folder / "conf"
-    configuration.mkdir()
-    (configuration / "log4j2.properties").write_text(_LOG4J)
-    (configuration / "spark-env.sh").write_text(_SPARK_ENV)
+    (folder / "conf").mkdir()
+    for name, text in zip(_OUR_FILES, (_LOG4J, _SPARK_ENV), strict=True):
+        (folder / "conf" / name).write_text(text)
     return folder
 
 
 @contextmanager
 def _environment(log: Path, local: bool) -> Iterator[None]:
     """The variables that the JVM and its Python workers start with, for the time of the start."""
-    changed: dict[str, str | None] = {"PYSPARK_PYTHON": sys.executable, **dict.fromkeys(_FOREIGN)}
-    if local:
-        # A cluster's own configuration folder says how to reach it; a local Spark needs none.
-        changed["SPARK_CONF_DIR"] = str(process_folder() / "conf")
-        changed["HEADRACE_SPARK_LOG"] = str(log)
+    users = None if local else _link_configuration()
+    changed: dict[str, str | None] = {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(process_folder() / "conf"),
+        "HEADRACE_SPARK_LOG": str(log),
+        "HEADRACE_SPARK_CONF": users,
+        **dict.fromkeys(_FOREIGN),
+    }
     before = {name: os.environ.get(name) for name in changed}
     _set(changed)
     try:
         yield
     finally:
         _set(before)
+
+
+def _link_configuration() -> str | None:
+    """Put the user's configuration beside ours: it says how to use a cluster; local needs none."""
+    home = os.environ.get("SPARK_HOME")
+    given = os.environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
+    if given is None or not Path(given).is_dir():
+        return None
+    for file in Path(given).iterdir():
+        link = process_folder() / "conf" / file.name
+        if file.name not in _OUR_FILES and not link.exists():
+            link.symlink_to(file.resolve())
+    return given
 
 
 def _set(variables: dict[str, str | None]) -> None:

@@ -15,7 +15,6 @@ Profile = Literal["tiny", "wide"]
 MEANING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",

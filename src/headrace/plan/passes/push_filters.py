@@ -2,8 +2,9 @@
 
     σ[a ∧ b ∧ c](L × R)  =  σ[a](L) ⋈[c] σ[b](R)      a reads L only, b reads R only
 
-A condition that can raise stays where it was written: below a join or another filter it would see
-rows that those remove. The others may pass it, since they only spare it rows.
+A condition that can raise stays above the join or filter it was written at: below, it would see
+rows that those remove, and in the delta of a join pairs of an old and a new row that never stood
+beside each other. The others may pass it, since they only spare it rows.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def _push_join(join: Join, conditions: tuple[Scalar, ...]) -> Operator:
     to_left, rest = _divided((*movable, *conditions), frozenset(join.left.columns))
     to_right, kept = _divided(rest, frozenset(join.right.columns))
     left, right = _push(join.left, to_left), _push(join.right, to_right)
-    together = (*kept, *fixed)
-    return Join(left, right, conjunction(together) if together else None)
+    joined = Join(left, right, conjunction(kept) if kept else None)
+    return _filtered(joined, fixed)
 
 
 def _push_project(

@@ -1,0 +1,1 @@
+"""Measurements. Each ends with one JSON object on its last line."""

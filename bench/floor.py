@@ -1,0 +1,127 @@
+"""What a refresh costs beyond an empty Spark job: `make bench-floor`.
+
+One run measures, over a source of a million rows and six columns, an aggregate and a join that
+feeds an aggregate: an empty job, a refresh without changes, a refresh after 1,000 changed rows
+(median of twenty, after a warm-up), and a full recompute. Figures of one run compare with each
+other; the machine's own noise is in all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+import headrace
+from headrace.catalog.records import Refresh
+
+ROWS, CHANGED, ROUNDS, WARM_UP = 1_000_000, 1_000, 20, 10
+SCHEMA = """
+CREATE TABLE orders (id int PRIMARY KEY, customer int, product int, amount numeric(10,2),
+    placed date, note text);
+CREATE TABLE customers (id int PRIMARY KEY, region int, name text, since date, rate int, code text);
+INSERT INTO orders SELECT i, i % 10000, i % 500, (i % 1000) + 0.25,
+    DATE '2024-01-01' + i % 365, 'note ' || i % 97 FROM generate_series(1, {rows}) i;
+INSERT INTO customers SELECT i, i % 50, 'name ' || i, DATE '2020-01-01' + i % 1000, i % 7, 'c'
+    FROM generate_series(0, 9999) i;
+"""
+QUERIES = {
+    "aggregate": "SELECT customer, count(*) AS orders, sum(amount) AS amount, avg(amount) AS mean"
+    " FROM orders GROUP BY customer",
+    "join": "SELECT c.region, count(*) AS orders, sum(o.amount) AS amount"
+    " FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.region",
+}
+
+
+def change(sql: psycopg.Connection[Any], number: int) -> None:
+    """A thousand changed rows: half of them updated, a quarter deleted, a quarter inserted."""
+    quarter = CHANGED // 4
+    first = number * 4 * CHANGED % (ROWS // 2)
+    with sql.transaction():
+        sql.execute(
+            "UPDATE orders SET amount = amount + 1 WHERE id BETWEEN %s AND %s",
+            (first + 1, first + 2 * quarter),
+        )
+        sql.execute(
+            "DELETE FROM orders WHERE id IN (SELECT id FROM orders WHERE id > %s ORDER BY id"
+            " LIMIT %s)",
+            (ROWS // 2 + number * CHANGED, quarter),
+        )
+        sql.execute(
+            "INSERT INTO orders SELECT i, i %% 10000, 1, 2, CURRENT_DATE, 'new'"
+            " FROM generate_series(%s::int, %s::int) i",
+            (2 * ROWS + number * CHANGED, 2 * ROWS + number * CHANGED + quarter - 1),
+        )
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+def empty_job(hr: headrace.Headrace) -> float:
+    """The median of an empty job in the fastest profile."""
+    session = hr._spark.profile("tiny")
+    times = [milliseconds(lambda: session.range(10).count()) for _ in range(ROUNDS + WARM_UP)]
+    return statistics.median(times[WARM_UP:])
+
+
+def measure(hr: headrace.Headrace, sql: psycopg.Connection[Any], name: str) -> dict[str, Any]:
+    hr.create_stream_table(name, QUERIES[name])
+    refreshes: list[Refresh] = []
+    times, idle = [], []
+    for number in range(WARM_UP + ROUNDS):
+        change(sql, number)
+        times.append(milliseconds(lambda: refreshes.append(hr.refresh(name))))
+        idle.append(milliseconds(lambda: hr.refresh(name)))
+    skipped = hr.refresh(name)
+    full = [milliseconds(lambda: hr.refresh(name, mode="FULL")) for _ in range(3)]
+    if not hr.verify(name).equal:
+        raise SystemExit(f"{name} is not what its query says")
+    empty, refresh = empty_job(hr), statistics.median(times[WARM_UP:])
+    measured = refreshes[WARM_UP:]
+    phases = {
+        phase: round(statistics.median(r.phases.get(phase, 0.0) for r in measured) * 1000, 1)
+        for phase in measured[0].phases
+    }
+    return {
+        "empty_job_ms": round(empty, 1),
+        "no_change_ms": round(statistics.median(idle[WARM_UP:]), 1),
+        "no_change_spark_jobs": skipped.spark_jobs,
+        "refresh_ms": round(refresh, 1),
+        "phases_ms": phases,
+        "spark_jobs": max(r.spark_jobs for r in measured),
+        "full_ms": round(statistics.median(full), 1),
+        "refresh_over_empty": round(refresh / empty, 2),
+        "full_over_refresh": round(statistics.median(full) / refresh, 2),
+    }
+
+
+def main() -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="headrace-bench-", ignore_cleanup_errors=True) as home,
+        headrace.connect(home=Path(home)) as hr,
+        psycopg.connect(hr.dsn, autocommit=True) as sql,
+    ):
+        sys.stderr.write("loading\n")
+        for statement in SCHEMA.format(rows=ROWS).split(";\n"):
+            if statement.strip():
+                sql.execute(statement)  # type: ignore[call-overload]
+        sql.execute("ANALYZE")
+        result = {}
+        for name in QUERIES:
+            sys.stderr.write(f"measuring {name}\n")
+            result[name] = measure(hr, sql, name)
+        sys.stdout.write(json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""One small example for each operator: a plan, the rows it reads, and what comes out.
+
+The pages in operators/ show these, and tests run them, by the pure evaluator and by Spark.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+
+from headrace.delta.differentiate import Differentiation
+from headrace.functions import call
+from headrace.plan.evaluate import Bag, evaluate, net
+from headrace.plan.operators import (
+    Accumulate,
+    Aggregate,
+    AggregateCall,
+    Empty,
+    Filter,
+    Join,
+    Merge,
+    Negate,
+    Net,
+    Operator,
+    Project,
+    Restrict,
+    Scan,
+    UnionAll,
+    Version,
+)
+from headrace.plan.scalar import Column, Literal
+from headrace.plan.stages import cut_stages
+from headrace.render import inputs_of, render
+from headrace.render.native import render_native
+from headrace.types import BIGINT, INTEGER, TEXT, numeric, result_numeric
+
+# Each relation before the change, and its change. The example of every page is the same: ada's
+# second order goes from 5 to 6, ada moves from north to west, an old order of bob's is deleted.
+RELATIONS: dict[str, tuple[Bag, Bag]] = {
+    "orders": (
+        Counter(
+            {
+                (1, "ada", Decimal("10.00")): 1,
+                (2, "ada", Decimal("5.00")): 1,
+                (3, "bob", Decimal("7.00")): 1,
+            }
+        ),
+        Counter({(2, "ada", Decimal("5.00")): -1, (2, "ada", Decimal("6.00")): 1}),
+    ),
+    "old_orders": (
+        Counter({(4, "bob", Decimal("1.00")): 1, (5, "eve", Decimal("2.00")): 1}),
+        Counter({(4, "bob", Decimal("1.00")): -1}),
+    ),
+    "customers": (
+        Counter({("ada", "north"): 1, ("bob", "south"): 1}),
+        Counter({("ada", "north"): -1, ("ada", "west"): 1}),
+    ),
+}
+
+ID = Column("id", INTEGER)
+CUSTOMER = Column("customer", TEXT)
+AMOUNT = Column("amount", numeric(12, 2))
+NAME = Column("name", TEXT)
+REGION = Column("region", TEXT)
+DOUBLED = call("*", AMOUNT, Literal(2, INTEGER))
+
+ORDERS = Scan("orders", (("c1", ID), ("c2", CUSTOMER), ("c3", AMOUNT)))
+OLD = Scan("old_orders", ORDERS.fields)
+TOUCHED = Column("touched_customer", TEXT)
+REVENUE = Aggregate(
+    ORDERS,
+    (CUSTOMER,),
+    (
+        AggregateCall(Column("orders", BIGINT), "count"),
+        AggregateCall(Column("total", result_numeric(38, 2)), "sum", AMOUNT),
+    ),
+)
+(STAGE,) = cut_stages(REVENUE, "revenue")
+assert STAGE.state is not None
+STATE = STAGE.state
+
+
+@dataclass(frozen=True)
+class Example:
+    """A plan whose topmost node is the operator.
+
+    `changes` says that the page shows the plan's change, for operators with a delta rule of their
+    own; the others appear only in deltas, or have their rule in a stage.
+    """
+
+    operator: type[Operator]
+    plan: Operator
+    changes: bool = False
+
+    @property
+    def change(self) -> Operator:
+        return Differentiation(frozenset(RELATIONS)).change(self.plan)
+
+    @property
+    def shown(self) -> Operator:
+        """The plan whose Spark SQL the page shows."""
+        return self.change if self.changes else self.plan
+
+    @property
+    def sql(self) -> str:
+        if isinstance(self.plan, Aggregate):
+            return render_native(self.plan, tuple(column.id for column in self.plan.columns))
+        return render(self.shown)
+
+
+def _at(scan: Scan, version: Version) -> Scan:
+    return Scan(scan.relation, scan.fields, version)
+
+
+EXAMPLES: tuple[Example, ...] = (
+    Example(Scan, ORDERS, changes=True),
+    Example(Filter, Filter(ORDERS, call(">", AMOUNT, Literal(5, INTEGER))), changes=True),
+    Example(
+        Project,
+        Project(ORDERS, ((ID, ID), (Column("doubled", DOUBLED.type), DOUBLED))),
+        changes=True,
+    ),
+    Example(
+        Join,
+        Join(ORDERS, Scan("customers", (("c1", NAME), ("c2", REGION))), call("=", CUSTOMER, NAME)),
+        changes=True,
+    ),
+    Example(UnionAll, UnionAll((ORDERS, OLD)), changes=True),
+    Example(Negate, Negate(ORDERS), changes=True),
+    Example(Empty, Empty(ORDERS.columns)),
+    Example(Net, Net(UnionAll((_at(ORDERS, "before"), _at(ORDERS, "change"))))),
+    Example(
+        Restrict,
+        Restrict(
+            ORDERS,
+            Project(_at(OLD, "change"), ((TOUCHED, CUSTOMER),)),
+            ((CUSTOMER, TOUCHED),),
+        ),
+    ),
+    Example(Aggregate, REVENUE),
+    Example(Accumulate, Accumulate(ORDERS, STATE)),
+    Example(
+        Merge,
+        Merge(Scan("revenue", STAGE.state_fields, "before"), _at(ORDERS, "change"), STATE),
+    ),
+)
+
+
+def read(scan: Scan) -> Bag:
+    """The rows of a relation of the examples, with the columns that the scan reads."""
+    physical = [f"c{number}" for number in range(1, 4)]
+    if scan.relation == STAGE.relation:
+        rows = evaluate(Accumulate(_at(ORDERS, scan.version), STATE), read)
+        physical = [name for name, _ in STAGE.state_fields]
+    else:
+        before, change = RELATIONS[scan.relation]
+        after = net(Counter({row: before[row] + change[row] for row in {*before, *change}}))
+        rows = {"before": before, "change": change, "after": after}[scan.version]
+    places = [physical.index(name) for name, _ in scan.fields]
+    bag: Bag = Counter()
+    for row, weight in rows.items():
+        bag[tuple(row[place] for place in places)] += weight
+    return bag
+
+
+def inputs(plan: Operator) -> tuple[tuple[str, Scan], ...]:
+    """What the plan reads, each input once: the name of its view and a scan of it."""
+    scans: dict[tuple[str, str], Scan] = {}
+
+    def visit(node: Operator) -> None:
+        if isinstance(node, Scan):
+            scans.setdefault((node.relation, node.version), node)
+        for child in node.children:
+            visit(child)
+
+    visit(plan)
+    names = {(given.relation, given.version): given.name for given in inputs_of(plan)}
+    return tuple((names[key], scan) for key, scan in scans.items())
