@@ -1,9 +1,15 @@
-"""Write the pages of this folder that are made from code: errors.md and settings.md."""
+"""Write what in this folder is made from code: whole pages, and blocks inside pages.
+
+`docs/generate.py` needs neither a server nor Spark. `docs/generate.py tour` also runs the tour's
+example, with an embedded PostgreSQL and a local Spark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 from headrace.cli.options import SHARED
@@ -101,6 +107,44 @@ def _shown(value: Any) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
+def pure_blocks() -> dict[str, Mapping[str, str]]:
+    """For every page with generated blocks, but the tour, those blocks by their names."""
+    from docs.generators.operators import operator_blocks
+    from docs.generators.types import types_table
+
+    return {"types.md": {"types": types_table()}, **operator_blocks()}
+
+
+def tour_blocks() -> Mapping[str, str]:
+    """The blocks of the tour, from a project in a folder that is removed afterwards."""
+    import psycopg
+
+    import headrace
+    from docs.generators.tour import follow
+
+    with TemporaryDirectory() as home, headrace.connect(home=home) as hr:
+        with psycopg.connect(hr.dsn, autocommit=True) as sql:
+            return follow(hr, sql)
+
+
+def write(page: str, blocks: Mapping[str, str]) -> None:
+    """Bring the blocks of a page up to date."""
+    from docs.generators.blocks import refreshed
+
+    path = FOLDER / page
+    path.write_text(refreshed(path.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> None:
+    for name, made in PAGES:
+        (FOLDER / name).write_text(made(), encoding="utf-8")
+    for page, blocks in pure_blocks().items():
+        write(page, blocks)
+    if "tour" in arguments:
+        write("tour.md", tour_blocks())
+
+
 if __name__ == "__main__":
-    for name, page in PAGES:
-        (FOLDER / name).write_text(page(), encoding="utf-8")
+    # Run as a program, only this folder is importable, not the one it is in.
+    sys.path.insert(0, str(FOLDER.parent))
+    main(sys.argv[1:])

@@ -30,8 +30,9 @@ class Engine:
     """Source database, catalog, store and Spark of one project.
 
     `database` is the home database, which is also the source database. `fence` is the number of
-    the lease this process held last: when the next one is not its successor, somebody else wrote
-    in between, or died writing, and the logs are rolled back to their pins first.
+    the lease this process held last, None if it failed in between: when the next one is not its
+    successor, somebody may have died writing, and the logs are rolled back to their pins first.
+    `held` is the number of the lease while it is held.
     """
 
     database: Database
@@ -40,6 +41,7 @@ class Engine:
     runner: Runner
     progress: Progress = no_progress
     fence: int | None = field(default=None, init=False)
+    held: int | None = field(default=None, init=False)
 
     def settings(self, state: State) -> Settings:
         return Settings.of(dict(state.settings))
@@ -49,11 +51,24 @@ class Engine:
         """The writer lease, with every log at its pin."""
         wait = self.settings(self.catalog.state()).lease_wait
         with self.catalog.lease(f"{socket.gethostname()}:{os.getpid()}", wait) as lease:
+            if lease.fence == self.held:
+                # Taken again while it is held: what lies beyond the pins is our own work.
+                yield lease
+                return
             if self.fence is None or lease.fence != self.fence + 1:
                 self._recover(lease)
-            self.fence = None
-            yield lease
-            self.fence = lease.fence
+            self.fence, self.held = lease.fence, lease.fence
+            try:
+                yield lease
+            except BaseException:
+                self.distrust()
+                raise
+            finally:
+                self.held = None
+
+    def distrust(self) -> None:
+        """Have the logs rolled back to their pins before the next write."""
+        self.fence = None
 
     def _recover(self, lease: Lease) -> None:
         """Remove what was written but never pinned."""

@@ -43,7 +43,6 @@ def code(sql, *inputs):
 
 with Spark.open(os.environ["ADDRESS"]) as spark:
     runner = Runner(spark)
-    given = Input("a view", table.schema, files=(file,), rows=table, upto=1)
     result = runner.collect("SELECT * FROM `a view`", [Input("a view", table.schema, rows=table)])
     found["types"] = result.schema.equals(table.schema) and bag(result) == bag(table)
     both = Input("a view", table.schema, files=(file,), rows=logged(table), upto=1)

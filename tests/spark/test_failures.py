@@ -79,9 +79,13 @@ def test_a_query_that_spark_refuses_is_ours(runner: Runner, sql: str) -> None:
 @pytest.mark.spark
 def test_a_job_that_fails_otherwise_may_be_tried_again(runner: Runner) -> None:
     with pytest.raises(Transient) as raised:
-        runner.collect("SELECT raise_error('disk on fire') AS x FROM a", [
-            Input("a", NUMBERS, rows=numbers(1)),
-        ], profile="wide")
+        runner.collect(
+            "SELECT raise_error('disk on fire') AS x FROM a",
+            [
+                Input("a", NUMBERS, rows=numbers(1)),
+            ],
+            profile="wide",
+        )
     assert raised.value.code == "spark-failed"
     assert "disk on fire" in raised.value.message
     assert len(raised.value.message) < 600

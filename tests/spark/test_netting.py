@@ -18,9 +18,13 @@ NAN = float("nan")
 
 
 def rows(*values: tuple[int, int | None, float | None]) -> pa.Table:
-    return pa.table([pa.array(column, type_) for column, type_ in zip(
-        zip(*values, strict=True), SCHEMA.types, strict=True
-    )], schema=SCHEMA)
+    return pa.table(
+        [
+            pa.array(column, type_)
+            for column, type_ in zip(zip(*values, strict=True), SCHEMA.types, strict=True)
+        ],
+        schema=SCHEMA,
+    )
 
 
 def test_the_text_groups_floats_by_their_text() -> None:
@@ -37,10 +41,15 @@ def test_names_are_quoted() -> None:
 @pytest.mark.spark
 def test_weights_of_equal_rows_are_summed(runner: Runner) -> None:
     change = rows(
-        (1, 1, 0.0), (1, 1, -0.0), (1, 1, -0.0),
-        (1, 2, NAN), (1, 2, NAN),
-        (1, None, None), (2, None, None),
-        (1, 3, 1.5), (-1, 3, 1.5),
+        (1, 1, 0.0),
+        (1, 1, -0.0),
+        (1, 1, -0.0),
+        (1, 2, NAN),
+        (1, 2, NAN),
+        (1, None, None),
+        (2, None, None),
+        (1, 3, 1.5),
+        (-1, 3, 1.5),
         (-1, 4, 1e-300),
     )
     net = runner.collect(net_sql("v", COLUMNS), [Input("v", SCHEMA, rows=change)])
@@ -71,9 +80,7 @@ def test_the_difference_turns_one_bag_into_the_other(runner: Runner) -> None:
 
 
 @pytest.mark.spark
-def test_the_difference_of_files_is_written_for_every_type(
-    runner: Runner, tmp_path: Path
-) -> None:
+def test_the_difference_of_files_is_written_for_every_type(runner: Runner, tmp_path: Path) -> None:
     table = special_table()
     first, rest = table.slice(0, 1), table.slice(1)
     old = stored(logged(table), tmp_path / "old.parquet")

@@ -61,7 +61,10 @@ def test_every_type_is_written_exactly(runner: Runner, tmp_path: Path) -> None:
 def test_a_view_has_exactly_the_columns_asked_for(runner: Runner, tmp_path: Path) -> None:
     file = stored(numbers(1, 2), tmp_path / "a.parquet")
     schema = pa.schema([("n", pa.int64())])
-    for given in (Input("a", schema, files=(file,), upto=1), Input("a", schema, rows=numbers(1, 2))):
+    for given in (
+        Input("a", schema, files=(file,), upto=1),
+        Input("a", schema, rows=numbers(1, 2)),
+    ):
         assert collected(runner, "SELECT * FROM a ORDER BY 1", given).to_pydict() == {"n": [1, 2]}
 
 
@@ -161,7 +164,9 @@ def test_calls_at_once_do_not_see_each_others_views(runner: Runner) -> None:
         return [
             collected(
                 runner, "SELECT SUM(n) AS n FROM a", Input("a", NUMBERS, rows=numbers(number))
-            ).column("n")[0].as_py()
+            )
+            .column("n")[0]
+            .as_py()
             for _ in range(3)
         ]
 

@@ -75,13 +75,20 @@ def test_opening_starts_nothing(folder: Path) -> None:
 def test_an_address_that_does_not_answer_is_named_without_its_token(scheme: str) -> None:
     address = f"{scheme}://127.0.0.1:{closed_port()}"
     began = time.monotonic()
-    with Spark.open(address + "/;token=geheim" * (scheme == "sc")) as spark:
-        with pytest.raises(Unavailable) as raised:
-            spark.profile("tiny")
+    address += "/;token=geheim" * (scheme == "sc")
+    with Spark.open(address) as spark, pytest.raises(Unavailable) as raised:
+        spark.profile("tiny")
     assert raised.value.code == "spark-unreachable"
     assert "127.0.0.1" in str(raised.value)
     assert "geheim" not in str(raised.value)
     assert time.monotonic() - began < 10
+
+
+def test_an_address_of_another_kind_is_refused() -> None:
+    with pytest.raises(UserError) as raised:
+        Spark.open("postgresql://me:geheim@here")
+    assert raised.value.code == "invalid-option"
+    assert "geheim" not in str(raised.value)
 
 
 def test_what_is_no_session_is_refused() -> None:

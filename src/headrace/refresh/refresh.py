@@ -16,6 +16,7 @@ from headrace.publish.publish import Advanced, publish
 from headrace.refresh.clock import Clock
 from headrace.refresh.compute import compute
 from headrace.refresh.plan import Decision, decide, plan_refresh
+from headrace.relations.compact import compact
 from headrace.relations.reading import Reading
 
 
@@ -74,6 +75,8 @@ def refresh_table(
             with clock.phase("publish"):
                 as_of = state.database(HOME).cut_at
                 *_, last = publish(engine.catalog, advanced, as_of=as_of, fence=lease.fence)
+            written = {r.id for one in advanced for r in one.relations}
+            compact(engine, sorted(written | read), lease.fence)
             if decision.mode != "SKIPPED":
                 return last
         return replace(attempt.record(), epoch=table.epoch)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.errors import Transient, UserError
-from headrace.spark.failures import translated
+from headrace.spark.failures import translate, translated
 from headrace.spark.java import require_java
 
 if TYPE_CHECKING:
@@ -96,24 +96,25 @@ def start(
     master: str, *, memory: str = "2g", log: Path | None = None, counted: bool = True
 ) -> SparkSession:
     """A classic session; with `counted` false the caller stops it by `session.stop()`."""
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     mark = uuid.uuid4().hex
     local = master.startswith("local")
-    settings = {**_settings(memory), **(_local_settings() if local else {}), MARK: mark}
+    settings = {**_settings(memory), **(_local_settings() if local else {})}
+    settings |= {"spark.master": master, MARK: mark}
     log = log or process_folder() / "spark.log"
     with _lock, _environment(log, local), translated():
         require_java()
-        builder = SparkSession.builder.master(master)
-        for key, value in settings.items():
-            builder = builder.config(key, value)
         try:
-            session: SparkSession = builder.getOrCreate()
+            # Asked by its context, an application that runs already is left as it is.
+            SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+            session: SparkSession = SparkSession.builder.getOrCreate()
         except Exception as error:
             raise Transient(
                 "spark-failed",
                 "Spark did not start",
-                detail=str(error).partition("\n")[0],
+                detail=translate(error).message,
                 hint=f"The log is {log}.",
             ) from error
         if counted and session.sparkContext.getConf().get(MARK) == mark:
@@ -125,7 +126,6 @@ def _settings(memory: str) -> dict[str, str]:
     # 100 generated classes, Spark's default, are soon used up by many stream tables.
     return {
         "spark.app.name": "headrace",
-        "spark.api.mode": "classic",
         "spark.driver.memory": memory,
         "spark.ui.showConsoleProgress": "false",
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|conninfo",

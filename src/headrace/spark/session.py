@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, UserError
 from headrace.spark import launch
 from headrace.spark.failures import translated
 from headrace.spark.origins import Given, Launched, Origin, Remote
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MEMORY = "2g"
+MASTERS = ("local", "spark://", "k8s://", "yarn")
 
 
 def local_session(master: str = launch.LOCAL, *, memory: str = MEMORY) -> SparkSession:
@@ -52,6 +53,10 @@ class Spark:
             return Spark(lambda: Given(where))
         if where.startswith("sc://"):
             return Spark(lambda: Remote(where))
+        if not where.startswith(MASTERS):
+            # Shown only to its first colon: what follows may be a token.
+            shown = where.partition(":")[0]
+            raise UserError("invalid-option", f"not a Spark master or address: {shown!r}")
         return Spark(lambda: Launched(where, memory=memory, log=log))
 
     @property

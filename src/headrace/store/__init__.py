@@ -6,6 +6,7 @@
     part      one Parquet file: writing it, checking one that Spark wrote
     commit    one Delta commit from exactly one version
     failure   which error a failing disk or a shortened log becomes
+    compaction which old files are worth summing up
     recent    the newest rows, kept in memory
     net       the sum of weights a row
     store     the seam; `delta` is the real one, `memory` its fake

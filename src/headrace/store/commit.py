@@ -18,6 +18,8 @@ from headrace.store.place import Place
 
 # Without this delta-rs puts a stale append on top of whatever it finds.
 EXACT = CommitProperties(max_commit_retries=0)
+LABEL = "headrace"
+COMPACTION = CommitProperties(custom_metadata={LABEL: "compaction"}, max_commit_retries=0)
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 CONFIGURATION = {"delta.enableExpiredLogCleanup": "false"}
 # delta-rs replays every commit since the last checkpoint at each commit (0.2 ms each).
@@ -70,14 +72,19 @@ class Commits:
         log: Log,
         added: tuple[LogFile, ...] = (),
         removed: tuple[LogFile, ...] = (),
+        *,
+        compaction: bool = False,
     ) -> Log:
-        """Add and remove files in one commit from exactly the pin's version."""
+        """Add and remove files in one commit from exactly the pin's version.
+
+        A `compaction` changes files and no rows; the commit says so.
+        """
         table = self.check(relation, pin)
         now = int(time.time() * 1000)
         paths = {file: self._place.path_in(relation, file.uri) for file in added + removed}
         actions: list[AddAction | RemoveAction] = [
-            *(add_action(paths[file], file, now) for file in added),
-            *(remove_action(paths[file], file, now) for file in removed),
+            *(add_action(paths[file], file, now, not compaction) for file in added),
+            *(remove_action(paths[file], file, now, not compaction) for file in removed),
         ]
         version = pin.version + 1
         try:
@@ -85,7 +92,7 @@ class Commits:
                 actions,
                 "append",
                 table.schema(),
-                commit_properties=EXACT,
+                commit_properties=COMPACTION if compaction else EXACT,
                 post_commithook_properties=NO_HOOKS,
             )
             self._place.make_durable(
@@ -103,6 +110,15 @@ class Commits:
         if version % CHECKPOINT_EVERY == 0:
             self._checkpoint(relation, table)
         return log.after_commit(added, removed)
+
+    def is_compaction(self, relation: str, version: int) -> bool:
+        """Whether the commit that made a version changed files and no rows."""
+        try:
+            table = self._open(relation, version)
+            (commit,) = table.history(1)
+        except (OSError, DeltaError) as error:
+            raise unavailable(error, self._place, writing=False) from error
+        return commit.get(LABEL) == "compaction"
 
     def newest(self, relation: str, pin: Pin) -> Log:
         """The log as it is now, wherever the pin is."""
@@ -185,7 +201,7 @@ class Commits:
         self.forget(relation)
 
 
-def add_action(path: str, file: LogFile, now: int) -> AddAction:
+def add_action(path: str, file: LogFile, now: int, data_change: bool) -> AddAction:
     """The action that adds a file.
 
     Its statistics are the row count and the epochs, all that `files` needs; Spark takes those of
@@ -202,15 +218,19 @@ def add_action(path: str, file: LogFile, now: int) -> AddAction:
         size=file.bytes,
         partition_values={},
         modification_time=now,
-        data_change=True,
+        data_change=data_change,
         stats=json.dumps(statistics),
     )
 
 
-def remove_action(path: str, file: LogFile, now: int) -> RemoveAction:
+def remove_action(path: str, file: LogFile, now: int, data_change: bool) -> RemoveAction:
     """The action that takes a file out of the log; vacuum deletes the file itself."""
     return RemoveAction(
-        path=path, data_change=True, deletion_timestamp=now, size=file.bytes, partition_values={}
+        path=path,
+        data_change=data_change,
+        deletion_timestamp=now,
+        size=file.bytes,
+        partition_values={},
     )
 
 

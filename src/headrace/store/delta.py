@@ -12,9 +12,11 @@ from deltalake.exceptions import DeltaError
 
 from headrace.errors import InternalError, Unavailable
 from headrace.store.commit import Commits
+from headrace.store.compaction import worth_merging
 from headrace.store.failure import behind, unavailable
 from headrace.store.layout import check_columns, conform, weighted
 from headrace.store.log import Log, LogFile, Pin
+from headrace.store.net import net
 from headrace.store.part import discard, parts_in, read_part, write_part
 from headrace.store.place import Place
 from headrace.store.recent import Recent
@@ -54,19 +56,47 @@ class DeltaStore(Store):
         rows = conform(rows, log.columns)
         if not rows.num_rows:
             return Pin(pin.version, epoch)
+        log = self._commit_rows(relation, pin, log, epoch, rows)
+        return Pin(log.version, epoch)
+
+    def _commit_rows(
+        self,
+        relation: str,
+        pin: Pin,
+        log: Log,
+        epoch: int,
+        rows: pa.Table,
+        replaced: tuple[LogFile, ...] = (),
+    ) -> Log:
+        """Write rows as one file and commit it, in the place of other files if any are given."""
         self._commits.check(relation, pin)
         uri = self._place.uri(relation, f"rows-{epoch}-{uuid4().hex}.parquet")
         with self._writing():
             size = write_part(self._place.files, self._place.path(uri), rows, epoch)
-        added = LogFile(uri, rows.num_rows, size, epoch, epoch)
+        added = (LogFile(uri, rows.num_rows, size, epoch, epoch),) if rows.num_rows else ()
         try:
-            log = self._commits.commit(relation, pin, log, added=(added,))
+            log = self._commits.commit(
+                relation, pin, log, added, replaced, compaction=bool(replaced)
+            )
         except Unavailable as error:
             if error.code == "lease-lost":
                 discard(self._place.files, self._place.path(uri))
             raise
         self._recent.put(uri, rows)
-        return Pin(self._remember(relation, log).version, epoch)
+        return self._remember(relation, log)
+
+    def compact(self, relation: str, pin: Pin, since: int) -> Pin:
+        log = self._log(relation, pin)
+        chosen = worth_merging(log.files, min(since, pin.epoch))
+        if not chosen:
+            return pin
+        first, last = chosen[0].first_epoch, chosen[-1].last_epoch
+        tables = [
+            self._read_part(relation, pin, file, log.columns, first - 1, last) for file in chosen
+        ]
+        rows = net(pa.concat_tables(tables))
+        log = self._commit_rows(relation, pin, log, last, rows, replaced=chosen)
+        return Pin(log.version, pin.epoch)
 
     def new_folder(self, relation: str, epoch: int) -> str:
         return self._place.uri(relation, f"parts-{epoch}-{uuid4().hex}")
@@ -116,6 +146,8 @@ class DeltaStore(Store):
         newest = self._commits.newest(relation, pin)
         if newest.version < pin.version:
             raise behind(relation, pin, f"the log ends at version {newest.version}")
+        if newest.version > pin.version and self._commits.is_compaction(relation, pin.version + 1):
+            pin = Pin(pin.version + 1, pin.epoch)
         unwanted = newest.beyond(pin.epoch)
         if newest.version > pin.version:
             pinned = self._log(relation, pin)

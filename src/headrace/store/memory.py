@@ -9,9 +9,11 @@ from itertools import count
 import pyarrow as pa
 
 from headrace.errors import InternalError
+from headrace.store.compaction import worth_merging
 from headrace.store.failure import behind, lease_lost
 from headrace.store.layout import check_columns, columns_of, conform, weighted
 from headrace.store.log import Log, LogFile, Pin
+from headrace.store.net import net
 from headrace.store.store import Store
 
 
@@ -70,6 +72,19 @@ class MemoryStore(Store):
 
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
         return self.read(relation, pin, after, upto)
+
+    def compact(self, relation: str, pin: Pin, since: int) -> Pin:
+        log = self._at(relation, pin)
+        chosen = worth_merging(log.files, min(since, pin.epoch))
+        if not chosen:
+            return pin
+        if log != self._relations[relation].versions[-1]:
+            raise lease_lost(relation, pin)
+        rows = net(pa.concat_tables([self._relations[relation].rows[f.uri] for f in chosen]))
+        uri, epoch = f"memory:{relation}/{next(self._numbers)}", chosen[-1].last_epoch
+        added = (LogFile(uri, rows.num_rows, rows.nbytes, epoch, epoch),) if rows.num_rows else ()
+        compacted = self._commit(relation, log.after_commit(added, chosen), {uri: rows})
+        return Pin(compacted.version, pin.epoch)
 
     def rollback(self, relation: str, pin: Pin) -> Pin:
         self._at(relation, pin)

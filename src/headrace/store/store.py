@@ -64,6 +64,14 @@ class Store(Protocol):
         """What `read` gives, if it can be had without reading any file."""
         ...
 
+    def compact(self, relation: str, pin: Pin, since: int) -> Pin:
+        """Sum up old files into one where that is worth it; the pin with the version after it.
+
+        Every epoch from `since` on, the oldest that some reader may still ask for, reads as
+        before. A compaction that was committed but never pinned is found by `rollback`, and kept.
+        """
+        ...
+
     def rollback(self, relation: str, pin: Pin) -> Pin:
         """Remove exactly the files of epochs beyond the pin, in one commit.
 

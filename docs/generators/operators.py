@@ -1,16 +1,19 @@
-"""One small example for each operator: a plan, the rows it reads, and what comes out.
+"""The pages of the operators: for each a small plan, the rows it reads, what comes out, its SQL.
 
-The pages in operators/ show these, and tests run them, by the pure evaluator and by Spark.
+What a page shows is run by tests: by the pure evaluator, which fills the page, and by Spark.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 
+from docs.generators.blocks import fenced, text_table
 from headrace.delta.differentiate import Differentiation
 from headrace.functions import call
+from headrace.plan.describe import describe
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import (
     Accumulate,
@@ -31,7 +34,8 @@ from headrace.plan.operators import (
 )
 from headrace.plan.scalar import Column, Literal
 from headrace.plan.stages import cut_stages
-from headrace.render import inputs_of, render
+from headrace.render import render
+from headrace.render.inputs import input_name
 from headrace.render.native import render_native
 from headrace.types import BIGINT, INTEGER, TEXT, numeric, result_numeric
 
@@ -164,9 +168,9 @@ def read(scan: Scan) -> Bag:
     return bag
 
 
-def inputs(plan: Operator) -> tuple[tuple[str, Scan], ...]:
-    """What the plan reads, each input once: the name of its view and a scan of it."""
-    scans: dict[tuple[str, str], Scan] = {}
+def inputs(plan: Operator) -> tuple[Scan, ...]:
+    """What the plan reads, each input once, in the order of the plan."""
+    scans: dict[tuple[str, Version], Scan] = {}
 
     def visit(node: Operator) -> None:
         if isinstance(node, Scan):
@@ -175,5 +179,39 @@ def inputs(plan: Operator) -> tuple[tuple[str, Scan], ...]:
             visit(child)
 
     visit(plan)
-    names = {(given.relation, given.version): given.name for given in inputs_of(plan)}
-    return tuple((names[key], scan) for key, scan in scans.items())
+    return tuple(scans.values())
+
+
+def page_of(operator: type[Operator]) -> str:
+    """The page of an operator: UnionAll has union_all.md."""
+    words = re.sub(r"(?<!^)(?=[A-Z])", "_", operator.__name__).lower()
+    return f"operators/{words}.md"
+
+
+def operator_blocks() -> dict[str, dict[str, str]]:
+    """For every page its generated blocks."""
+    return {
+        page_of(example.operator): {"example": _example(example), "sql": fenced(example.sql, "sql")}
+        for example in EXAMPLES
+    }
+
+
+def _example(example: Example) -> str:
+    shown = example.shown
+    parts = ["The plan:", fenced(describe(example.plan))]
+    if example.changes:
+        parts += ["Its change, when all that it reads changes:", fenced(describe(shown))]
+    for scan in inputs(shown):
+        name = input_name(scan.relation, scan.version)
+        parts += [f"`{name}` holds:", fenced(bag_text(scan.columns, read(scan)))]
+    result = net(evaluate(shown, read))
+    return "\n\n".join([*parts, "The result:", fenced(bag_text(shown.columns, result))])
+
+
+def bag_text(columns: tuple[Column, ...], bag: Bag) -> str:
+    """Weighted rows in an order of their own."""
+    rows = sorted(bag.items(), key=lambda item: tuple(map(str, item[0])))
+    return text_table(
+        ("_weight", *(column.id for column in columns)),
+        [(f"{weight:+d}", *map(str, row)) for row, weight in rows],
+    )

@@ -1,0 +1,1 @@
+"""The documents, and the programs that fill their generated parts."""
