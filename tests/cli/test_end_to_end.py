@@ -252,7 +252,9 @@ def test_the_demo_leaves_a_schema_of_others_alone(
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS shop")
         connection.execute("COMMENT ON SCHEMA shop IS 'mine'")
-        result = headrace("demo", "--home", home)
-        assert result.code == 2
-        assert "that the demo did not make" in result.error
+    before = headrace("ls", "--json").document
+    result = headrace("demo", "--home", home)
+    assert result.code == 2
+    assert "that the demo did not make" in result.error
+    assert headrace("ls", "--json").document == before
     assert headrace("demo", "--dsn", "postgresql:///mine").code == 2

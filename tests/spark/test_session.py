@@ -125,19 +125,21 @@ def test_a_local_spark_is_quiet_and_leaves_nothing(folder: Path, tmp_path: Path)
         from headrace.spark.session import Spark
 
         handler = signal.getsignal(signal.SIGINT)
-        one = Spark.open(log=Path(sys.argv[0]).with_suffix(".log"))
+        one = Spark.open(log=Path(sys.argv[0]).parent / "log" / "spark.log")
         two = Spark.open("local[*]")
         session = one.profile("tiny")
         context = session.sparkContext
         assert two.profile("tiny").sparkContext.applicationId == context.applicationId
         one.close()
         assert two.profile("wide").range(5).count() == 5
-        assert Runner(two).collect("SELECT 1 AS x", []).to_pydict() == {"x": [1]}
+        runner = Runner(two)
+        assert runner.collect("SELECT 1 AS x", []).to_pydict() == {"x": [1]}
         assert context.getConf().get("spark.driver.bindAddress") == "127.0.0.1"
         assert context.getConf().get("spark.driver.memory") == "2g"
         assert context.uiWebUrl is None
         two.close()
         two.close()
+        assert runner.jobs == 0
         assert signal.getsignal(signal.SIGINT) is handler
         assert "SPARK_CONF_DIR" not in os.environ
         with Spark.open("local[1]") as again:
@@ -151,7 +153,7 @@ def test_a_local_spark_is_quiet_and_leaves_nothing(folder: Path, tmp_path: Path)
     left = Path((folder / "folder").read_text())
     assert [path.name for path in folder.iterdir()] == ["folder"]
     assert not left.exists()
-    assert (tmp_path / "empty.log").stat().st_size > 0
+    assert (tmp_path / "log" / "spark.log").stat().st_size > 0
 
 
 @pytest.mark.spark

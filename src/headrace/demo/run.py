@@ -12,7 +12,7 @@ import psycopg
 
 from headrace.demo.outcome import Checked, Created, Event, Opened, Outcome, Round, Timed
 from headrace.demo.samples import Rows, changes, read_rows
-from headrace.demo.shop import open_shop
+from headrace.demo.shop import open_shop, require_ours
 from headrace.demo.trade import Written
 from headrace.demo.views import View, views
 from headrace.demo.writer import Writer
@@ -45,6 +45,7 @@ class Demo:
         """From the empty shop to the last receipt."""
         started = time.perf_counter()
         with self.doing("opening the shop"):
+            require_ours(self.project.dsn)
             self._drop_old()
             opened = self._open()
         self.tell(opened)

@@ -79,10 +79,7 @@ class Shop:
 
 
 def open_shop(dsn: str, lines: int) -> Shop:
-    """Make the shop, or empty and fill it again, with about this many order lines.
-
-    A schema of that name that somebody else made is not touched.
-    """
+    """Make the shop, or empty and fill it again, with about this many order lines."""
     orders = max(lines // LINES_AN_ORDER, 1)
     numbers = {
         "orders": orders,
@@ -93,7 +90,6 @@ def open_shop(dsn: str, lines: int) -> Shop:
         "things": _THINGS.split(","),
     }
     with psycopg.connect(dsn) as connection:
-        _require_ours(connection)
         connection.execute(_TABLES)
         for statement in (_CUSTOMERS, _PRODUCTS, _ORDERS, _LINES):
             connection.execute(statement, numbers)
@@ -104,10 +100,13 @@ def open_shop(dsn: str, lines: int) -> Shop:
         return Shop({table: _count(connection, table) for table in TABLES})
 
 
-def _require_ours(connection: psycopg.Connection) -> None:
-    found = connection.execute(
-        "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", [SCHEMA]
-    ).fetchone()
+def require_ours(dsn: str) -> None:
+    """Refuse a schema of that name that somebody else made, before anything in it is touched."""
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute(
+            "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s",
+            [SCHEMA],
+        ).fetchone()
     if found is not None and found[0] != MARK:
         raise UserError(
             "name-exists",

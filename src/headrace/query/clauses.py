@@ -21,10 +21,10 @@ _BINARY = frozenset({"this", "expression"})
 
 ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset(
-        {"expressions", "from_", "joins", "where", "group", "having", "order", "kind"}
+        {"expressions", "from_", "joins", "where", "group", "having", "order"}
     ),
     exp.From: frozenset({"this"}),
-    exp.Join: frozenset({"this", "on", "using", "kind", "method"}),
+    exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
     exp.Table: frozenset({"this", "db", "alias"}),
     exp.TableAlias: frozenset({"this", "columns"}),
     exp.Where: frozenset({"this"}),
@@ -91,6 +91,8 @@ SESSION = Refused(
     "The result would depend on who asks. Compare with it when you read the stream table.",
     "unsupported-function",
 )
+# Reserved words that PostgreSQL reads as functions and sqlglot as names of columns.
+SESSION_WORDS = frozenset({"current_role", "system_user", "user"})
 _DERIVED = Refused("a subquery", "Make the inner query a stream table of its own.")
 _STRING = Refused("a string with a prefix", "Write it as a plain string in single quotes.")
 _CUBE = Refused("grouping sets", "Make one stream table for each set of grouping columns.")
@@ -154,7 +156,6 @@ REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], Refused] = {
     (exp.Select, "windows"): Refused("WINDOW"),
     (exp.Select, "locks"): Refused("FOR UPDATE", "A stream table reads without row locks."),
     (exp.Select, "into"): Refused("SELECT INTO", "The stream table's name says where rows go."),
-    (exp.Join, "side"): Refused("an outer join"),
     (exp.Table, "only"): Refused("ONLY", "Name the table that holds the rows."),
     (exp.Table, "sample"): Refused("TABLESAMPLE", "Sample when you read the stream table."),
     (exp.Table, "catalog"): Refused("a table of another database"),

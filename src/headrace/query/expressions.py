@@ -11,6 +11,7 @@ from headrace.functions import call, cast
 from headrace.functions.numbers import undeclared
 from headrace.plan.scalar import Call, Literal, Scalar
 from headrace.query.calls import CALLABLE, refuse_call
+from headrace.query.clauses import SESSION, SESSION_WORDS
 from headrace.query.coerce import (
     compared,
     condition,
@@ -114,6 +115,10 @@ class Expressions:
     def _column(self, node: exp.Column) -> Scalar:
         if isinstance(node.this, exp.Star):
             raise refuse("unsupported-query", "a star stands for columns only in SELECT", node)
+        bare = node.args.get("table") is None and not node.this.args.get("quoted")
+        if bare and name_of(node.this) in SESSION_WORDS:
+            message = f"{name_of(node.this)}: {SESSION.name} is not maintained"
+            raise refuse(SESSION.code, message, node, SESSION.hint)
         return self.scope.column(node)
 
     def _connective(self, node: exp.Expr, name: str) -> Scalar:

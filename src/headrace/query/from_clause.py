@@ -92,10 +92,11 @@ class FromClause:
         return Item(Scan(table.relation, fields), Scope.of(source))
 
     def _join(self, left: Item, right: Item, join: exp.Join) -> Item:
-        kind = join.args.get("kind") or "INNER"
+        side, kind = join.args.get("side"), join.args.get("kind")
         method = join.args.get("method")
-        if kind not in ("INNER", "CROSS") or method not in (None, "NATURAL"):
-            name = " ".join(part for part in (method, kind, "JOIN") if part)
+        inner = side is None and kind in (None, "INNER", "CROSS")
+        if not inner or method not in (None, "NATURAL"):
+            name = " ".join(part for part in (method, side, kind, "JOIN") if part)
             raise refuse("unsupported-query", f"{name} is not maintained", join)
         if method == "NATURAL":
             shared = _shared_names(left.scope, right.scope, join)
@@ -113,7 +114,7 @@ class FromClause:
 
 
 def _is_comma(join: exp.Join) -> bool:
-    return not any(join.args.get(name) for name in ("kind", "method", "on", "using"))
+    return not any(join.args.get(name) for name in ("side", "kind", "method", "on", "using"))
 
 
 def _bare(identifier: exp.Expr) -> exp.Expr:

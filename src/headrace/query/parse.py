@@ -13,6 +13,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from headrace.errors import UserError
 
 UNARY_PLUS = "+"
+_WITH_KEYWORDS = frozenset(
+    ("CAST", "EXTRACT", "JSON_OBJECT", "JSON_TABLE", "NORMALIZE", "OVERLAY", "POSITION")
+) | {"SUBSTRING", "TRIM", "XMLELEMENT", "XMLTABLE"}
 _POSTGRES = Dialect.get_or_raise("postgres")
 
 
@@ -20,11 +23,17 @@ class _Parser(PostgresParser):
     """sqlglot's parser without its opinions on functions.
 
     It would rewrite many calls into nodes of its own meaning; here every call keeps the name that
-    the user wrote, and what it means is decided by `headrace.functions`. A unary plus stays too,
-    since PostgreSQL names `+x` otherwise than `x`.
+    the user wrote, and what it means is decided by `headrace.functions`; only those with keywords
+    between their arguments are left to it. A unary plus stays too, since PostgreSQL names `+x`
+    otherwise than `x`.
     """
 
     FUNCTIONS: ClassVar[Any] = {}
+    FUNCTION_PARSERS: ClassVar[Any] = {
+        name: parser
+        for name, parser in PostgresParser.FUNCTION_PARSERS.items()
+        if name in _WITH_KEYWORDS
+    }
     UNARY_PARSERS = {
         **PostgresParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: self.expression(

@@ -40,7 +40,8 @@ _INTERNAL_NAMES = {
 
 def named_type(node: exp.Expr, source: Type | None) -> Type:
     """The type a cast names; numeric takes the digits of `source`, None for a constant."""
-    assert isinstance(node, exp.DataType)
+    if not isinstance(node, exp.DataType) or node.args.get("nested"):
+        raise _refuse_type(node)
     parameters = [_number(parameter) for parameter in node.expressions]
     name = node.this
     kind = _PLAIN.get(name)

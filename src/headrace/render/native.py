@@ -25,7 +25,8 @@ from headrace.plan.operators import (
     UnionAll,
 )
 from headrace.plan.scalar import Column
-from headrace.render.plans import WEIGHT, rendered, summed
+from headrace.render.pieces import WEIGHT, as_table
+from headrace.render.plans import rendered, summed
 from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import BIGINT, DOUBLE, Type
 
@@ -43,19 +44,15 @@ def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) 
     ids = [column(c.id) for c in stored.columns]
     one = exp.alias_(spark_cast(exp.Literal.number(1), BIGINT), WEIGHT, quoted=True)
     query = _native(plan, tuple(c.id for c in stored.columns))
-    recomputed = exp.Select(expressions=[one, *ids]).from_(_named_subquery(query, "recomputed"))
+    recomputed = exp.Select(expressions=[one, *ids]).from_(as_table(query, "recomputed"))
     both = exp.Union(this=recomputed, expression=rendered(Negate(stored)), distinct=False)
-    difference = summed(stored.columns, _named_subquery(both, "both"))
+    difference = summed(stored.columns, as_table(both, "both"))
     shown = [
         exp.alias_(column(c.id), name, quoted=True)
         for c, name in zip(stored.columns, names, strict=True)
     ]
     whole = exp.Select(expressions=[column(WEIGHT), *shown])
-    return whole.from_(_named_subquery(difference, "difference")).sql(dialect="spark", pretty=True)
-
-
-def _named_subquery(query: exp.Query, name: str) -> exp.Subquery:
-    return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(name)))
+    return whole.from_(as_table(difference, "difference")).sql(dialect="spark", pretty=True)
 
 
 def _native(plan: Operator, names: tuple[str, ...]) -> exp.Select:
@@ -106,7 +103,7 @@ def _expanded(scan: Scan) -> exp.Select:
         view=True,
         alias=exp.TableAlias(this=identifier("copies"), columns=[identifier("copy")]),
     )
-    return _select(scan).from_(_named_subquery(rendered(Net(scan)), "summed")).lateral(one_each)
+    return _select(scan).from_(as_table(rendered(Net(scan)), "summed")).lateral(one_each)
 
 
 def _select(node: Operator) -> exp.Select:

@@ -104,6 +104,7 @@ def start(
     settings = {**_settings(memory), **(_local_settings() if local else {})}
     settings |= {"spark.master": master, MARK: mark}
     log = log or process_folder() / "spark.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     with _lock, _environment(log, local), translated():
         require_java()
         try:
@@ -123,9 +124,11 @@ def start(
 
 
 def _settings(memory: str) -> dict[str, str]:
-    # 100 generated classes, Spark's default, are soon used up by many stream tables.
+    # The UI would listen on every interface without a password. 100 generated classes, Spark's
+    # default, are soon used up by many stream tables.
     return {
         "spark.app.name": "headrace",
+        "spark.ui.enabled": "false",
         "spark.driver.memory": memory,
         "spark.ui.showConsoleProgress": "false",
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|conninfo",
@@ -138,7 +141,6 @@ def _settings(memory: str) -> dict[str, str]:
 def _local_settings() -> dict[str, str]:
     folder = process_folder()
     return {
-        "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(folder / "local"),

@@ -50,6 +50,7 @@ class Runner:
         self._running: dict[Call, Future[Any]] = {}
         self._uncounted: list[Call] = []
         self._counted = 0
+        self._known_jobs: Jobs | None = None
 
     def collect(
         self,
@@ -106,8 +107,8 @@ class Runner:
         """How many Spark jobs the calls that have ended ran (over Spark Connect: queries)."""
         with self._lock:
             calls, self._uncounted = self._uncounted, []
-            # The jobs of a JVM that is gone cannot be counted any more.
-            with suppress(HeadraceError), translated():
+            # The jobs of an application that is gone or stopped cannot be counted any more.
+            with suppress(HeadraceError, AttributeError), translated():
                 for call in calls:
                     self._counted += self._jobs.count(call)
             return self._counted
@@ -152,7 +153,9 @@ class Runner:
 
     @property
     def _jobs(self) -> Jobs:
-        return ConnectJobs() if self._spark.remote else ClassicJobs()
+        if self._known_jobs is None:
+            self._known_jobs = ConnectJobs() if self._spark.remote else ClassicJobs()
+        return self._known_jobs
 
     def _work(
         self,

@@ -1,0 +1,45 @@
+"""The pieces that every rendered SELECT is made of."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.functions.function import spark_cast
+from headrace.plan.scalar import Column
+from headrace.render.scalars import column, identifier
+from headrace.types import BIGINT
+
+WEIGHT = "_weight"
+
+
+def bigint(value: int) -> exp.Expression:
+    return spark_cast(exp.Literal.number(value), BIGINT)
+
+
+def of_table(table: str, name: str) -> exp.Column:
+    return exp.Column(this=identifier(name), table=identifier(table))
+
+
+def columns_named(columns: tuple[Column, ...]) -> list[exp.Expression]:
+    return [column(c.id) for c in columns]
+
+
+def aliased(expression: exp.Expression, name: str) -> exp.Expression:
+    return exp.Alias(this=expression, alias=identifier(name))
+
+
+def named(expression: exp.Expression, c: Column) -> exp.Expression:
+    return aliased(expression, c.id)
+
+
+def weighted(weight: exp.Expression, *shown: exp.Expression) -> exp.Select:
+    return exp.Select(expressions=[aliased(weight, WEIGHT), *shown])
+
+
+def select_weighted(columns: tuple[Column, ...]) -> exp.Select:
+    return exp.Select(expressions=[column(WEIGHT), *columns_named(columns)])
+
+
+def as_table(query: exp.Query, name: str) -> exp.Subquery:
+    """A query in FROM, under a name."""
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(name)))

@@ -1,0 +1,278 @@
+"""What is refused: one line a construct, with the code and a word of the message."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from headrace.errors import UserError
+from headrace.query import bind
+from headrace.query.calls import REFUSED_CALLS
+from headrace.query.clauses import ACCEPTED, REFUSED_ARGUMENTS, REFUSED_NODES
+from tests.query.shop import Shop
+
+REFUSED: tuple[tuple[str, str, str], ...] = (
+    # statements
+    ("", "syntax-error", "empty"),
+    (";", "syntax-error", "empty"),
+    ("SELECT id FROM", "syntax-error", "near"),
+    ("SELECT id FROM orders WHERE (id = 1", "syntax-error", "near"),
+    ("SELECT 'abc FROM orders", "syntax-error", "string"),
+    ('SELECT "id FROM orders', "syntax-error", "quoted name"),
+    ("SELECT 1_000 AS n FROM orders", "syntax-error", "1_000"),
+    ("SELECT id FROM orders WHERE id = 12abc", "syntax-error", "12abc"),
+    ("SELECT 1e AS n FROM orders", "syntax-error", "1e"),
+    ("SELECT id FROM orders; SELECT id FROM lines", "unsupported-query", "2 statements"),
+    ("INSERT INTO lines VALUES (1)", "unsupported-query", "INSERT"),
+    ("DELETE FROM lines", "unsupported-query", "DELETE"),
+    ("CREATE TABLE x (a int)", "unsupported-query", "CREATE"),
+    ("EXPLAIN SELECT id FROM orders", "unsupported-query", "EXPLAIN"),
+    ("VALUES (1)", "unsupported-query", "VALUES"),
+    # set operations, subqueries, WITH
+    ("SELECT id FROM orders UNION SELECT id FROM lines", "unsupported-query", "UNION"),
+    ("SELECT id FROM orders UNION ALL SELECT n FROM lines", "unsupported-query", "UNION"),
+    ("SELECT id FROM orders EXCEPT SELECT n FROM lines", "unsupported-query", "EXCEPT"),
+    ("SELECT id FROM orders INTERSECT SELECT n FROM lines", "unsupported-query", "INTERSECT"),
+    ("(SELECT id FROM orders)", "unsupported-query", "subquery"),
+    ("SELECT x FROM (SELECT id AS x FROM orders) q", "unsupported-query", "subquery"),
+    ("SELECT id FROM orders WHERE id IN (SELECT n FROM lines)", "unsupported-query", "subquery"),
+    ("SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM lines)", "unsupported-query", "subquery"),
+    ("SELECT (SELECT 1) AS x FROM orders", "unsupported-query", "subquery"),
+    ("SELECT id FROM orders WHERE id = ANY (SELECT n FROM lines)", "unsupported-query", "ANY"),
+    ("SELECT id FROM orders WHERE id > ALL (SELECT n FROM lines)", "unsupported-query", "ALL"),
+    ("SELECT id FROM orders WHERE id = ANY (ARRAY[1])", "unsupported-query", "ANY"),
+    ("WITH q AS (SELECT id FROM orders) SELECT id FROM q", "unsupported-query", "WITH"),
+    ("WITH RECURSIVE q AS (SELECT 1) SELECT * FROM q", "unsupported-query", "WITH"),
+    # clauses of SELECT
+    ("SELECT DISTINCT id FROM orders", "unsupported-query", "DISTINCT"),
+    ("SELECT DISTINCT ON (id) id FROM orders", "unsupported-query", "DISTINCT"),
+    ("SELECT id FROM orders LIMIT 1", "unsupported-query", "LIMIT"),
+    ("SELECT id FROM orders ORDER BY id LIMIT 1", "unsupported-query", "LIMIT"),
+    ("SELECT id FROM orders OFFSET 1", "unsupported-query", "OFFSET"),
+    ("SELECT id FROM orders FETCH FIRST 1 ROWS ONLY", "unsupported-query", "LIMIT"),
+    ("SELECT id FROM orders FOR UPDATE", "unsupported-query", "FOR UPDATE"),
+    ("SELECT id FROM orders FOR SHARE", "unsupported-query", "FOR UPDATE"),
+    ("SELECT id INTO x FROM orders", "unsupported-query", "INTO"),
+    ("SELECT id FROM orders WINDOW w AS (ORDER BY id)", "unsupported-query", "WINDOW"),
+    ("SELECT FROM orders", "unsupported-query", "without columns"),
+    ("SELECT 1", "unsupported-query", "without FROM"),
+    ("SELECT id FROM orders QUALIFY true", "unsupported-query", "qualify"),
+    # FROM
+    ("SELECT id FROM ONLY orders", "unsupported-query", "ONLY"),
+    ("SELECT id FROM orders TABLESAMPLE system (1)", "unsupported-query", "TABLESAMPLE"),
+    ("SELECT * FROM generate_series(1, 2)", "unsupported-query", "tables"),
+    ("SELECT * FROM generate_series(1, 2) AS g (x)", "unsupported-query", "tables"),
+    ("SELECT * FROM unnest(ARRAY[1]) AS x", "unsupported-query", ""),
+    ("SELECT id FROM orders, LATERAL (SELECT 1) q", "unsupported-query", "LATERAL"),
+    ("SELECT a.id FROM orders a LEFT JOIN lines l ON true", "unsupported-query", "LEFT JOIN"),
+    ("SELECT a.id FROM orders a RIGHT JOIN lines l ON true", "unsupported-query", "RIGHT JOIN"),
+    ("SELECT a.id FROM orders a FULL JOIN lines l ON true", "unsupported-query", "FULL JOIN"),
+    ("SELECT id FROM orders NATURAL LEFT JOIN lines", "unsupported-query", "LEFT JOIN"),
+    ("SELECT item FROM lines NATURAL JOIN \"Odd Name\"", "unsupported-query", "in common"),
+    ("SELECT id FROM (orders JOIN lines ON true)", "unsupported-query", "subquery"),
+    ("SELECT id FROM orders JOIN lines JOIN lines l ON true ON true", "unsupported-query", "nested"),
+    ("SELECT id FROM db.public.orders", "unsupported-query", "another database"),
+    ("SELECT id FROM orders WITH ORDINALITY", "unsupported-query", "ORDINALITY"),
+    # grouping
+    ("SELECT id FROM orders GROUP BY ROLLUP (id)", "unsupported-query", "grouping sets"),
+    ("SELECT id FROM orders GROUP BY CUBE (id)", "unsupported-query", "grouping sets"),
+    ("SELECT id FROM orders GROUP BY GROUPING SETS ((id))", "unsupported-query", "grouping sets"),
+    ("SELECT count(*) FROM orders GROUP BY ()", "unsupported-query", "row value"),
+    ("SELECT id FROM orders GROUP BY ALL", "unsupported-query", "GROUP BY ALL"),
+    # aggregates and windows
+    ("SELECT count(DISTINCT id) FROM orders", "unsupported-query", "DISTINCT"),
+    ("SELECT sum(amount ORDER BY id) FROM orders", "unsupported-query", "ORDER BY"),
+    ("SELECT count(*) OVER () FROM orders", "unsupported-query", "OVER"),
+    ("SELECT sum(amount) FILTER (WHERE true) OVER () FROM orders", "unsupported-query", "OVER"),
+    (
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM orders",
+        "unsupported-query",
+        "WITHIN GROUP",
+    ),
+    ("SELECT min(id) FROM orders", "unsupported-function", "min"),
+    ("SELECT string_agg(note, ',') FROM orders", "unsupported-function", ""),
+    ("SELECT array_agg(id) FROM orders", "unsupported-function", "array_agg"),
+    ("SELECT sum(note) FROM orders", "unsupported-function", "sum"),
+    ("SELECT abs(id) FILTER (WHERE true) FROM orders", "invalid-query", "FILTER"),
+    # functions
+    ("SELECT lower(note) FROM orders", "unsupported-function", "lower"),
+    ("SELECT my_function(id) FROM orders", "unsupported-function", "my_function"),
+    ("SELECT pg_catalog.abs(id) FROM orders", "unsupported-query", "name with dots"),
+    ("SELECT id FROM orders WHERE at > now()", "unsupported-function", "current time"),
+    ("SELECT id FROM orders WHERE d = current_date", "unsupported-function", "current time"),
+    ("SELECT current_timestamp AS t FROM orders", "unsupported-function", "current time"),
+    ("SELECT localtimestamp AS t FROM orders", "unsupported-function", "current time"),
+    ("SELECT current_user AS u FROM orders", "unsupported-function", "session"),
+    ("SELECT user AS u FROM orders", "unsupported-function", "session"),
+    ("SELECT random() AS r FROM orders", "unsupported-function", "volatile"),
+    ("SELECT CASE WHEN false THEN random() END AS r FROM orders", "unsupported-function", "volatile"),
+    ("SELECT gen_random_uuid() AS r FROM orders", "unsupported-function", "volatile"),
+    ("SELECT nextval('s') AS r FROM orders", "unsupported-function", "volatile"),
+    ("SELECT extract(year FROM d) FROM orders", "unsupported-function", "EXTRACT"),
+    ("SELECT substring(note FROM 1 FOR 2) FROM orders", "unsupported-function", "SUBSTRING"),
+    ("SELECT trim(note) FROM orders", "unsupported-function", "TRIM"),
+    ("SELECT id ^ 2 AS x FROM orders", "unsupported-function", "^"),
+    ("SELECT id & 1 AS x FROM orders", "unsupported-function", "BITWISE"),
+    ("SELECT note ILIKE 'x' AS x FROM orders", "unsupported-function", "ILIKE"),
+    ("SELECT note ~ 'x' AS x FROM orders", "unsupported-function", "regular"),
+    ("SELECT note !~* 'x' AS x FROM orders", "unsupported-function", "regular"),
+    ("SELECT note SIMILAR TO 'x' AS x FROM orders", "unsupported-function", "SIMILAR"),
+    ("SELECT note LIKE 'x!%' ESCAPE '!' AS x FROM orders", "unsupported-query", "ESCAPE"),
+    ("SELECT note LIKE note AS x FROM orders", "unsupported-function", "like"),
+    ("SELECT code LIKE 'x' AS x FROM customers", "unsupported-function", "like"),
+    ("SELECT note LIKE 'x\\' AS x FROM orders", "unsupported-function", "like"),
+    ("SELECT id BETWEEN SYMMETRIC 2 AND 1 AS x FROM orders", "unsupported-query", "SYMMETRIC"),
+    ("SELECT at AT TIME ZONE 'UTC' AS x FROM orders", "unsupported-function", "TIME ZONE"),
+    ("SELECT note -> 'a' AS x FROM orders", "unsupported-function", "JSON"),
+    ("SELECT (id, qty) = (1, 2) AS x FROM orders", "unsupported-query", "row value"),
+    ("SELECT ROW(id) AS x FROM orders", "unsupported-function", "row"),
+    ("SELECT ARRAY[id] AS x FROM orders", "unsupported-type", "ARRAY"),
+    ("SELECT id[1] AS x FROM orders", "unsupported-type", "subscript"),
+    ("SELECT d + INTERVAL '1 day' AS x FROM orders", "unsupported-type", "INTERVAL"),
+    ("SELECT d + 1 AS x FROM orders", "unsupported-function", "+"),
+    ("SELECT weight::text AS x FROM orders", "unsupported-function", "cast"),
+    ("SELECT note::int AS x FROM orders", "unsupported-function", "cast"),
+    ("SELECT vip IS JSON AS x FROM customers", "unsupported-function", "JSON"),
+    ("SELECT grouping(id) FROM orders GROUP BY id", "unsupported-function", "grouping"),
+    # constants
+    ("SELECT $1 AS x FROM orders", "unsupported-query", "parameter"),
+    ("SELECT ? AS x FROM orders", "unsupported-query", "parameter"),
+    ("SELECT :x AS x FROM orders", "unsupported-query", "parameter"),
+    ("SELECT E'a\\n' AS x FROM orders", "unsupported-query", "prefix"),
+    ("SELECT U&'a' AS x FROM orders", "unsupported-query", "prefix"),
+    ("SELECT $$a$$ AS x FROM orders", "unsupported-query", "dollar"),
+    ("SELECT B'1' AS x FROM orders", "unsupported-type", "bit string"),
+    ("SELECT X'1F' AS x FROM orders", "unsupported-query", "hexadecimal"),
+    ("SELECT 0x1F AS x FROM orders", "unsupported-query", "hexadecimal"),
+    ("SELECT 'a'\n'b' AS x FROM orders", "unsupported-query", "several parts"),
+    ("SELECT id FROM orders WHERE d = '1/2/2024'", "unsupported-query", "date"),
+    ("SELECT id FROM orders WHERE d = 'today'", "unsupported-query", "date"),
+    ("SELECT id FROM orders WHERE d = '2024-02-30'", "unsupported-query", "date"),
+    ("SELECT id FROM orders WHERE at = '2024-01-01 10:00+02'", "unsupported-query", "timestamp"),
+    ("SELECT id FROM orders WHERE id = 'x'", "unsupported-query", "integer"),
+    ("SELECT id FROM orders WHERE qty = '40000'", "unsupported-query", "smallint"),
+    ("SELECT id FROM orders WHERE amount = 'NaN'", "unsupported-query", "numeric"),
+    ("SELECT id FROM customers WHERE vip = 'maybe'", "unsupported-query", "boolean"),
+    ("SELECT '2024-01-01'::timestamptz AS x FROM orders", "unsupported-query", "timestamptz"),
+    ("SELECT '{}'::jsonb AS x FROM orders", "unsupported-query", "jsonb"),
+    (f"SELECT {'9' * 39} AS x FROM orders", "unsupported-type", "38 digits"),
+    # types
+    ("SELECT price FROM orders", "unsupported-type", "money"),
+    ("SELECT * FROM orders", "unsupported-type", "price"),
+    ("SELECT id FROM orders WHERE price IS NULL", "unsupported-type", "price"),
+    ("SELECT id::money AS x FROM orders", "unsupported-type", "money"),
+    ("SELECT id::mood AS x FROM orders", "unsupported-type", "mood"),
+    ("SELECT id::int[] AS x FROM orders", "unsupported-type", "int[]"),
+    ("SELECT '1'::interval AS x FROM orders", "unsupported-type", "interval"),
+    ("SELECT id::numeric(50) AS x FROM orders", "unsupported-type", "50"),
+    ("SELECT at::timestamp(3) AS x FROM orders", "unsupported-type", "timestamp(3)"),
+    ("SELECT weight::float(10) AS x FROM orders", "unsupported-type", "float"),
+    ("SELECT weight::numeric AS x FROM orders", "unsupported-function", "numeric"),
+    ("SELECT coalesce(code, 'x') AS x FROM customers", "unsupported-query", "char(n)"),
+    ("SELECT CASE WHEN vip THEN code END AS x FROM customers", "unsupported-query", "char(n)"),
+    ("SELECT nullif(region, code) AS x FROM customers", "unsupported-query", "char(n)"),
+    # order of text
+    ("SELECT note < 'a' AS x FROM orders", "text-order", "collation C"),
+    ("SELECT note BETWEEN 'a' AND 'b' AS x FROM orders", "text-order", "collation C"),
+    ("SELECT 'a' < 'b' AS x FROM orders", "text-order", "collation C"),
+    ("SELECT id::text > 'b' AS x FROM orders", "text-order", "collation C"),
+    ("SELECT region >= \"Name\" AS x FROM customers", "text-order", "collation C"),
+    ("SELECT note COLLATE \"de_DE\" = 'a' AS x FROM orders", "unsupported-query", "de_DE"),
+    ("SELECT note < 'a' COLLATE \"C\" AS x FROM orders", "unsupported-query", "constant"),
+    # names
+    ("SELECT id FROM ordrs", "unknown-table", "ordrs"),
+    ("SELECT id FROM other.orders", "unknown-table", "other.orders"),
+    ("SELECT x.id FROM orders o", "unknown-table", "x"),
+    ("SELECT orders.id FROM orders o", "unknown-table", "orders"),
+    ("SELECT x.* FROM orders o", "unknown-table", "x"),
+    ("SELECT public.o.id FROM orders o", "unknown-table", "public.o"),
+    ("SELECT amont FROM orders", "unknown-column", "amont"),
+    ("SELECT o.Name FROM customers o", "unknown-column", "o.name"),
+    ("SELECT orders FROM orders", "unknown-column", "whole row"),
+    ("SELECT ctid FROM orders", "unknown-column", "system column"),
+    ("SELECT total FROM orders GROUP BY total", "unknown-column", "total"),
+    ("SELECT a.id FROM orders a JOIN lines b USING (nothing)", "unknown-column", "nothing"),
+    ("SELECT id FROM orders, customers", "ambiguous-column", "id"),
+    ("SELECT id FROM orders a JOIN customers b ON id = 1", "ambiguous-column", "id"),
+    ("SELECT 1 AS x, 2 AS x FROM orders GROUP BY x", "ambiguous-column", "x"),
+    ("SELECT orders.id FROM orders, orders", "invalid-query", "more than once"),
+    ("SELECT a.id, b.id FROM orders a, orders b", "invalid-query", "more than once"),
+    ("SELECT k FROM lines AS l (k, l, m, n, o)", "invalid-query", "columns"),
+    ("SELECT a.id FROM orders a, lines b JOIN customers c ON a.id = c.id", "unknown-table", "a"),
+    # what PostgreSQL refuses as well
+    ("SELECT id FROM orders WHERE id", "invalid-query", "boolean"),
+    ("SELECT id FROM orders WHERE count(*) > 1", "invalid-query", "WHERE"),
+    ("SELECT a.id FROM orders a JOIN lines b ON count(*) > 1", "invalid-query", "JOIN/ON"),
+    ("SELECT count(*) AS n FROM orders GROUP BY n", "invalid-query", "GROUP BY"),
+    ("SELECT count(*) AS n FROM orders GROUP BY count(*)", "invalid-query", "GROUP BY"),
+    ("SELECT sum(count(*)) FROM orders", "invalid-query", "argument of sum"),
+    ("SELECT sum(id) FILTER (WHERE count(*) > 1) FROM orders", "invalid-query", "FILTER"),
+    ("SELECT customer, amount FROM orders GROUP BY customer", "invalid-query", "orders.amount"),
+    ("SELECT customer FROM orders HAVING true", "invalid-query", "orders.customer"),
+    ("SELECT id + customer AS x FROM orders GROUP BY customer", "invalid-query", "orders.id"),
+    ("SELECT item, n FROM lines GROUP BY item", "invalid-query", "lines.n"),
+    ("SELECT id FROM orders GROUP BY 2", "invalid-query", "position 2"),
+    ("SELECT id FROM orders GROUP BY 'x'", "invalid-query", "non-integer"),
+    ("SELECT sum(*) FROM orders", "invalid-query", "sum(*)"),
+    ("SELECT count(id, qty) FROM orders", "invalid-query", "one argument"),
+    ("SELECT abs(id, qty) FROM orders", "invalid-query", "1 arguments"),
+    ("SELECT CASE WHEN vip THEN 1 ELSE true END AS x FROM customers", "invalid-query", "matched"),
+    ("SELECT id COLLATE \"C\" AS x FROM orders", "invalid-query", "no collation"),
+    ("SELECT l.n FROM orders o JOIN lines l ON *", "unsupported-query", "STAR"),
+    ("SELECT abs(*) AS x FROM orders", "invalid-query", "abs(*)"),
+    # operators that PostgreSQL would group otherwise
+    ("SELECT 'a' || 'b' COLLATE \"C\" AS x FROM orders", "unsupported-query", ""),
+    ("SELECT id = 1 = vip AS x FROM orders JOIN customers USING (id)", "unsupported-query", "order"),
+    ("SELECT vip = NOT vip AS x FROM customers", "unsupported-query", "order"),
+)
+
+
+@pytest.mark.parametrize(("query", "code", "word"), REFUSED, ids=[line[0] for line in REFUSED])
+def test_refused(query: str, code: str, word: str) -> None:
+    with pytest.raises(UserError) as raised:
+        bind(query, Shop())
+    assert (raised.value.code, word in raised.value.message) == (code, True), str(raised.value)
+
+
+def test_nothing_is_accepted_and_refused_at_once() -> None:
+    assert not ACCEPTED.keys() & REFUSED_NODES.keys()
+    for node, argument in REFUSED_ARGUMENTS:
+        assert argument not in ACCEPTED[node]
+        assert argument in node.arg_types
+
+
+def test_accepted_arguments_exist() -> None:
+    for node, arguments in ACCEPTED.items():
+        assert issubclass(node, exp.Expr)
+        assert arguments <= node.arg_types.keys()
+
+
+@pytest.mark.parametrize("name", REFUSED_CALLS)
+def test_refused_calls_say_why(name: str) -> None:
+    with pytest.raises(UserError, match=name) as raised:
+        bind(f"SELECT {name}(id) FROM orders", Shop())
+    assert raised.value.code.startswith("unsupported-")
+    assert raised.value.detail == "At line 1, column 8."
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("SELECT id\nFROM orders\nWHERE amont > 1", "At line 3, column 7."),
+        ("SELECT id,\n  note < 'a'\nFROM orders", "At line 2, column 3."),
+        ("SELECT id FROM\n\n  ordrs", "At line 3, column 3."),
+        ("SELECT /* a\nb */ lower(note) FROM orders", "At line 2, column 6."),
+        ("SELECT id FROM orders WHRE id = 1", "At line 1, column 28."),
+        ("SELECT id, 'é', amont FROM orders", "At line 1, column 17."),
+    ],
+)
+def test_errors_say_where(query: str, place: str) -> None:
+    with pytest.raises(UserError) as raised:
+        bind(query, Shop())
+    assert raised.value.detail == place
+
+
+def test_hint_names_the_likely_column() -> None:
+    with pytest.raises(UserError) as raised:
+        bind("SELECT o.amont FROM orders o", Shop())
+    assert raised.value.hint == 'Did you mean "amount"?'
