@@ -122,9 +122,12 @@ def tour_blocks() -> Mapping[str, str]:
     import headrace
     from docs.generators.tour import follow
 
-    with TemporaryDirectory() as home, headrace.connect(home=home) as hr:
-        with psycopg.connect(hr.dsn, autocommit=True) as sql:
-            return follow(hr, sql)
+    with (
+        TemporaryDirectory() as home,
+        headrace.connect(home=home) as hr,
+        psycopg.connect(hr.dsn, autocommit=True) as sql,
+    ):
+        return follow(hr, sql)
 
 
 def write(page: str, blocks: Mapping[str, str]) -> None:

@@ -1,8 +1,8 @@
 """Generated blocks inside pages that are written by hand.
 
-    <!-- generated: name -->
-    anything here is replaced
-    <!-- end -->
+<!-- generated: name -->
+anything here is replaced
+<!-- end -->
 """
 
 from __future__ import annotations

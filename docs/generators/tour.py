@@ -36,6 +36,7 @@ STATUS = "SELECT name, status, epoch, last_refresh_mode FROM headrace.status"
 
 def follow(hr: headrace.Headrace, sql: psycopg.Connection[Any]) -> dict[str, str]:
     """Make the tables, change one row, refresh, and give every block of tour.md by its name."""
+    engine = hr._engine  # noqa: SLF001  the tour looks behind the door
     blocks: dict[str, str] = {}
     sql.execute(TABLE)
     sql.execute(ROWS)
@@ -52,11 +53,11 @@ def follow(hr: headrace.Headrace, sql: psycopg.Connection[Any]) -> dict[str, str
     blocks["buffer"] = _answer(sql, shown.format(buffer), named)
 
     refresh = hr.refresh("revenue")
-    state = hr._engine.catalog.state()
+    state = engine.catalog.state()
     (source,), (table,) = state.sources, state.stream_tables
     readable = {source.relation: "orders", table.relation: "revenue"}
     blocks["epochs after"] = _answer(sql, EPOCHS)
-    left = f"SELECT count(*) FROM {buffer}"  # noqa: S608  the buffer's own name
+    left = f"SELECT count(*) FROM {buffer}"
     blocks["buffer after"] = _answer(sql, left, shown="SELECT count(*) FROM <the buffer>")
     blocks["source log"] = fenced(_log(hr, source.relation))
 
@@ -66,7 +67,7 @@ def follow(hr: headrace.Headrace, sql: psycopg.Connection[Any]) -> dict[str, str
     blocks["plan"] = fenced(describe(definition.plan, readable))
     blocks["delta"] = fenced(describe(change, readable))
     before = dict.fromkeys((*table.inputs, table.relation), refresh.epoch - 1)
-    reading = Reading(hr._engine.store, state, before, refresh.epoch, limit=1000)
+    reading = Reading(engine.store, state, before, refresh.epoch, limit=1000)
     (wanted,) = (one for one in inputs_of(change) if one.version == "change")
     netted = reading.input(wanted).rows
     assert netted is not None

@@ -18,6 +18,7 @@ from headrace.errors import UserError
 from headrace.lifecycle.create import Request, check, create
 from headrace.lifecycle.drop import drop
 from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.sources import remove_idle_sources
 from headrace.refresh.explain import Explanation, explain
 from headrace.refresh.refresh import refresh_table, require_table
 from headrace.relations.frame import published_frame
@@ -91,7 +92,8 @@ class Headrace:
             database = Database(given, setup)
             catalog = PostgresCatalog.open(database.connect)
             store = DeltaStore(where.store or str(self.home / "store"))
-            self._engine = Engine(database, catalog, store, Runner(self._spark), progress)
+            runner = Runner(self._spark)
+            self._engine = Engine(database, catalog, store, runner, progress, remove_idle_sources)
         except BaseException:
             self._release()
             raise

@@ -25,6 +25,14 @@ def no_progress(what: str, done: int, total: int) -> None:
     """Nobody is watching."""
 
 
+def nothing_else(engine: Engine, fence: int) -> None:
+    """Logs at their pins are all that is to be recovered."""
+
+
+# What else is put in order when somebody may have died writing; told the lease's number.
+Recovery = Callable[["Engine", int], None]
+
+
 @dataclass
 class Engine:
     """Source database, catalog, store and Spark of one project.
@@ -32,7 +40,7 @@ class Engine:
     `database` is the home database, which is also the source database. `fence` is the number of
     the lease this process held last, None if it failed in between: when the next one is not its
     successor, somebody may have died writing, and the logs are rolled back to their pins first.
-    `held` is the number of the lease while it is held.
+    `held` is the number of the lease while it is held, `recovery` what is done besides.
     """
 
     database: Database
@@ -40,6 +48,7 @@ class Engine:
     store: Store
     runner: Runner
     progress: Progress = no_progress
+    recovery: Recovery = nothing_else
     fence: int | None = field(default=None, init=False)
     held: int | None = field(default=None, init=False)
 
@@ -79,3 +88,4 @@ class Engine:
                 moved.append(Relation(**{**vars(relation), "pin": pin}))
         if moved:
             self.catalog.commit(Change(put=tuple(moved)), fence=lease.fence)
+        self.recovery(self, lease.fence)

@@ -15,7 +15,17 @@ import pytest
 from headrace.cli.demo_document import demo_document
 from headrace.cli.demo_show import next_steps, show_event, show_outcome, summary, wrote
 from headrace.cli.screen import Screen
-from headrace.demo.outcome import Checked, Created, Opened, Outcome, Round, Timed, middle, phases
+from headrace.demo.outcome import (
+    Checked,
+    Created,
+    Opened,
+    Outcome,
+    Pair,
+    Round,
+    Timed,
+    middle,
+    phases,
+)
 from headrace.demo.samples import Sample, changes, pick, tell, told
 from headrace.demo.shop import Shop
 from headrace.demo.trade import Written
@@ -49,7 +59,11 @@ def outcome(equal: bool = True) -> Outcome:
         tuple(Created(view, 1250, 4.5) for view in every),
         rounds,
         tuple(timed(view, 0.03, "SKIPPED") for view in every),
-        tuple(timed(view, seconds, "FULL") for seconds in (0.5, 0.6, 2.0) for view in every),
+        tuple(
+            Pair(timed(view, fast), timed(view, full, "FULL"))
+            for fast, full in ((0.2, 0.5), (0.25, 0.6), (0.3, 2.0))
+            for view in every
+        ),
         tuple(Checked(view, receipt(equal or view != DAYS), 1.0) for view in every),
         61.0,
     )
@@ -80,13 +94,15 @@ def test_a_sample_is_told_in_a_line() -> None:
 
 def test_medians_are_over_incremental_refreshes_only() -> None:
     run = outcome()
-    assert [one.seconds for one in run.differential(BEST)] == [9.0, 0.2, 0.25]
-    assert middle(run.differential(BEST)) == 0.25
-    assert middle(run.differential(DAYS)) == pytest.approx(4.6)
+    assert [one.seconds for one in run.live(BEST)] == [9.0, 0.2, 0.25]
+    assert middle(run.live(BEST)) == 0.25
+    assert middle(run.live(DAYS)) == pytest.approx(4.6)
     assert run.ratio(BEST) == pytest.approx(0.6 / 0.25)
-    assert replace(run, full=()).ratio(BEST) is None
+    skipped = Pair(timed(BEST, 0.01, "SKIPPED"), timed(BEST, 9.0, "FULL"))
+    assert replace(run, pairs=(*run.pairs, skipped)).ratio(BEST) == run.ratio(BEST)
+    assert replace(run, pairs=(skipped,)).ratio(BEST) is None
     assert middle(()) is None
-    assert phases(run.full) == {"cut": 0.02, "compute": 0.11}
+    assert phases(run.live(BEST)) == {"cut": 0.02, "compute": 0.11}
     assert run.written == Written(3702, 37035, 2034, 2703, 69)
 
 
@@ -109,7 +125,7 @@ def test_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "Oak tray: revenue 21,000 → 21,500" in text
     assert "2.4 ×" in text
-    assert "With nothing new: 30 ms and 4 Spark jobs." in text
+    assert "A refresh with nothing new: 30 ms and 4 Spark jobs." in text
     assert "headrace --home /tmp/shop status" in text
     assert "\x1b" not in text
 
@@ -126,6 +142,6 @@ def test_the_document() -> None:
     json.dumps(document)
     assert list(document) == ["equal", "seconds", "home", "shop", "written", "rounds", "tables"]
     best = document["tables"][0]
-    assert (best["refreshes"], best["refresh_median"], best["full_median"]) == (3, 0.25, 0.6)
+    assert (best["live_refreshes"], best["refresh_median"], best["full_median"]) == (3, 0.25, 0.6)
     assert best["full_over_refresh"] == pytest.approx(2.4)
     assert document["rounds"][2]["refreshes"][0]["sample"].startswith("Oak tray")

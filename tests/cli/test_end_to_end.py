@@ -236,9 +236,9 @@ def test_the_demo_in_a_kept_home(
     for kind in ("inserted", "updated", "deleted", "transactions"):
         assert document["written"][kind] > 0
     for table in document["tables"]:
-        assert table["refreshes"] >= 3
+        assert table["live_refreshes"] >= 3
         assert table["idle_spark_jobs"] == 0
-        assert len(table["full_seconds"]) == 3
+        assert len(table["full_seconds"]) == len(table["refresh_seconds"]) > 0
         assert table["verify"]["equal"]
     assert len(document["tables"][-1]["verify"]["compared"]) == 6
     monkeypatch.delenv("HEADRACE_DSN")

@@ -11,7 +11,9 @@ WORD = re.compile(r"^\| (?P<words>[^|]+?) \|", re.MULTILINE)
 
 def glossary() -> list[str]:
     cells = [found["words"] for found in WORD.finditer(prose(DOCS / "glossary.md"))]
-    return [word.strip() for cell in cells if cell not in ("word", "---") for word in cell.split(",")]
+    return [
+        word.strip() for cell in cells if cell not in ("word", "---") for word in cell.split(",")
+    ]
 
 
 def test_every_title_of_the_tour_is_a_word_of_the_glossary() -> None:

@@ -133,19 +133,18 @@ def test_deep_nesting_is_refused_not_crashed_on(deep: str) -> None:
 
 
 def test_deepest_expression_still_renders() -> None:
-    levels = MAXIMUM_DEPTH - 5
-    for operand in ("id", "weight", "tax"):
-        text = " + ".join([operand] * levels)
+    for operand, sign in (("id", "+"), ("weight", "/"), ("tax", "*"), ("note", "||")):
+        text = f" {sign} ".join([operand] * (MAXIMUM_DEPTH - 2))
         bound = bind(f"SELECT {text} AS x FROM orders", Shop())
-        assert len(render(bound.plan)) < 200_000
+        assert len(render(bound.plan)) < 300_000
 
 
 def test_expressions_do_not_explode() -> None:
     """Nesting that repeats its operand stays within reason, or is refused."""
     inner = "vip"
-    for _ in range(20):
+    for _ in range(14):
         inner = f"({inner} BETWEEN false AND true)"
-    with pytest.raises(UserError, match="too deeply|too large"):
+    with pytest.raises(UserError, match="too deeply"):
         bind(f"SELECT {inner} AS x FROM customers", Shop())
 
 
@@ -156,7 +155,7 @@ def test_a_column_added_later_changes_nothing() -> None:
     after = BoundTable(
         before.relation, before.schema, before.name, (more, *before.columns), before.keys
     )
-    assert bind(query, OneTable(before)) == bind(query, OneTable(after))
+    assert bind(query, OneTable(before)).plan == bind(query, OneTable(after)).plan
 
 
 def test_scans_read_only_what_is_used() -> None:

@@ -73,9 +73,6 @@ def test_columns(application: Application, connection: psycopg.Connection[Any]) 
     assert [column.name for column in table.columns if column.not_null] == ["a", "l"]
     assert table.column("b") is not None
     assert {c.name: c.declared for c in table.columns}["d"] == 'public."Mood"'
-    assert types(find_table(connection, None, "t", numeric_scale=4))["e"] == Type(
-        "numeric", precision=38, scale=4
-    )
 
 
 def test_collations(application: Application, connection: psycopg.Connection[Any]) -> None:

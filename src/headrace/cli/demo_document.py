@@ -51,17 +51,21 @@ def _table(outcome: Outcome, view: View) -> dict[str, Any]:
     (created,) = (one for one in outcome.created if one.view == view)
     (checked,) = (one for one in outcome.checked if one.view == view)
     idle = [one for one in outcome.idle if one.view == view]
-    differential, full = outcome.differential(view), outcome.full_of(view)
+    live = outcome.live(view)
+    refreshes = [pair.refresh for pair in outcome.pairs_of(view)]
+    full = [pair.full for pair in outcome.pairs_of(view)]
     return {
         "table": view.table,
         "query": view.query,
         "rows": checked.receipt.rows,
         "create_seconds": created.seconds,
-        "refreshes": len(differential),
-        "refresh_median": middle(differential),
-        "refresh_phases": phases(differential),
+        "live_refreshes": len(live),
+        "live_median": middle(live),
         "idle_seconds": [one.seconds for one in idle],
         "idle_spark_jobs": sum(one.refresh.spark_jobs for one in idle),
+        "refresh_seconds": [one.seconds for one in refreshes],
+        "refresh_median": middle(refreshes),
+        "refresh_phases": phases(refreshes),
         "full_seconds": [one.seconds for one in full],
         "full_median": middle(full),
         "full_over_refresh": outcome.ratio(view),

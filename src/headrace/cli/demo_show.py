@@ -90,7 +90,7 @@ def wrote(written: Written) -> str:
 def show_outcome(screen: Screen, outcome: Outcome, home: Path, *, kept: bool) -> None:
     """The figures of the run, and where to go from here."""
     screen.show(
-        heading("What a refresh cost, and what computing the table in full costs"),
+        heading("What a refresh costs, and what computing the table in full costs"),
         costs(outcome),
         *(Text(line) for line in remarks(outcome)),
         heading("Is it all true? Recomputed and compared, row by row"),
@@ -104,36 +104,44 @@ def show_outcome(screen: Screen, outcome: Outcome, home: Path, *, kept: bool) ->
 
 
 def heading(text: str) -> Padding:
-    return Padding(Rule(Text(text, style="bold"), align="left", characters="─"), (1, 0, 0, 0))
+    line = Rule(Text(text, style="bold"), align="left", characters="─", style="dim")
+    return Padding(line, (1, 0, 0, 0))
 
 
 def costs(outcome: Outcome) -> Table:
-    """Medians of this run; a full recompute had no change to publish."""
+    """Medians of this run. In full there was nothing left to publish, so it is not too slow."""
     rows = []
     for view in outcome.views:
-        fast, full = middle(outcome.differential(view)), middle(outcome.full_of(view))
+        pairs, live = outcome.pairs_of(view), outcome.live(view)
+        times = (
+            middle(live),
+            middle([pair.refresh for pair in pairs]),
+            middle([pair.full for pair in pairs]),
+        )
         ratio = outcome.ratio(view)
         rows.append(
             (
                 view.name,
-                str(len(outcome.differential(view))),
-                "-" if fast is None else seconds(fast),
-                "-" if full is None else seconds(full),
+                str(len(live)),
+                *("-" if one is None else seconds(one) for one in times),
                 "-" if ratio is None else f"{ratio:.1f} ×",
             )
         )
-    headings = ("stream table", "refreshes", "median", "in full", "in full ÷ median")
+    headings = ("stream table", "live refreshes", "median", "refresh", "in full", "ratio")
     return table_of(headings, rows, right=headings[1:])
 
 
 def remarks(outcome: Outcome) -> list[str]:
-    every = [one for view in outcome.views for one in outcome.differential(view)]
+    """How to read the costs, and what a refresh costs when nothing is new."""
+    every = [pair.refresh for view in outcome.views for pair in outcome.pairs_of(view)]
     inside = ", ".join(f"{name} {seconds(value)}" for name, value in phases(every).items())
     idle = median(one.seconds for one in outcome.idle)
     jobs = sum(one.refresh.spark_jobs for one in outcome.idle)
+    batches = counted(len(outcome.pairs) // len(outcome.views), "batch", "batches")
     return [
-        f"Inside a refresh, by medians: {inside}.",
-        f"With nothing new: {seconds(idle)} and {counted(jobs, 'Spark job')}.",
+        f"Live while the shop was open; then both ways in turn, for {batches}.",
+        f"Inside a refresh: {inside}.",
+        f"A refresh with nothing new: {seconds(idle)} and {counted(jobs, 'Spark job')}.",
     ]
 
 

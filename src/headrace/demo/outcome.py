@@ -54,6 +54,14 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """The same change taken in by a refresh, and the table computed in full right after it."""
+
+    refresh: Timed
+    full: Timed
+
+
+@dataclass(frozen=True)
 class Checked:
     view: View
     receipt: Receipt
@@ -65,13 +73,13 @@ Event = Opened | Created | Round
 
 @dataclass(frozen=True)
 class Outcome:
-    """The whole run. `idle` are refreshes with nothing new, `full` recomputes of every table."""
+    """The whole run. `idle` are refreshes with nothing new, `pairs` both ways side by side."""
 
     opened: Opened
     created: tuple[Created, ...]
     rounds: tuple[Round, ...]
     idle: tuple[Timed, ...]
-    full: tuple[Timed, ...]
+    pairs: tuple[Pair, ...]
     checked: tuple[Checked, ...]
     seconds: float
 
@@ -87,18 +95,21 @@ class Outcome:
     def views(self) -> tuple[View, ...]:
         return tuple(one.view for one in self.created)
 
-    def differential(self, view: View) -> tuple[Timed, ...]:
-        """The refreshes of a table that took in a change incrementally."""
+    def live(self, view: View) -> tuple[Timed, ...]:
+        """The refreshes of a table that took in a change incrementally while the shop was open."""
         every = (one for round_ in self.rounds for one in round_.timed if one.view == view)
         return tuple(one for one in every if one.refresh.mode == "DIFFERENTIAL")
 
-    def full_of(self, view: View) -> tuple[Timed, ...]:
-        return tuple(one for one in self.full if one.view == view)
+    def pairs_of(self, view: View) -> tuple[Pair, ...]:
+        """Both ways side by side, where there was a change to take in."""
+        every = (pair for pair in self.pairs if pair.full.view == view)
+        return tuple(pair for pair in every if pair.refresh.refresh.mode == "DIFFERENTIAL")
 
     def ratio(self, view: View) -> float | None:
-        """How many times as long a full recompute took, by medians."""
-        fast, slow = middle(self.differential(view)), middle(self.full_of(view))
-        return slow / fast if fast and slow else None
+        """How many times as long computing in full took, by medians of the pairs."""
+        pairs = self.pairs_of(view)
+        fast, full = middle([pair.refresh for pair in pairs]), middle([pair.full for pair in pairs])
+        return full / fast if fast and full else None
 
 
 def middle(timed: Sequence[Timed]) -> float | None:

@@ -131,3 +131,11 @@ def trade(till: Till) -> Written:
     with till.connection.transaction():
         done.append(act(till))
     return done[0] if done else Written(1, rolled_back=1)
+
+
+def trade_batch(dsn: str, seed: int, transactions: int) -> None:
+    """Some transactions, one after the other."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        till = Till(connection, random.Random(seed))  # noqa: S311
+        for _ in range(transactions):
+            trade(till)

@@ -67,6 +67,8 @@ def fitted(value: Value, type_: Type) -> Value:
     elif type_.kind == "numeric":
         assert type_.precision is not None and type_.scale is not None
         value = round_to(Decimal(value), type_.scale)  # type: ignore[arg-type]
+        if not value:
+            value = value.copy_abs()
         if abs(value) >= Decimal(10) ** (type_.precision - type_.scale):
             raise EvaluationError("numeric out of range")
     elif type_.is_float:

@@ -44,26 +44,33 @@ def ingest(
     written and no epoch is used. `inside` is called while the cut is still open, and makes one be
     taken in any case.
     """
-    sources = tuple(s for s in state.sources if s.database == HOME)
-    copies = frozenset(s.oid for s in sources if _wants_copy(s, retry))
-    active = tuple(s for s in sources if s.status is Status.ACTIVE)
+    copies = frozenset(s.oid for s in state.sources if _wants_copy(s, retry))
+    active = tuple(s for s in state.sources if s.status is Status.ACTIVE)
     snapshot = state.database(HOME).snapshot
     with engine.database.session() as connection:
         news = pending(connection, active, snapshot) if active and snapshot else frozenset()
     if not news and not copies and inside is None:
         return state
     for _ in range(ATTEMPTS):
-        taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
-        _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies))
-        with open_cut(engine.database, taking, lock=copies, previous=snapshot) as cut:
-            rewritten = frozenset(cut.dirty) - copies
-            if not rewritten:
-                state = _take(engine, state, fence, cut, taking, copies)
-                if inside is not None:
-                    inside(cut, state)
-                return state
-            # Tables to be copied must be locked before the snapshot is taken: once more.
-            copies |= rewritten
+        taking = tuple(s for s in state.sources if s.oid in copies or s.status is Status.ACTIVE)
+        try:
+            _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies))
+            with open_cut(engine.database, taking, lock=copies, previous=snapshot) as cut:
+                rewritten = frozenset(cut.dirty) - copies
+                if not rewritten:
+                    state = _take(engine, state, fence, cut, taking, copies)
+                    if inside is not None:
+                        inside(cut, state)
+                    return state
+                # Tables to be copied must be locked before the snapshot is taken: once more.
+                copies |= rewritten
+        except Transient as error:
+            others = tuple(s for s in taking if s.oid in copies and s.relation not in retry)
+            if error.code != "source-busy" or not others:
+                raise
+            # A writer keeps tables busy that nobody asked for now: only their readers wait.
+            state = _postpone(engine, state, others, error, fence)
+            copies -= {source.oid for source in others}
     raise Transient(
         "cut-interrupted",
         "source tables changed shape faster than a cut could be taken",
@@ -74,6 +81,16 @@ def ingest(
 def _wants_copy(source: Source, retry: frozenset[str]) -> bool:
     suspended = source.status is Status.SUSPENDED and source.relation in retry
     return source.status is Status.INITIALIZING or suspended
+
+
+def _postpone(
+    engine: Engine, state: State, sources: tuple[Source, ...], error: HeadraceError, fence: int
+) -> State:
+    """Leave sources out of the cut; a refresh of one of their readers copies them."""
+    taken = tuple(_suspended(state, s, state.relation(s.relation), error) for s in sources)
+    records = tuple(one.source for one in taken)
+    engine.catalog.commit(Change(put=(*records, *_readers(state, taken))), fence=fence)
+    return engine.catalog.state()
 
 
 def _mend_capture(engine: Engine, state: State, sources: tuple[Source, ...]) -> None:

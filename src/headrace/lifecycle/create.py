@@ -110,12 +110,12 @@ def create(engine: Engine, request: Request) -> StreamTable:
     """Make the stream table and fill it; on any failure nothing of it is left."""
     check(engine, engine.catalog.state(), request)
     with engine.writing() as lease:
-        remove_idle_sources(engine, lease.fence)
         state = engine.catalog.state()
         checked = check(engine, state, request)
         try:
             _capture(engine, state, checked, lease.fence)
-            state = ingest(engine, engine.catalog.state(), lease.fence)
+            inputs = frozenset(checked.table.inputs)
+            state = ingest(engine, engine.catalog.state(), lease.fence, retry=inputs)
             _check_sources(state, checked)
             return _publish_first(engine, state, checked, lease.fence)
         except BaseException:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from sqlglot import exp
 
 from headrace.functions import call, cast
 from headrace.functions.numbers import undeclared
-from headrace.plan.scalar import Call, Literal, Scalar
+from headrace.plan.scalar import Call, Literal, Scalar, walk
 from headrace.query.calls import CALLABLE, refuse_call
 from headrace.query.clauses import SESSION, SESSION_WORDS
 from headrace.query.coerce import (
@@ -23,7 +24,7 @@ from headrace.query.coerce import (
 from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
 from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, number, typed
-from headrace.query.parse import UNARY_PLUS
+from headrace.query.parse import UNARY_PLUS, too_deep
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
 from headrace.query.type_names import named_type
@@ -45,6 +46,9 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
     exp.NullSafeEQ: "is not distinct from",
 }
+LARGEST_REPEATED = 2000
+"""Nodes of an expression, times its repetitions, that lowering may make of one operand."""
+
 _ORDERING = frozenset({"<", "<=", ">", ">="})
 
 
@@ -158,7 +162,7 @@ class Expressions:
         return _not(result) if node.args.get("negate") else result
 
     def _between(self, node: exp.Between) -> Scalar:
-        value = self.bind(node.this)
+        value = _repeatable(self.bind(node.this), 2)
         low = _compare(">=", value, self.bind(node.args["low"]), node)
         high = _compare("<=", value, self.bind(node.args["high"]), node)
         return call("and", low, high)
@@ -184,7 +188,8 @@ class Expressions:
 
     def _case(self, node: exp.Case) -> Scalar:
         # A bare constant as the subject is text, whatever it is compared with.
-        subject = None if node.this is None else settled(self.bind(node.this))
+        times = len(node.args["ifs"])
+        subject = None if node.this is None else _repeatable(settled(self.bind(node.this)), times)
         tests: list[Scalar] = []
         values: list[Bound] = []
         for branch in node.args["ifs"]:
@@ -280,6 +285,16 @@ def _named_call(name: str, arguments: Sequence[Bound], node: exp.Anonymous) -> S
         if len(arguments) == 2:
             return call(function.row, *operands(*arguments))
         return call(function.row, *(settled(argument) for argument in arguments))
+
+
+def _repeatable(bound: Bound, times: int) -> Bound:
+    """An operand that the plan will hold so many times; nested repetition multiplies."""
+    if isinstance(bound, Untyped):
+        return bound
+    size = sum(1 for _ in islice(walk(bound), LARGEST_REPEATED + 1))
+    if size > 1 and size * times > LARGEST_REPEATED:
+        raise too_deep()
+    return bound
 
 
 def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:

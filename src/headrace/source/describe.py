@@ -14,7 +14,6 @@ from psycopg.pq.abc import PGresult
 
 from headrace.errors import HeadraceError, UserError
 from headrace.source.faults import translate, translated
-from headrace.source.introspect import NUMERIC_SCALE
 from headrace.types import Type, from_postgres
 
 # A column's base type, as `from_postgres` wants it; domains are gone before a query returns them.
@@ -58,8 +57,6 @@ def describe(
     connection: Connection[Any],
     query: str,
     search_path: Sequence[str] = ("public",),
-    *,
-    numeric_scale: int = NUMERIC_SCALE,
 ) -> tuple[DescribedColumn, ...]:
     """The columns that a single SELECT returns; raises a `UserError` in PostgreSQL's own words."""
     if "\0" in query:
@@ -85,7 +82,7 @@ def describe(
             oid,
             typmod,
             declared,
-            from_postgres(oid, typmod, numeric_scale=numeric_scale, enum=enum, ordered=False),
+            from_postgres(oid, typmod, enum=enum, ordered=False),
         )
         for (name, oid, typmod), (declared, enum) in zip(fields, names, strict=True)
     )

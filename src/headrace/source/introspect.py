@@ -17,8 +17,6 @@ from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import from_postgres
 
 CAPTURE_SCHEMA = "headrace_capture"
-# The scale a numeric without typmod is stored with: Spark's own default.
-NUMERIC_SCALE = 18
 FIRST_USER_OID = 16384
 
 # `tree` has a table and all that inherit from it, partitions or not. `ordered` is true where a
@@ -133,12 +131,10 @@ ORDER BY s.position LIMIT 1
 KINDS_REFUSED = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 
 
-def inspect(
-    connection: Connection[Any], oids: Iterable[int], *, numeric_scale: int = NUMERIC_SCALE
-) -> dict[int, SourceTable]:
+def inspect(connection: Connection[Any], oids: Iterable[int]) -> dict[int, SourceTable]:
     """The tables of `oids` as the connection's snapshot has them; a dropped one is left out."""
     with translated():
-        return read_tables(ask_tables(connection, oids), numeric_scale=numeric_scale)
+        return read_tables(ask_tables(connection, oids))
 
 
 def ask_tables(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
@@ -146,16 +142,14 @@ def ask_tables(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
     return connection.execute(INSPECT, {"oids": sorted(oids)})
 
 
-def read_tables(
-    answer: Cursor[Any], *, numeric_scale: int = NUMERIC_SCALE
-) -> dict[int, SourceTable]:
+def read_tables(answer: Cursor[Any]) -> dict[int, SourceTable]:
     """Read the answer to `ask_tables`."""
     return {
         oid: SourceTable(
             oid=oid,
             schema=schema,
             name=name,
-            columns=tuple(_column(fields, numeric_scale) for fields in columns),
+            columns=tuple(_column(fields) for fields in columns),
             keys=tuple(tuple(key) for key in keys),
             row_triggers=row_triggers,
             storage=storage,
@@ -169,8 +163,6 @@ def find_table(
     schema: str | None,
     name: str,
     search_path: Sequence[str] = ("public",),
-    *,
-    numeric_scale: int = NUMERIC_SCALE,
 ) -> SourceTable:
     """The table that a query means by a name, if it can be captured and read.
 
@@ -220,7 +212,7 @@ def find_table(
             .format(sql.Identifier(role))
             .as_string(),
         )
-    tables = inspect(connection, [oid], numeric_scale=numeric_scale)
+    tables = inspect(connection, [oid])
     if oid not in tables:
         raise UserError("unknown-table", f'table "{shown}" was dropped just now')
     return tables[oid]
@@ -236,11 +228,10 @@ def _denied(shown: str, target: sql.Composed, role: str) -> UserError:
     )
 
 
-def _column(fields: dict[str, Any], numeric_scale: int) -> SourceColumn:
+def _column(fields: dict[str, Any]) -> SourceColumn:
     type_ = from_postgres(
         fields["oid"],
         fields["typmod"],
-        numeric_scale=numeric_scale,
         enum=fields["type_name"] if fields["is_enum"] else None,
         ordered=fields["ordered"],
     )

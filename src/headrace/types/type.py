@@ -135,14 +135,12 @@ def from_postgres(
     oid: int,
     typmod: int,
     *,
-    numeric_scale: int = NUMERIC_SCALE,
     enum: str | None = None,
     ordered: bool = True,
 ) -> Type | None:
     """The type of a PostgreSQL column, or None if it has no exact counterpart.
 
-    `oid` is the base type's (domains resolved by the caller), `typmod` pg_attribute.atttypmod,
-    `numeric_scale` the scale that a numeric without one is stored with.
+    `oid` is the base type's (domains resolved by the caller), `typmod` pg_attribute.atttypmod.
     """
     if enum is not None:
         return Type("enum", enum=enum)
@@ -151,7 +149,7 @@ def from_postgres(
         return None
     match kind.name:
         case "numeric":
-            return _numeric_from_typmod(typmod, numeric_scale)
+            return _numeric_from_typmod(typmod)
         case "character varying":
             length = typmod - 4 if typmod > 4 else None
             return Type(kind.name, length=length, ordered=ordered)
@@ -164,9 +162,9 @@ def from_postgres(
             return Type(kind.name)
 
 
-def _numeric_from_typmod(typmod: int, numeric_scale: int) -> Type | None:
+def _numeric_from_typmod(typmod: int) -> Type | None:
     if typmod < 4:
-        return result_numeric(MAXIMUM_DIGITS, numeric_scale)
+        return result_numeric(MAXIMUM_DIGITS, NUMERIC_SCALE)
     precision, scale = (typmod - 4) >> 16 & 0xFFFF, (typmod - 4) & 0x7FF
     if scale >= 1024 or scale > precision:  # negative scale, or a scale beyond the precision
         return None
