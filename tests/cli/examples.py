@@ -93,8 +93,9 @@ class MemoryProject:
         self._act("create", name, query, schedule, refresh_mode)
         return table(f"public.{name}")
 
-    def drop_stream_table(self, name: str) -> None:
-        self._act("drop", name)
+    def drop_stream_table(self, name: str, *, cascade: bool = False) -> None:
+        self._act("drop", name, cascade)
+        self.tables = tuple(one for one in self.tables if not cascade and one.name != name)
 
     def refresh(self, name: str, mode: str | None = None) -> Refresh:
         self._act("refresh", name, mode)

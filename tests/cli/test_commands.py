@@ -137,9 +137,12 @@ def test_drop_asks(
     result = headrace("drop", "totals")
     assert result.code == 130
     assert "Drop public.totals" in result.error
-    assert ("drop", "public.totals") not in project.calls
+    assert ("drop", "public.totals", False) not in project.calls
     assert headrace("drop", "totals").out == "dropped public.totals\n"
-    assert headrace("drop", "totals", "--yes", "--json").document == {"dropped": "public.totals"}
+    assert ("drop", "public.totals", False) in project.calls
+    project.tables = (table("public.a"), table("public.b"))
+    result = headrace("drop", "a", "--cascade", "--yes", "--json")
+    assert result.document == {"dropped": ["public.a", "public.b"]}
     assert headrace("drop", "nothing", "--yes").code == 2
 
 

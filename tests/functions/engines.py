@@ -65,9 +65,7 @@ def postgres(
     return answers
 
 
-def postgres_type(
-    connection: psycopg.Connection[Any], template: str, types: Sequence[Type]
-) -> str:
+def postgres_type(connection: psycopg.Connection[Any], template: str, types: Sequence[Type]) -> str:
     """The type PostgreSQL gives the expression, without length or digits."""
     arguments = (f"NULL::{type_.sql}" for type_ in types)
     found = connection.execute(f"SELECT pg_typeof({template.format(*arguments)})::text").fetchone()

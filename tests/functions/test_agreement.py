@@ -153,9 +153,7 @@ def must_fail(
     return [f"Spark: {name}({types}){question.rows[0]} gives {found[0]}, not: {message}"]
 
 
-def type_difference(
-    connection: psycopg.Connection[Any], each: Call, type_: Type
-) -> list[str]:
+def type_difference(connection: psycopg.Connection[Any], each: Call, type_: Type) -> list[str]:
     theirs = engines.postgres_type(connection, each.template, each.cases.types)
     found = connection.execute("SELECT %s::regtype::text", [theirs]).fetchone()
     kind = KIND_BY_NAME[type_.kind].name

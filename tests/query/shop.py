@@ -47,7 +47,7 @@ class Table:
     @property
     def ddl(self) -> str:
         columns = ", ".join(
-            f'"{name.replace(chr(34), chr(34) * 2)}" {declared}' for name, _, declared in self.columns
+            sql.Identifier(name).as_string() + " " + declared for name, _, declared in self.columns
         )
         keys = "".join(f", PRIMARY KEY ({', '.join(key)})" for key in self.keys)
         return f'CREATE TABLE "{self.name}" ({columns}{keys})'
@@ -55,6 +55,11 @@ class Table:
 
 def _column(name: str, type_: Type, *, collate: bool = False) -> tuple[str, Type, str]:
     return name, type_, type_.sql + (' COLLATE "C"' if collate else "")
+
+
+def timestamp(*parts: int) -> datetime:
+    """A timestamp without time zone."""
+    return datetime(*parts)  # type: ignore[arg-type]  # noqa: DTZ001
 
 
 CUSTOMERS = Table(
@@ -93,14 +98,14 @@ ORDERS = Table(
     (("id",),),
     (
         (1, 1, Decimal("10.00"), Decimal("0.5"), 1, 1.5, "x", date(2024, 1, 1),
-         datetime(2024, 1, 1), None, 10**12),
+         timestamp(2024, 1, 1), None, 10**12),
         (2, 1, Decimal("2.50"), None, 2, None, "y%", date(2024, 1, 2),
-         datetime(2024, 1, 1, 12), None, 5),
+         timestamp(2024, 1, 1, 12), None, 5),
         (3, 2, None, Decimal("0.125"), None, -0.5, None, None, None, None, None),
         (4, None, Decimal("0.00"), Decimal("3"), 0, 0.0, "", date(2024, 2, 29),
-         datetime(2024, 2, 29, 0, 0, 0, 1), None, 0),
+         timestamp(2024, 2, 29, 0, 0, 0, 1), None, 0),
         (5, 3, Decimal("-7.25"), Decimal("0.000001"), -3, 2.5, "x", date(2023, 12, 31),
-         datetime(2024, 1, 2), None, -5),
+         timestamp(2024, 1, 2), None, -5),
     ),
 )  # fmt: skip
 # No key, and equal rows.

@@ -77,8 +77,7 @@ def columns_of(connection: psycopg.Connection[Any], relation: str) -> list[str]:
 
 def bag(rows: Any, types: list[Type]) -> Counter[tuple[Any, ...]]:
     return Counter(
-        tuple(plain(value, type_) for value, type_ in zip(row, types, strict=True))
-        for row in rows
+        tuple(plain(value, type_) for value, type_ in zip(row, types, strict=True)) for row in rows
     )
 
 

@@ -57,14 +57,19 @@ def quoted(name: str) -> str:
 
 
 @pytest.mark.postgres
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(name=NAMES.filter(lambda name: not name.startswith("pg_")))
 @example(name="x" * 70)
 @example(name="é" * 40)
 @example(name="日本語" * 10)
 def test_names_as_postgres_keeps_them(name: str, dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
-        cursor = connection.execute(sql.SQL("SELECT id AS {} FROM (SELECT 1) q (id)").format(sql.Identifier(name)))
+        query = sql.SQL("SELECT id AS {} FROM (SELECT 1) q (id)").format(sql.Identifier(name))
+        cursor = connection.execute(query)
         assert cursor.description is not None
         ours = bind(f"SELECT id AS {quoted(name)} FROM customers", Shop()).names[0]
         assert cursor.description[0].name == ours
@@ -74,7 +79,8 @@ def test_names_as_postgres_keeps_them(name: str, dsn: str) -> None:
 def test_unquoted_names_fold_ascii_letters_only(name: str) -> None:
     folded = fold(name)
     assert folded.isascii() == name.isascii()
-    assert all(a == b or (a.isascii() and a.lower() == b) for a, b in zip(name, folded, strict=True))
+    letters = zip(name, folded, strict=True)
+    assert all(a == b or (a.isascii() and a.lower() == b) for a, b in letters)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,8 @@ def test_unquoted_names_fold_ascii_letters_only(name: str) -> None:
         ("WITH q AS (SELECT 1 FROM a) SELECT 1 FROM q, b", ((None, "a"), (None, "b"))),
         ("WITH q AS (SELECT 1 FROM q) SELECT 1 FROM q", ((None, "q"),)),
         ("WITH q AS (SELECT 1 FROM r), r AS (SELECT 1 FROM q) SELECT 1 FROM r", ((None, "r"),)),
-        ("WITH RECURSIVE q AS (SELECT 1 FROM a UNION SELECT 1 FROM q) SELECT 1 FROM q", ((None, "a"),)),
+        ("WITH RECURSIVE q AS (SELECT 1 FROM a UNION SELECT 1 FROM q) SELECT 1 FROM q",
+         ((None, "a"),)),
         ("WITH q AS (SELECT 1 FROM a) SELECT 1 FROM s.q", ((None, "a"), ("s", "q"))),
         ("SELECT 1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE x IN (SELECT y FROM c))",
          ((None, "a"), (None, "b"), (None, "c"))),

@@ -33,12 +33,17 @@ ATOMS = st.sampled_from(
     )
 )
 BINARY = st.sampled_from(
-    ("+", "-", "*", "/", "%", "||", "=", "<>", "!=", "<", "<=", ">", ">=", "AND", "OR")
-    + ("IS DISTINCT FROM", "IS NOT DISTINCT FROM", "LIKE", "NOT LIKE")
+    (
+        *("+", "-", "*", "/", "%", "||", "=", "<>", "!=", "<", "<=", ">", ">=", "AND", "OR"),
+        *("IS DISTINCT FROM", "IS NOT DISTINCT FROM", "LIKE", "NOT LIKE"),
+    )
 )
 POSTFIX = st.sampled_from(
-    ("IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE", "::text", "::int", "::numeric(8,1)")
-    + ("::date", "::float8", "::varchar(2)", 'COLLATE "C"', "ISNULL", "IN (1, 2)", "NOT IN ('x')")
+    (
+        *("IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE", "::text", "::int", "::numeric(8,1)"),
+        *("::date", "::float8", "::varchar(2)", 'COLLATE "C"', "ISNULL", "IN (1, 2)"),
+        "NOT IN ('x')",
+    )
 )
 PREFIX = st.sampled_from(("NOT", "-", "+"))
 
@@ -51,7 +56,9 @@ def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.tuples(PREFIX, inner).map(" ".join),
         inner.map("({})".format),
         st.tuples(inner, inner, inner).map(lambda p: f"{p[0]} BETWEEN {p[1]} AND {p[2]}"),
-        st.tuples(inner, inner, inner).map(lambda p: f"CASE WHEN {p[0]} THEN {p[1]} ELSE {p[2]} END"),
+        st.tuples(inner, inner, inner).map(
+            lambda p: f"CASE WHEN {p[0]} THEN {p[1]} ELSE {p[2]} END"
+        ),
         st.tuples(inner, inner).map(lambda p: f"CASE {p[0]} WHEN {p[1]} THEN 1 END"),
         st.tuples(inner, inner).map(lambda p: f"coalesce({p[0]}, {p[1]})"),
         st.tuples(inner, inner).map(lambda p: f"NULLIF({p[0]}, {p[1]})"),

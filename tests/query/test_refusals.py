@@ -68,9 +68,13 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT a.id FROM orders a RIGHT JOIN lines l ON true", "unsupported-query", "RIGHT JOIN"),
     ("SELECT a.id FROM orders a FULL JOIN lines l ON true", "unsupported-query", "FULL JOIN"),
     ("SELECT id FROM orders NATURAL LEFT JOIN lines", "unsupported-query", "LEFT JOIN"),
-    ("SELECT item FROM lines NATURAL JOIN \"Odd Name\"", "unsupported-query", "in common"),
+    ('SELECT item FROM lines NATURAL JOIN "Odd Name"', "unsupported-query", "in common"),
     ("SELECT id FROM (orders JOIN lines ON true)", "unsupported-query", "subquery"),
-    ("SELECT id FROM orders JOIN lines JOIN lines l ON true ON true", "unsupported-query", "nested"),
+    (
+        "SELECT id FROM orders JOIN lines JOIN lines l ON true ON true",
+        "unsupported-query",
+        "nested",
+    ),
     ("SELECT id FROM db.public.orders", "unsupported-query", "another database"),
     ("SELECT id FROM orders WITH ORDINALITY", "unsupported-query", "ORDINALITY"),
     # grouping
@@ -105,7 +109,11 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT current_user AS u FROM orders", "unsupported-function", "session"),
     ("SELECT user AS u FROM orders", "unsupported-function", "session"),
     ("SELECT random() AS r FROM orders", "unsupported-function", "volatile"),
-    ("SELECT CASE WHEN false THEN random() END AS r FROM orders", "unsupported-function", "volatile"),
+    (
+        "SELECT CASE WHEN false THEN random() END AS r FROM orders",
+        "unsupported-function",
+        "volatile",
+    ),
     ("SELECT gen_random_uuid() AS r FROM orders", "unsupported-function", "volatile"),
     ("SELECT nextval('s') AS r FROM orders", "unsupported-function", "volatile"),
     ("SELECT extract(year FROM d) FROM orders", "unsupported-function", "EXTRACT"),
@@ -176,7 +184,7 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT note BETWEEN 'a' AND 'b' AS x FROM orders", "text-order", "collation C"),
     ("SELECT 'a' < 'b' AS x FROM orders", "text-order", "collation C"),
     ("SELECT id::text > 'b' AS x FROM orders", "text-order", "collation C"),
-    ("SELECT region >= \"Name\" AS x FROM customers", "text-order", "collation C"),
+    ('SELECT region >= "Name" AS x FROM customers', "text-order", "collation C"),
     ("SELECT note COLLATE \"de_DE\" = 'a' AS x FROM orders", "unsupported-query", "de_DE"),
     ("SELECT note < 'a' COLLATE \"C\" AS x FROM orders", "unsupported-query", "constant"),
     # names
@@ -217,12 +225,16 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT count(id, qty) FROM orders", "invalid-query", "one argument"),
     ("SELECT abs(id, qty) FROM orders", "invalid-query", "1 arguments"),
     ("SELECT CASE WHEN vip THEN 1 ELSE true END AS x FROM customers", "invalid-query", "matched"),
-    ("SELECT id COLLATE \"C\" AS x FROM orders", "invalid-query", "no collation"),
+    ('SELECT id COLLATE "C" AS x FROM orders', "invalid-query", "no collation"),
     ("SELECT l.n FROM orders o JOIN lines l ON *", "unsupported-query", "STAR"),
     ("SELECT abs(*) AS x FROM orders", "invalid-query", "abs(*)"),
     # operators that PostgreSQL would group otherwise
     ("SELECT 'a' || 'b' COLLATE \"C\" AS x FROM orders", "unsupported-query", ""),
-    ("SELECT id = 1 = vip AS x FROM orders JOIN customers USING (id)", "unsupported-query", "order"),
+    (
+        "SELECT id = 1 = vip AS x FROM orders JOIN customers USING (id)",
+        "unsupported-query",
+        "order",
+    ),
     ("SELECT vip = NOT vip AS x FROM customers", "unsupported-query", "order"),
 )
 

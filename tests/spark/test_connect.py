@@ -26,7 +26,6 @@ import json, os, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, os.environ["ROOT"])
 from headrace.errors import HeadraceError
-from headrace.spark.copy import write_difference
 from headrace.spark.run import Input, Runner, TooLarge
 from headrace.spark.session import Spark
 from tests.spark.values import bag, logged, read_back, special_table, stored
@@ -49,7 +48,9 @@ with Spark.open(os.environ["ADDRESS"]) as spark:
     result = runner.collect("SELECT * FROM `a view`", [both], limit=100)
     found["files"] = bag(result) == sorted(2 * bag(table))
     found["large"] = runner.collect("SELECT * FROM `a view`", [both], limit=3) == TooLarge(3)
-    write_difference(runner, [file], [], table.schema, 4, str(Path("parts").resolve()))
+    epoch = "CAST(4 AS BIGINT) AS _epoch, CAST(1 AS BIGINT) AS _weight"
+    stored = [Input("a view", table.schema, files=(file,))]
+    runner.write(f"SELECT {epoch}, * FROM `a view`", stored, str(Path("parts").resolve()))
     found["written"] = bag(read_back(Path("parts"))) == bag(logged(table, 4))
     found["jobs"] = runner.jobs
     found["zero"] = code("SELECT id / (id - id) FROM range(3)")

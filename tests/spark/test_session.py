@@ -58,7 +58,7 @@ def test_opening_starts_nothing(folder: Path) -> None:
     process = python(
         """
         import sys
-        import headrace, headrace.spark.run, headrace.spark.copy, headrace.spark.netting
+        import headrace, headrace.spark.run, headrace.spark.copy
         from headrace.spark.session import Spark
         for where in (None, "local[2]", "spark://nowhere:1", "sc://nowhere:1"):
             with Spark.open(where) as spark:

@@ -13,7 +13,7 @@ from headrace.functions.casts import CASTS, castable, convert, widening
 from headrace.functions.comparison import COMPARISONS, comparable, order_key
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, spark_cast
-from headrace.functions.logic import LAZY, LOGIC, common_type
+from headrace.functions.logic import LAZY, LOGIC, chain, common_type
 from headrace.functions.numbers import NUMBERS, fitted
 from headrace.functions.text import TEXTS
 from headrace.plan.scalar import Call, Literal, Scalar, walk
@@ -43,15 +43,14 @@ def cast(scalar: Scalar, target: Type) -> Scalar:
         return scalar
     if isinstance(scalar, Literal) and scalar.value is None:
         return Literal(None, target)
-    if isinstance(scalar, Literal) and castable(scalar.type, target):
-        # What cannot fail is computed here, and Spark sees a plain constant.
-        if widening(scalar.type, target):
-            return Literal(convert(scalar.value, scalar.type, target), target)
     if not castable(scalar.type, target):
         raise UserError(
             "unsupported-function",
             f"a cast from {scalar.type.sql} to {target.sql} has no exact counterpart on Spark",
         )
+    if isinstance(scalar, Literal) and widening(scalar.type, target):
+        # What cannot fail is computed here, and Spark sees a plain constant.
+        return Literal(convert(scalar.value, scalar.type, target), target)
     return Call("cast", (scalar,), target)
 
 
@@ -78,6 +77,7 @@ __all__ = [
     "call",
     "can_raise",
     "cast",
+    "chain",
     "common_type",
     "comparable",
     "convert",

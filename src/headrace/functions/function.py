@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -34,7 +35,13 @@ class Function:
 
 def spark_cast(expression: exp.Expression, type_: Type) -> exp.Expression:
     """CAST to the stored form of a type."""
-    return exp.Cast(this=expression, to=exp.DataType.build(type_.spark, dialect="spark"))
+    return exp.Cast(this=expression, to=_data_type(type_.spark).copy())
+
+
+@lru_cache(maxsize=256)
+def _data_type(name: str) -> exp.DataType:
+    """Parsed once: a long expression has thousands of casts."""
+    return exp.DataType.build(name, dialect="spark")
 
 
 def spark_function(name: str, *arguments: exp.Expression) -> exp.Expression:

@@ -10,7 +10,7 @@ from headrace.functions.comparison import COMPARISONS, comparable
 from headrace.functions.function import Function, spark_binary, spark_cast, spark_function
 from headrace.functions.let import let
 from headrace.functions.numbers import common_number
-from headrace.plan.scalar import Scalar, Value
+from headrace.plan.scalar import Call, Scalar, Value
 from headrace.types import BOOLEAN, Type
 
 
@@ -32,6 +32,14 @@ def common_type(types: Sequence[Type]) -> Type | None:
         elif common.kind != type_.kind or common.enum != type_.enum:
             return None
     return common
+
+
+def chain(name: str, terms: Sequence[Scalar]) -> Scalar:
+    """The terms joined by AND or OR in their order, as a tree of least depth."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return Call(name, (chain(name, terms[:half]), chain(name, terms[half:])), BOOLEAN)
 
 
 def _all_boolean(arguments: Sequence[Scalar]) -> Type | None:

@@ -55,9 +55,7 @@ def _identity(plan: Operator, keys: Keys) -> Columns | None:
 def _scan_keys(scan: Scan, keys: Iterable[frozenset[str]]) -> list[Columns]:
     """The relation's keys as columns of the scan, those of which it reads every column."""
     read = dict(scan.fields)
-    return [
-        frozenset(read[physical] for physical in key) for key in keys if key <= read.keys()
-    ]
+    return [frozenset(read[physical] for physical in key) for key in keys if key <= read.keys()]
 
 
 def _dependencies(plan: Operator, keys: Keys) -> Iterator[Dependency]:

@@ -23,9 +23,7 @@ Each costs sqlglot's generator about twenty Python frames of the thousand there 
 _BINARY = frozenset({"this", "expression"})
 
 ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset(
-        {"expressions", "from_", "joins", "where", "group", "having", "order"}
-    ),
+    exp.Select: frozenset({"expressions", "from_", "joins", "where", "group", "having", "order"}),
     exp.From: frozenset({"this"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
     exp.Table: frozenset({"this", "db", "alias"}),

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from sqlglot import exp
 
-from headrace.functions import call, cast
-from headrace.functions.numbers import undeclared
-from headrace.plan.scalar import Call, Literal, Scalar, walk
-from headrace.query.calls import CALLABLE, refuse_call
+from headrace.functions import call, cast, chain
+from headrace.plan.scalar import Literal, Scalar
 from headrace.query.clauses import SESSION, SESSION_WORDS
-from headrace.query.coerce import (
-    compared,
-    condition,
-    first_of_nullif,
-    operands,
-    settled,
-    unified,
-)
+from headrace.query.coerce import condition, operands, settled, unified
 from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
-from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, number, typed
-from headrace.query.parse import UNARY_PLUS, too_deep
+from headrace.query.literals import Bound, Untyped, number
+from headrace.query.operations import (
+    call_named,
+    compare,
+    concatenate,
+    constant_as,
+    negation,
+    repeatable,
+)
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
 from headrace.query.type_names import named_type
-from headrace.types import BOOLEAN, Type
+from headrace.types import BOOLEAN
 
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -46,10 +42,6 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
     exp.NullSafeEQ: "is not distinct from",
 }
-LARGEST_REPEATED = 2000
-"""Nodes of an expression, times its repetitions, that lowering may make of one operand."""
-
-_ORDERING = frozenset({"<", "<=", ">", ">="})
 
 
 @dataclass(frozen=True)
@@ -86,7 +78,7 @@ class Expressions:
             case exp.Or():
                 return self._connective(node, "or")
             case exp.Not():
-                return _not(condition(self.bind(node.this), "NOT", node.this))
+                return negation(condition(self.bind(node.this), "NOT", node.this))
             case exp.Neg():
                 return self._negative(node)
             case exp.Is() | exp.Like() | exp.NullSafeNEQ():
@@ -96,7 +88,7 @@ class Expressions:
             case exp.In():
                 return self._in(node)
             case exp.DPipe():
-                return self._concatenation(node)
+                return concatenate(self.bind(node.this), self.bind(node.args["expression"]), node)
             case exp.Case():
                 return self._case(node)
             case exp.Cast():
@@ -113,7 +105,7 @@ class Expressions:
                 return call(_ARITHMETIC[type(node)], left, right)
         if type(node) in _COMPARISONS:
             left_, right_ = self.bind(node.this), self.bind(node.args["expression"])
-            return _compare(_COMPARISONS[type(node)], left_, right_, node)
+            return compare(_COMPARISONS[type(node)], left_, right_, node)
         raise refuse("unsupported-query", f"{node.key.upper()} is not an expression here", node)
 
     def _column(self, node: exp.Column) -> Scalar:
@@ -134,7 +126,7 @@ class Expressions:
             rest = rest.this
         links.append(rest)
         terms = [condition(self.bind(link), name.upper(), link) for link in reversed(links)]
-        return balanced(name, terms)
+        return chain(name, terms)
 
     def _negative(self, node: exp.Neg) -> Bound:
         inner = node.this
@@ -148,7 +140,7 @@ class Expressions:
         left = self.bind(node.this)
         right = node.args["expression"]
         if isinstance(node, exp.NullSafeNEQ):
-            return _not(_compare("is not distinct from", left, self.bind(right), node))
+            return negation(compare("is not distinct from", left, self.bind(right), node))
         if isinstance(node, exp.Like):
             with located(node):
                 result: Scalar = call("like", settled(left), settled(self.bind(right)))
@@ -159,37 +151,26 @@ class Expressions:
             result = call("is not distinct from", condition(left, "IS", node), truth)
         else:
             raise refuse("unsupported-query", f"IS {right.sql()} is not maintained", node)
-        return _not(result) if node.args.get("negate") else result
+        return negation(result) if node.args.get("negate") else result
 
     def _between(self, node: exp.Between) -> Scalar:
-        value = _repeatable(self.bind(node.this), 2)
-        low = _compare(">=", value, self.bind(node.args["low"]), node)
-        high = _compare("<=", value, self.bind(node.args["high"]), node)
+        value = repeatable(self.bind(node.this), 2)
+        low = compare(">=", value, self.bind(node.args["low"]), node)
+        high = compare("<=", value, self.bind(node.args["high"]), node)
         return call("and", low, high)
 
     def _in(self, node: exp.In) -> Scalar:
         bounds = [self.bind(node.this), *(self.bind(item) for item in node.expressions)]
-        if _is_character(bounds[0]):
+        if is_character(bounds[0]):
             # char(n) ignores blanks in a comparison, so each is one of its own.
-            return balanced("or", [_compare("=", bounds[0], item, node) for item in bounds[1:]])
+            return chain("or", [compare("=", bounds[0], item, node) for item in bounds[1:]])
         with located(node):
             return call("in", *unified(bounds, "IN", node))
-
-    def _concatenation(self, node: exp.DPipe) -> Scalar:
-        """Text with anything: a bare constant is text, whatever stands beside it."""
-        bounds = [self.bind(node.this), self.bind(node.args["expression"])]
-        known = [b.type for b in bounds if not isinstance(b, Untyped) and b.type.is_text]
-        if not known and not any(isinstance(bound, Untyped) for bound in bounds):
-            raise refuse("unsupported-function", "|| needs text on one side", node)
-        text = replace(known[0], kind="text", length=None) if known else PLAIN_TEXT
-        sides = [typed(bound, text) if isinstance(bound, Untyped) else bound for bound in bounds]
-        with located(node):
-            return call("||", *(s if s.type.is_text else cast(s, PLAIN_TEXT) for s in sides))
 
     def _case(self, node: exp.Case) -> Scalar:
         # A bare constant as the subject is text, whatever it is compared with.
         times = len(node.args["ifs"])
-        subject = None if node.this is None else _repeatable(settled(self.bind(node.this)), times)
+        subject = None if node.this is None else repeatable(settled(self.bind(node.this)), times)
         tests: list[Scalar] = []
         values: list[Bound] = []
         for branch in node.args["ifs"]:
@@ -197,7 +178,7 @@ class Expressions:
             if subject is None:
                 tests.append(condition(test, "CASE/WHEN", branch.this))
             else:
-                tests.append(_compare("=", subject, test, branch.this))
+                tests.append(compare("=", subject, test, branch.this))
             values.append(self.bind(branch.args["true"]))
         default = node.args.get("default")
         values.append(Untyped(None, node) if default is None else self.bind(default))
@@ -209,9 +190,7 @@ class Expressions:
     def _cast(self, node: exp.Cast) -> Bound:
         bound = self.bind(node.this)
         if isinstance(bound, Untyped):
-            target = named_type(node.args["to"], None)
-            literal = typed(bound, target)
-            return _fitted(literal, target)
+            return constant_as(bound, named_type(node.args["to"], None))
         target = named_type(node.args["to"], bound.type)
         if target.is_text:
             target = replace(target, ordered=bound.type.is_text and bound.type.ordered)
@@ -248,7 +227,7 @@ class Expressions:
         if any(isinstance(argument, exp.Star) for argument in node.expressions):
             raise refuse("invalid-query", f"{name}(*) is not an aggregate", node)
         arguments = [self.bind(argument) for argument in node.expressions]
-        return _named_call(name, arguments, node)
+        return call_named(name, arguments, node)
 
     def _argument(self, node: exp.Anonymous, name: str) -> Scalar | None:
         if len(node.expressions) != 1:
@@ -266,81 +245,5 @@ class Expressions:
         return self._call(node.this, inside.condition(node.args["expression"].this))
 
 
-def _named_call(name: str, arguments: Sequence[Bound], node: exp.Anonymous) -> Scalar:
-    with located(node):
-        if name == UNARY_PLUS:
-            (value,) = (settled(argument) for argument in arguments)
-            if value.type.is_number:
-                return cast(value, undeclared(value.type))
-        if name == "coalesce" and arguments:
-            return call("coalesce", *unified(arguments, "COALESCE", node))
-        if name == "nullif" and len(arguments) == 2:
-            return _null_if(*arguments, node)
-        function = CALLABLE.get(name)
-        if function is None:
-            raise refuse_call(name, node)
-        if len(arguments) != function.arity:
-            message = f"{name} takes {function.arity} arguments, not {len(arguments)}"
-            raise refuse("invalid-query", message, node)
-        if len(arguments) == 2:
-            return call(function.row, *operands(*arguments))
-        return call(function.row, *(settled(argument) for argument in arguments))
-
-
-def _repeatable(bound: Bound, times: int) -> Bound:
-    """An operand that the plan will hold so many times; nested repetition multiplies."""
-    if isinstance(bound, Untyped):
-        return bound
-    size = sum(1 for _ in islice(walk(bound), LARGEST_REPEATED + 1))
-    if size > 1 and size * times > LARGEST_REPEATED:
-        raise too_deep()
-    return bound
-
-
-def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
-    first, second = operands(left, right)
-    result = first_of_nullif(first, second, node, bare=isinstance(right, Untyped))
-    if {first.type.kind, second.type.kind} != {"date", "timestamp"}:
-        return call("nullif", result, second)
-    return call("case", _compare("=", first, second, node), Literal(None, result.type), result)
-
-
-def _not(scalar: Scalar) -> Scalar:
-    return Call("not", (scalar,), BOOLEAN)
-
-
-def _is_character(bound: Bound) -> bool:
+def is_character(bound: Bound) -> bool:
     return not isinstance(bound, Untyped) and bound.type.kind == "character"
-
-
-def _compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
-    first, second = compared(left, right)
-    if name in _ORDERING:
-        for side in (first, second):
-            if side.type.is_text and not side.type.ordered:
-                raise refuse(
-                    "text-order",
-                    f"{name} on text needs collation C",
-                    node,
-                    'Write COLLATE "C" after the text, or declare the column so.',
-                )
-    with located(node):
-        return call(name, first, second)
-
-
-def _fitted(literal: Literal, target: Type) -> Scalar:
-    """A typed constant brought to the digits or the length that the cast names."""
-    if target.is_text:
-        target = replace(target, ordered=False)
-        return cast(literal, target) if literal.value is not None else Literal(None, target)
-    if target.kind == "numeric" and target.declared:
-        return cast(literal, target)
-    return literal
-
-
-def balanced(name: str, terms: Sequence[Scalar]) -> Scalar:
-    """The terms joined by AND or OR in their order, as a tree of least depth."""
-    if len(terms) == 1:
-        return terms[0]
-    half = len(terms) // 2
-    return Call(name, (balanced(name, terms[:half]), balanced(name, terms[half:])), BOOLEAN)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.functions import call
+from headrace.functions import call, chain
 from headrace.plan.operators import Join, Operator, Scan
 from headrace.plan.scalar import Scalar
 from headrace.query.coerce import compared
-from headrace.query.expressions import Expressions, balanced
+from headrace.query.expressions import Expressions
 from headrace.query.identifiers import name_of, table_name
 from headrace.query.ids import ColumnIds
 from headrace.query.refusal import located, refuse
@@ -169,7 +169,7 @@ def _join_using(left: Item, right: Item, names: list[str], join: exp.Join) -> It
         for column in scope.columns
         if column.name not in shared
     )
-    plan = Join(left.plan, right.plan, balanced("and", terms))
+    plan = Join(left.plan, right.plan, chain("and", terms))
     return Item(plan, Scope(both.sources, (*merged, *rest)))
 
 

@@ -51,9 +51,7 @@ def check_precedence(tree: exp.Expr) -> None:
             continue
         for operand, leftmost in _operands(node):
             inner = _level(operand)
-            chained = inner == level and (
-                (leftmost and level in _CHAINS) or level in (_NOT, _SIGN)
-            )
+            chained = inner == level and ((leftmost and level in _CHAINS) or level in (_NOT, _SIGN))
             if inner <= level and not chained:
                 raise refuse(
                     "unsupported-query",

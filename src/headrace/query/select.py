@@ -1,7 +1,7 @@
 """One SELECT block as a plan.
 
-    Project (select list) over Filter (HAVING) over Aggregate over Project (keys and arguments)
-    over Filter (WHERE) over Joins of Scans
+Project (select list) over Filter (HAVING) over Aggregate over Project (keys and arguments)
+over Filter (WHERE) over Joins of Scans
 """
 
 from __future__ import annotations

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from headrace.source.ranges import Range
 from headrace.source.table import SourceTable
 from headrace.spark.jobs import Call, Jobs
-from headrace.spark.netting import difference_sql
-from headrace.spark.run import Input, Runner, write_parts
-from headrace.spark.schema import EPOCH, WEIGHT, struct
-from headrace.spark.views import quoted
+from headrace.spark.run import Runner, write_parts
+from headrace.spark.schema import struct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,30 +65,3 @@ def copy_table(
     runner.call("wide", (), work, watch=watch if progress else None)
     if progress is not None:
         progress(total, total)
-
-
-def write_difference(
-    runner: Runner,
-    new: Sequence[str],
-    old: Sequence[str],
-    columns: pa.Schema,
-    epoch: int,
-    folder: str,
-) -> None:
-    """Write what turns the net rows of the old files into those of the new, at the epoch.
-
-    Both are logs with the stored `columns`. The folder must not exist.
-    """
-    log = pa.schema([pa.field(WEIGHT, pa.int64()), *columns])
-    inputs = (
-        Input("new", log, files=tuple(new)),
-        Input("old", log, files=tuple(old)),
-    )
-    names = ", ".join(quoted(name) for name in (WEIGHT, *columns.names))
-    types = [(field.name, field.dataType.simpleString()) for field in struct(columns).fields]
-    sql = (
-        f"SELECT CAST({epoch:d} AS BIGINT) AS {quoted(EPOCH)}, {names}"
-        f" FROM ({difference_sql('new', 'old', types)})"
-    )
-    stored = pa.schema([pa.field(EPOCH, pa.int64()), *log])
-    runner.write(sql, inputs, folder, schema=stored)

@@ -86,17 +86,25 @@ def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = Non
 def drop(
     call: Call,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A stream table.")],
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also drop the stream tables that read it.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Remove a stream table, its served table and its history in the store."""
+    """Remove a stream table, its served table and its log."""
     with call.project() as project:
+        before = project.status()
         (table,) = named(project, [name])
         if not yes:
-            _ask(f"Drop {plain(table.name)}, its served table and its log?")
+            readers = " and all stream tables that read it" if cascade else ""
+            _ask(f"Drop {plain(table.name)}{readers}, with what is served and stored?")
         with call.doing(f"dropping {table.name}"):
-            project.drop_stream_table(sql_name(table.name))
-    call.screen.document({"dropped": table.name})
-    call.screen.show(plain(f"dropped {table.name}"))
+            project.drop_stream_table(sql_name(table.name), cascade=cascade)
+        left = {one.name for one in project.status()}
+    gone = [one.name for one in before if one.name not in left]
+    call.screen.document({"dropped": gone})
+    for name in gone:
+        call.screen.show(plain(f"dropped {name}"))
 
 
 def query_text(query: str | None, file: Path | None) -> str:

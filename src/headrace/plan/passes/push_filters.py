@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.functions import can_raise
+from headrace.functions import can_raise, chain
 from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project, UnionAll
 from headrace.plan.scalar import Call, Column, Scalar, columns_of, substitute
-from headrace.types import BOOLEAN
 
 
 def push_filters(plan: Operator) -> Operator:
@@ -50,7 +49,7 @@ def _push_join(join: Join, conditions: tuple[Scalar, ...]) -> Operator:
     to_left, rest = _divided((*movable, *conditions), frozenset(join.left.columns))
     to_right, kept = _divided(rest, frozenset(join.right.columns))
     left, right = _push(join.left, to_left), _push(join.right, to_right)
-    joined = Join(left, right, conjunction(kept) if kept else None)
+    joined = Join(left, right, chain("and", kept) if kept else None)
     return _filtered(joined, fixed)
 
 
@@ -81,7 +80,7 @@ def _divided(
 
 def _filtered(plan: Operator, conditions: Iterable[Scalar]) -> Operator:
     conditions = tuple(conditions)
-    return Filter(plan, conjunction(conditions)) if conditions else plan
+    return Filter(plan, chain("and", conditions)) if conditions else plan
 
 
 def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
@@ -89,11 +88,3 @@ def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
     if isinstance(condition, Call) and condition.function == "and":
         return tuple(term for part in condition.arguments for term in conjuncts(part))
     return (condition,)
-
-
-def conjunction(terms: tuple[Scalar, ...]) -> Scalar:
-    """The terms joined by AND in their order, as a tree of least depth."""
-    if len(terms) == 1:
-        return terms[0]
-    half = len(terms) // 2
-    return Call("and", (conjunction(terms[:half]), conjunction(terms[half:])), BOOLEAN)

@@ -1,0 +1,107 @@
+"""Operations on bound operands: PostgreSQL's conversions, then a call of a table row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+
+from sqlglot import exp
+
+from headrace.functions import call, cast
+from headrace.functions.numbers import undeclared
+from headrace.plan.scalar import Call, Literal, Scalar, walk
+from headrace.query.calls import CALLABLE, refuse_call
+from headrace.query.coerce import compared, first_of_nullif, operands, settled, unified
+from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
+from headrace.query.parse import UNARY_PLUS, too_deep
+from headrace.query.refusal import located, refuse
+from headrace.types import BOOLEAN, Type
+
+LARGEST_REPEATED = 2000
+"""Nodes of an operand, times its repetitions, that lowering may put into a plan."""
+
+_ORDERING = frozenset({"<", "<=", ">", ">="})
+
+
+def negation(scalar: Scalar) -> Scalar:
+    return Call("not", (scalar,), BOOLEAN)
+
+
+def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
+    """A comparison by its row's name; text is ordered under collation C only."""
+    first, second = compared(left, right)
+    if name in _ORDERING:
+        for side in (first, second):
+            if side.type.is_text and not side.type.ordered:
+                raise refuse(
+                    "text-order",
+                    f"{name} on text needs collation C",
+                    node,
+                    'Write COLLATE "C" after the text, or declare the column so.',
+                )
+    with located(node):
+        return call(name, first, second)
+
+
+def concatenate(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
+    """Text with anything: a bare constant is text, whatever stands beside it."""
+    bounds = (left, right)
+    known = [b.type for b in bounds if not isinstance(b, Untyped) and b.type.is_text]
+    if not known and not any(isinstance(bound, Untyped) for bound in bounds):
+        raise refuse("unsupported-function", "|| needs text on one side", node)
+    text = replace(known[0], kind="text", length=None) if known else PLAIN_TEXT
+    sides = [typed(bound, text) if isinstance(bound, Untyped) else bound for bound in bounds]
+    with located(node):
+        return call("||", *(s if s.type.is_text else cast(s, PLAIN_TEXT) for s in sides))
+
+
+def constant_as(untyped: Untyped, target: Type) -> Scalar:
+    """A cast of a bare constant: read as the type, then cut to the digits or length it names."""
+    literal = typed(untyped, target)
+    if target.is_text:
+        return cast(literal, replace(target, ordered=False))
+    if target.kind == "numeric" and target.declared:
+        return cast(literal, target)
+    return literal
+
+
+def call_named(name: str, arguments: Sequence[Bound], node: exp.Expr) -> Scalar:
+    """A function by the name that the user wrote."""
+    with located(node):
+        match name, arguments:
+            case "coalesce", [_, *_]:
+                return call("coalesce", *unified(arguments, "COALESCE", node))
+            case "nullif", [left, right]:
+                return _null_if(left, right, node)
+            case _ if name == UNARY_PLUS:
+                (value,) = (settled(argument) for argument in arguments)
+                if value.type.is_number:
+                    return cast(value, undeclared(value.type))
+        function = CALLABLE.get(name)
+        if function is None:
+            raise refuse_call(name, node)
+        if len(arguments) != function.arity:
+            message = f"{name} takes {function.arity} arguments, not {len(arguments)}"
+            raise refuse("invalid-query", message, node)
+        if len(arguments) == 2:
+            return call(function.row, *operands(*arguments))
+        return call(function.row, *(settled(argument) for argument in arguments))
+
+
+def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
+    first, second = operands(left, right)
+    result = first_of_nullif(first, second, node, bare=isinstance(right, Untyped))
+    if {first.type.kind, second.type.kind} != {"date", "timestamp"}:
+        return call("nullif", result, second)
+    return call("case", compare("=", first, second, node), Literal(None, result.type), result)
+
+
+def repeatable(bound: Bound, times: int) -> Bound:
+    """An operand that the plan will hold so many times; nested repetition multiplies."""
+    if isinstance(bound, Untyped):
+        return bound
+    size = sum(1 for _ in islice(walk(bound), LARGEST_REPEATED + 1))
+    if size > 1 and size * times > LARGEST_REPEATED:
+        raise too_deep()
+    return bound

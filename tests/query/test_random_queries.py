@@ -1,0 +1,109 @@
+"""Random queries of joins, filters, groups and HAVING: rows, names, types and keys as in PostgreSQL.
+
+The plan as written and the plan after the passes must both give PostgreSQL's rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headrace.plan.evaluate import evaluate
+from headrace.query import bind
+from tests.query.shop import Shop, load, read
+from tests.query.test_against_postgres import bag, ours, postgres_types
+
+pytestmark = pytest.mark.postgres
+
+# Each FROM with the columns that it makes visible, of which the first half can be grouped by.
+FROMS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("orders o", ("o.id", "customer", "amount", "qty", "note", "d", "big")),
+    ("lines", ("orders", "item", "n")),
+    ("orders o JOIN customers c ON c.id = o.customer", ("o.id", "c.id", "region", "amount", "vip")),
+    ("customers c JOIN orders o USING (id)", ("id", "region", "code", "amount", "qty", "o.id")),
+    ("lines a, lines b", ("a.item", "b.item", "a.n", "b.orders")),
+    ("lines l JOIN orders o ON o.id = l.orders JOIN customers c ON o.customer = c.id",
+     ("l.item", "o.id", "region", "l.n", "amount", "c.id")),
+    ("lines a NATURAL JOIN lines b", ("orders", "item", "a.n")),
+    ("customers a CROSS JOIN customers b", ("a.id", "b.id", "a.vip", "b.region")),
+)  # fmt: skip
+NUMBERS = frozenset(
+    ("o.id", "c.id", "id", "customer", "amount", "qty", "big", "orders", "n")
+) | {"a.n", "b.n", "l.n", "a.id", "b.id", "b.orders"}
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    source, columns = draw(st.sampled_from(FROMS))
+    column = st.sampled_from(columns)
+    number = st.sampled_from([name for name in columns if name in NUMBERS])
+    comparison = st.builds(
+        "{} {} {}".format, number, st.sampled_from(("=", "<", ">=", "<>")), st.integers(-1, 5)
+    )
+    pair = st.builds("{} {} {}".format, number, st.sampled_from(("=", "<", "<>")), number)
+    null = st.builds("{} IS NOT NULL".format, column)
+    risky = st.builds("CASE WHEN {0} <> 0 THEN 7 / {0} END > 1".format, number)
+    condition = st.recursive(
+        st.one_of(comparison, pair, null, risky),
+        lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(("AND", "OR")), inner),
+        max_leaves=4,
+    )
+    where = draw(st.one_of(st.just(""), condition.map(" WHERE {}".format)))
+    if draw(st.booleans()):
+        shown = draw(st.lists(column, min_size=1, max_size=4))
+        return _select(shown, source + where)
+    keys = draw(st.lists(column, max_size=2, unique=True))
+    aggregate = st.one_of(
+        st.just("count(*)"),
+        st.builds("count({})".format, column),
+        st.builds("sum({})".format, number),
+        st.builds("avg({} + 1)".format, number),
+        st.builds("sum({}) FILTER (WHERE {})".format, number, comparison),
+        st.builds("coalesce(sum({}), 0) * 2 + count(*)".format, number),
+    )
+    shown = [*keys, *draw(st.lists(aggregate, min_size=0 if keys else 1, max_size=3))]
+    group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    having = draw(
+        st.one_of(
+            st.just(""),
+            st.builds(" HAVING count(*) > {}".format, st.integers(0, 2)),
+            st.builds(" HAVING sum({}) > {}".format, number, st.integers(-1, 3)),
+            *([st.just(f" HAVING {keys[0]} IS NOT NULL AND count(*) > 0")] if keys else []),
+        )
+    )
+    return _select(shown, source + where + group + having)
+
+
+def _select(shown: list[str], rest: str) -> str:
+    return "SELECT " + ", ".join(f"{s} AS c{i}" for i, s in enumerate(shown)) + f" FROM {rest}"
+
+
+@pytest.fixture
+def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
+        load(connection)
+        yield connection
+
+
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(query=queries())
+def test_random_query(query: str, shop: psycopg.Connection[Any]) -> None:
+    bound = bind(query, Shop())
+    types = [column.type for column in bound.plan.columns]
+    rows = bag(shop.execute(query).fetchall(), types)
+    assert postgres_types(shop, query) == ours(shop, types)
+    assert bag(evaluate(bound.plan, read).elements(), types) == rows
+    assert bag(evaluate(bound.written, read).elements(), types) == rows
+    if bound.key is not None:
+        keys = Counter(tuple(row[i] for i in bound.key) for row in rows.elements())
+        assert all(times == 1 for times in keys.values())
