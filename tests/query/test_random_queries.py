@@ -1,4 +1,4 @@
-"""Random queries of joins, filters, groups and HAVING: rows, names, types and keys as in PostgreSQL.
+"""Random joins, filters, groups and HAVING: rows, names, types and keys as in PostgreSQL.
 
 The plan as written and the plan after the passes must both give PostgreSQL's rows.
 """
@@ -33,9 +33,14 @@ FROMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lines a NATURAL JOIN lines b", ("orders", "item", "a.n")),
     ("customers a CROSS JOIN customers b", ("a.id", "b.id", "a.vip", "b.region")),
 )  # fmt: skip
-NUMBERS = frozenset(
-    ("o.id", "c.id", "id", "customer", "amount", "qty", "big", "orders", "n")
-) | {"a.n", "b.n", "l.n", "a.id", "b.id", "b.orders"}
+NUMBERS = frozenset(("o.id", "c.id", "id", "customer", "amount", "qty", "big", "orders", "n")) | {
+    "a.n",
+    "b.n",
+    "l.n",
+    "a.id",
+    "b.id",
+    "b.orders",
+}
 
 
 @st.composite

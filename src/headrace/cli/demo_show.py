@@ -174,11 +174,13 @@ def summary(outcome: Outcome) -> str:
 
 def next_steps(outcome: Outcome, home: Path | None) -> list[str]:
     if home is None:
-        return [
-            "headrace demo --home shop-demo         the same, and the shop stays there",
-            "headrace demo --lines 400000           the same with ten times the rows",
-            "headrace init                          a project of your own in .headrace",
-        ]
+        more = round(10 * outcome.opened.shop.rows["order_lines"], -3)
+        steps = (
+            ("headrace demo --home shop-demo", "the same, and the shop stays there"),
+            (f"headrace demo --lines {more}", "the same with ten times the rows"),
+            ("headrace init", "a project of your own in .headrace"),
+        )
+        return [f"{command:<34}{what}" for command, what in steps]
     at = f"headrace --home {shlex.quote(str(home))}"
     table = outcome.views[0].table
     return [

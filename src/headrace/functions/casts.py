@@ -132,5 +132,7 @@ def _to_text(value: Value, target: Type) -> Value:
 
 CASTS: tuple[Function, ...] = (
     # The target is the call's own type; `convert` evaluates it.
-    Function("cast", lambda _: None, _spark, lambda *_: None, raises=True),
+    Function(
+        "cast", lambda _: None, _spark, lambda *_: None, "a::type, CAST(a AS type)", raises=True
+    ),
 )

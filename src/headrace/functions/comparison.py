@@ -78,17 +78,46 @@ def _null_safe(left: Value, right: Value) -> Value:
 
 
 COMPARISONS: tuple[Function, ...] = (
-    Function("=", _type_of(False), _spark(exp.EQ), _evaluate(lambda a, b: a == b)),
-    Function("<>", _type_of(False), _spark(exp.NEQ), _evaluate(lambda a, b: a != b)),
-    Function("<", _type_of(True), _spark(exp.LT), _evaluate(lambda a, b: a < b)),
-    Function("<=", _type_of(True), _spark(exp.LTE), _evaluate(lambda a, b: a <= b)),
-    Function(">", _type_of(True), _spark(exp.GT), _evaluate(lambda a, b: a > b)),
-    Function(">=", _type_of(True), _spark(exp.GTE), _evaluate(lambda a, b: a >= b)),
+    Function("=", _type_of(False), _spark(exp.EQ), _evaluate(lambda a, b: a == b), "a = b"),
+    Function("<>", _type_of(False), _spark(exp.NEQ), _evaluate(lambda a, b: a != b), "a <> b"),
+    Function(
+        "<",
+        _type_of(True),
+        _spark(exp.LT),
+        _evaluate(lambda a, b: a < b),
+        "a < b",
+        note="Text needs collation C.",
+    ),
+    Function(
+        "<=",
+        _type_of(True),
+        _spark(exp.LTE),
+        _evaluate(lambda a, b: a <= b),
+        "a <= b",
+        note="Text needs collation C.",
+    ),
+    Function(
+        ">",
+        _type_of(True),
+        _spark(exp.GT),
+        _evaluate(lambda a, b: a > b),
+        "a > b",
+        note="Text needs collation C.",
+    ),
+    Function(
+        ">=",
+        _type_of(True),
+        _spark(exp.GTE),
+        _evaluate(lambda a, b: a >= b),
+        "a >= b",
+        note="Text needs collation C.",
+    ),
     Function(
         "is not distinct from",
         _type_of(False),
         _spark(exp.NullSafeEQ),
         _null_safe,
+        "a IS NOT DISTINCT FROM b, a IS DISTINCT FROM b, a IS [NOT] TRUE, a IS [NOT] FALSE",
         strict=False,
     ),
 )

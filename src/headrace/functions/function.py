@@ -22,15 +22,18 @@ class Function:
     `type_of` gives the result's type, or None if the arguments are not among those that both
     engines treat alike. `spark` renders it; `evaluate` computes it on Python values for the pure
     evaluator (strict functions never see a None). `raises` says that it can fail on some input:
-    then it must not be evaluated on rows that only exist in a log and not in the bag.
+    then it must not be evaluated on rows that only exist in a log and not in the bag. `syntax` is
+    how a query writes it, `note` what a reader of the documentation should know.
     """
 
     name: str
     type_of: Typing
     spark: Rendering
     evaluate: Callable[..., Value]
+    syntax: str
     strict: bool = True
     raises: bool = False
+    note: str = ""
 
 
 def spark_cast(expression: exp.Expression, type_: Type) -> exp.Expression:

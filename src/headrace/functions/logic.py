@@ -125,31 +125,56 @@ def _in(value: Value, *items: Value) -> Value:
 EQUAL = next(function for function in COMPARISONS if function.name == "=")
 
 LOGIC: tuple[Function, ...] = (
-    Function("and", _all_boolean, lambda a, *_: spark_binary(exp.And, *a), _and, strict=False),
-    Function("or", _all_boolean, lambda a, *_: spark_binary(exp.Or, *a), _or, strict=False),
+    Function(
+        "and",
+        _all_boolean,
+        lambda a, *_: spark_binary(exp.And, *a),
+        _and,
+        "a AND b",
+        strict=False,
+    ),
+    Function(
+        "or",
+        _all_boolean,
+        lambda a, *_: spark_binary(exp.Or, *a),
+        _or,
+        "a OR b",
+        strict=False,
+    ),
     Function(
         "not",
         _all_boolean,
         lambda a, *_: exp.Paren(this=exp.Not(this=exp.Paren(this=a[0]))),
         lambda a: not a,
+        "NOT a",
     ),
     Function(
         "is null",
         lambda _: BOOLEAN,
         lambda a, *_: exp.Paren(this=exp.Is(this=a[0], expression=exp.Null())),
         lambda a: a is None,
+        "a IS [NOT] NULL",
         strict=False,
     ),
     # `case` is evaluated branch by branch, so that a guarded branch is never reached.
-    Function("case", _case_type, _case_spark, lambda *_: None, strict=False),
+    Function(
+        "case",
+        _case_type,
+        _case_spark,
+        lambda *_: None,
+        "CASE WHEN c THEN a … ELSE b END, CASE x WHEN y THEN a … END",
+        strict=False,
+        note="A branch is evaluated only where its condition holds.",
+    ),
     Function(
         "coalesce",
         _coalesce_type,
         lambda a, _, result: spark_function("coalesce", *(spark_cast(x, result) for x in a)),
         lambda *_: None,
+        "coalesce(a, b, …)",
         strict=False,
     ),
-    Function("in", _in_type, _in_spark, _in, strict=False),
-    Function("nullif", _nullif_type, _nullif_spark, _nullif, strict=False),
+    Function("in", _in_type, _in_spark, _in, "a [NOT] IN (b, c, …)", strict=False),
+    Function("nullif", _nullif_type, _nullif_spark, _nullif, "nullif(a, b)", strict=False),
 )
 LAZY = frozenset({"case", "coalesce"})

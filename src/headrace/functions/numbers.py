@@ -201,16 +201,41 @@ def _integer(symbol: str, left: int, right: int) -> int:
 
 
 NUMBERS: tuple[Function, ...] = (
-    Function("+", _sum_type, _arithmetic(exp.Add), _evaluation("+"), raises=True),
-    Function("-", _sum_type, _arithmetic(exp.Sub), _evaluation("-"), raises=True),
-    Function("*", _product_type, _arithmetic(exp.Mul), _evaluation("*"), raises=True),
-    Function("/", _quotient_type, _arithmetic(exp.Div), _evaluation("/"), raises=True),
-    Function("%", _remainder_type, _arithmetic(exp.Mod), _evaluation("%"), raises=True),
+    Function("+", _sum_type, _arithmetic(exp.Add), _evaluation("+"), "a + b", raises=True),
+    Function("-", _sum_type, _arithmetic(exp.Sub), _evaluation("-"), "a - b", raises=True),
+    Function(
+        "*",
+        _product_type,
+        _arithmetic(exp.Mul),
+        _evaluation("*"),
+        "a * b",
+        raises=True,
+        note="A numeric product that needs more than 38 digits is rounded to the longer scale.",
+    ),
+    Function(
+        "/",
+        _quotient_type,
+        _arithmetic(exp.Div),
+        _evaluation("/"),
+        "a / b",
+        raises=True,
+        note="Integers are divided as in PostgreSQL, toward zero. A numeric quotient has 12 digits"
+        " after the point and up to 20 before it.",
+    ),
+    Function(
+        "%",
+        _remainder_type,
+        _arithmetic(exp.Mod),
+        _evaluation("%"),
+        "a % b, mod(a, b)",
+        raises=True,
+    ),
     Function(
         "negate",
         _same_type,
         lambda a, _, result: spark_cast(exp.Paren(this=exp.Neg(this=a[0])), result),
         lambda a: WIDE.minus(a) if isinstance(a, Decimal) else -a,
+        "-a",
         raises=True,
     ),
     Function(
@@ -218,6 +243,7 @@ NUMBERS: tuple[Function, ...] = (
         _same_type,
         lambda a, _, result: spark_cast(spark_function("abs", a[0]), result),
         lambda a: WIDE.abs(a) if isinstance(a, Decimal) else abs(a),
+        "abs(a)",
         raises=True,
     ),
 )

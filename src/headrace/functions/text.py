@@ -82,12 +82,22 @@ TEXTS: tuple[Function, ...] = (
         _concatenation_type,
         lambda a, *_: spark_function("concat", *a),
         lambda left, right: left + right,
+        "a || b",
+        note="One side may be of any type that can be cast to text.",
     ),
     Function(
         "length",
         lambda arguments: INTEGER if _all_text(arguments) else None,
         lambda a, *_: spark_function("length", *a),
         len,
+        "length(a), char_length(a), character_length(a)",
     ),
-    Function("like", _like_type, _like_spark, _like),
+    Function(
+        "like",
+        _like_type,
+        _like_spark,
+        _like,
+        "a [NOT] LIKE 'pattern'",
+        note="The pattern is a constant; char(n) must be cast to text.",
+    ),
 )

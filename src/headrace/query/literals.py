@@ -58,13 +58,12 @@ def typed(untyped: Untyped, type_: Type) -> Literal:
     if type_.kind == "numeric":
         value = _decimal(text.strip())
         if value is None:
-            raise _unreadable(untyped, type_, "Write a number in decimal digits.")
+            raise _unreadable(untyped, type_, FORMS["numeric"])
         return _numeric(value, node)
-    reader, form = _READERS[type_.kind]
     try:
-        return Literal(fitted(reader(text), type_), type_)
+        return Literal(fitted(_READERS[type_.kind](text), type_), type_)
     except (ValueError, ArithmeticError):
-        raise _unreadable(untyped, type_, form) from None
+        raise _unreadable(untyped, type_, FORMS[type_.kind]) from None
 
 
 def _unreadable(untyped: Untyped, type_: Type, form: str) -> Exception:
@@ -118,6 +117,7 @@ def _float(text: str) -> Value:
 
 
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 
 
@@ -141,29 +141,38 @@ def _bytes(text: str) -> Value:
     return bytes.fromhex(_strict(r"\\x([0-9a-f]{2})*", text)[2:])
 
 
-_INTEGER_FORM = "Write a whole number within the type's range."
-_READERS: dict[str, tuple[Callable[[str], Value], str]] = {
-    "boolean": (_boolean, "Write true or false."),
-    "smallint": (_integer, _INTEGER_FORM),
-    "integer": (_integer, _INTEGER_FORM),
-    "bigint": (_integer, _INTEGER_FORM),
-    "real": (_float, "Write a finite number in decimal digits."),
-    "double precision": (_float, "Write a finite number in decimal digits."),
-    "bytea": (_bytes, "Write it in hexadecimal: '\\x0a1b'."),
-    "date": (
-        lambda text: date.fromisoformat(_strict(_DATE, text)),
-        "Write it in ISO form: '2024-12-31'.",
-    ),
-    "timestamp": (_timestamp, "Write it in ISO form: '2024-12-31 23:59:59.5'."),
-    "timestamptz": (
-        _timestamptz,
-        "Write it in ISO form with its offset: '2024-12-31 23:59:59+00'.",
-    ),
-    "uuid": (
-        lambda text: str(UUID(_strict("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text))),
-        "Write it in canonical form: '00000000-0000-0000-0000-000000000000'.",
-    ),
-    "enum": (lambda text: text, ""),
+_READERS: dict[str, Callable[[str], Value]] = {
+    "boolean": _boolean,
+    "smallint": _integer,
+    "integer": _integer,
+    "bigint": _integer,
+    "real": _float,
+    "double precision": _float,
+    "bytea": _bytes,
+    "date": lambda text: date.fromisoformat(_strict(_DATE, text)),
+    "timestamp": _timestamp,
+    "timestamptz": _timestamptz,
+    "uuid": lambda text: str(UUID(_strict(_UUID, text))),
+    "enum": lambda text: text,
     # jsonb is carried as the text PostgreSQL prints, which only PostgreSQL can produce.
-    "jsonb": (lambda text: _strict("(?!)", text), "jsonb constants are not maintained."),
+    "jsonb": lambda text: _strict("(?!)", text),
 }
+_INTEGER_FORM = "Write a whole number within the type's range."
+_FLOAT_FORM = "Write a finite number in decimal digits."
+FORMS: dict[str, str] = {
+    "boolean": "Write true or false.",
+    "smallint": _INTEGER_FORM,
+    "integer": _INTEGER_FORM,
+    "bigint": _INTEGER_FORM,
+    "numeric": "Write a number in decimal digits.",
+    "real": _FLOAT_FORM,
+    "double precision": _FLOAT_FORM,
+    "bytea": "Write it in hexadecimal: '\\x0a1b'.",
+    "date": "Write it in ISO form: '2024-12-31'.",
+    "timestamp": "Write it in ISO form: '2024-12-31 23:59:59.5'.",
+    "timestamptz": "Write it in ISO form with its offset: '2024-12-31 23:59:59+00'.",
+    "uuid": "Write it in canonical form: '00000000-0000-0000-0000-000000000000'.",
+    "enum": "Write one of its labels.",
+    "jsonb": "Constants of jsonb are not maintained.",
+}
+"""For each kind, how a constant of it is written: the hint when one cannot be read."""

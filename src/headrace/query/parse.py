@@ -77,7 +77,7 @@ def too_deep() -> UserError:
     return UserError(
         "unsupported-query",
         "an expression is nested too deeply",
-        hint="Split it into several stream tables, or write long alternatives as IN (…).",
+        hint="Write long alternatives as IN (…).",
     )
 
 

@@ -1,0 +1,181 @@
+"""The tables of sql.md, made from the tables that the binder and the renderer use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from headrace.functions import AGGREGATES, FUNCTIONS, Function
+from headrace.functions.casts import castable
+from headrace.functions.numbers import NUMBERS
+from headrace.plan.scalar import Column, Literal, Scalar
+from headrace.query.calls import REFUSED_CALLS
+from headrace.query.clauses import REFUSED_ARGUMENTS, REFUSED_NODES, Refused
+from headrace.query.literals import FORMS
+from headrace.types import BOOLEAN, KINDS, TEXT, Type, numeric
+
+NUMBER_KINDS = ("smallint", "integer", "bigint", "real", "double precision", "numeric")
+TEXT_KINDS = ("text", "character varying", "character")
+
+
+def sql_blocks() -> Mapping[str, str]:
+    """Every block of sql.md by its name."""
+    return {
+        "functions": functions(),
+        "arithmetic": arithmetic(),
+        "casts": casts(),
+        "aggregates": aggregates(),
+        "constants": constants(),
+        "refused clauses": refused_clauses(),
+        "refused functions": refused_functions(),
+    }
+
+
+def sample(kind: str) -> Type:
+    """A type of the kind, for asking which arguments a function takes."""
+    match kind:
+        case "numeric":
+            return numeric(10, 2)
+        case "character":
+            return Type(kind, length=3)
+        case "enum":
+            return Type(kind, enum="mood")
+    return Type(kind)
+
+
+def functions() -> str:
+    """What may stand in an expression: spelling, arguments, remarks."""
+    rows = [
+        (
+            ", ".join(f"`{syntax}`" for syntax in _spellings(function.syntax)),
+            _arguments(function),
+            function.note or "–",
+        )
+        for function in FUNCTIONS
+    ]
+    return _table(("written", "on", "remarks"), rows)
+
+
+def _spellings(syntax: str) -> Iterator[str]:
+    """The alternatives of a syntax: commas inside parentheses separate arguments."""
+    depth, current = 0, ""
+    for character in syntax:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            yield current.strip()
+            current = ""
+        else:
+            current += character
+    yield current.strip()
+
+
+def _arguments(function: Function) -> str:
+    """The kinds that the function takes, asked of its own typing rule."""
+    if function.name == "cast":
+        return "see [casts](#casts)"
+    return _kinds([kind.name for kind in KINDS if _takes(function, sample(kind.name))])
+
+
+def _takes(function: Function, type_: Type) -> bool:
+    return any(function.type_of(arguments) is not None for arguments in _calls(function, type_))
+
+
+def _calls(function: Function, type_: Type) -> list[Sequence[Scalar]]:
+    """Argument lists of that type, in the shape that the function wants."""
+    argument = Column("a", type_)
+    match function.name:
+        case "case":
+            return [(Literal(True, BOOLEAN), argument, argument)]
+        case "like":
+            return [(argument, Literal("a%", TEXT))]
+        case "negate" | "abs" | "not" | "is null" | "length":
+            return [(argument,)]
+    return [(argument, argument)]
+
+
+def _kinds(names: Sequence[str]) -> str:
+    """A list of kinds, with words for the usual families."""
+    rest = list(names)
+    if len(rest) == len(KINDS):
+        return "all types"
+    missing = [kind.name for kind in KINDS if kind.name not in rest]
+    if len(missing) <= 2:
+        return f"all types but {', '.join(missing)}"
+    words = []
+    for word, family in (("numbers", NUMBER_KINDS), ("text", TEXT_KINDS)):
+        if set(family) <= set(rest):
+            words.append(word)
+            rest = [name for name in rest if name not in family]
+    return ", ".join([*words, *rest])
+
+
+def arithmetic() -> str:
+    """The result's type of + and / for every pair of number types."""
+    plus, over = (next(f for f in NUMBERS if f.name == name) for name in "+/")
+    rows = []
+    for left in NUMBER_KINDS:
+        cells = []
+        for right in NUMBER_KINDS:
+            arguments = (Column("a", sample(left)), Column("b", sample(right)))
+            kinds = [function.type_of(arguments) for function in (plus, over)]
+            names = dict.fromkeys(type_.kind for type_ in kinds if type_ is not None)
+            cells.append(", ".join(names))
+        rows.append((f"**{left}**", *cells))
+    return _table(("", *NUMBER_KINDS), rows)
+
+
+def casts() -> str:
+    """From every kind to the kinds it can be cast to."""
+    rows = []
+    for kind in KINDS:
+        targets = [
+            other.name
+            for other in KINDS
+            if other.name != kind.name and castable(sample(kind.name), sample(other.name))
+        ]
+        rows.append((kind.name, _kinds(targets) if targets else "–"))
+    return _table(("from", "to"), rows)
+
+
+def aggregates() -> str:
+    """Every aggregate with its result's type by its argument's."""
+    rows = []
+    for function in AGGREGATES:
+        results: dict[str, list[str]] = {}
+        for kind in KINDS:
+            result = function.type_of(sample(kind.name))
+            if result is not None:
+                results.setdefault(result.sql, []).append(kind.name)
+        shown = "; ".join(f"{sql} of {_kinds(kinds)}" for sql, kinds in results.items())
+        rows.append((f"`{function.name}`", shown))
+    return _table(("aggregate", "result"), rows)
+
+
+def constants() -> str:
+    """How a string that meets a type has to be written."""
+    return _table(("type", "how a constant is written"), [*FORMS.items()])
+
+
+def refused_clauses() -> str:
+    refused = {**REFUSED_NODES, **REFUSED_ARGUMENTS}
+    return _refusals(dict.fromkeys(refused.values()))
+
+
+def refused_functions() -> str:
+    rows: dict[Refused, list[str]] = {}
+    for name, refused in REFUSED_CALLS.items():
+        rows.setdefault(refused, []).append(f"`{name}`")
+    return _table(
+        ("functions", "why and what instead"),
+        [(", ".join(names), refused.hint or "–") for refused, names in rows.items()],
+    )
+
+
+def _refusals(refused: Mapping[Refused, None]) -> str:
+    rows = sorted((each.name, f"`{each.code}`", each.hint or "–") for each in refused)
+    return _table(("construct", "code", "instead"), rows)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    cells = (" | ".join(cell.replace("|", r"\|") for cell in line) for line in lines)
+    return "\n".join(f"| {line} |" for line in cells)
