@@ -70,7 +70,7 @@ bench: install java ## measure
 	$(BIN)/python -m bench $(ARGS)
 
 golden: install ## write the expected plans and SQL of the golden tests anew; read the diff
-	$(BIN)/python -m tests.golden $(ARGS)
+	$(BIN)/python -m tests.query.golden $(ARGS)
 
 docs: install ## write the generated pages of docs/ anew
 	$(BIN)/python docs/generate.py

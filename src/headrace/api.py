@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from headrace.catalog import PostgresCatalog, State
+from headrace.catalog import PostgresCatalog, State, new_relation_id
 from headrace.catalog.records import Receipt, Refresh, RefreshMode, Source, StreamTable
 from headrace.definition import define
 from headrace.embedded import EmbeddedServer
@@ -22,7 +22,7 @@ from headrace.lifecycle.sources import remove_idle_sources
 from headrace.refresh.explain import Explanation, explain
 from headrace.refresh.refresh import refresh_table, require_table
 from headrace.relations.frame import published_frame
-from headrace.settings import Places, Settings, places
+from headrace.settings import Places, Settings, places, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import Runner
 from headrace.spark.session import Spark
@@ -81,13 +81,16 @@ class Headrace:
         self.home = where.home.expanduser().absolute()
         self._server: EmbeddedServer | None = None
         self._closed = False
-        given = where.dsn.get_secret_value() if where.dsn else None
-        setup = where.setup_dsn.get_secret_value() if where.setup_dsn else None
+        given, setup = resolve(where.dsn), resolve(where.setup_dsn)
         if given is None:
             self._server = EmbeddedServer.open(self.home)
             given = self._server.dsn
         self.dsn = given
-        self._spark = Spark.open(session if session is not None else where.spark)
+        self._spark = Spark.open(
+            session if session is not None else where.spark,
+            log=self.home / "log" / "spark.log",
+            starting=lambda: progress("starting Spark", 0, 0),
+        )
         try:
             database = Database(given, setup)
             catalog = PostgresCatalog.open(database.connect)
@@ -151,7 +154,8 @@ class Headrace:
         if (name is None) == (query is None):
             raise UserError("invalid-option", "explain takes either a name or a query")
         if query is not None:
-            checked = check(self._engine, state, Request("explained", query))
+            unused = f"explained_{new_relation_id()}"
+            checked = check(self._engine, state, Request(unused, query))
             names = {s.relation: f"{s.schema}.{s.name}" for s in checked.inputs}
             names[checked.table.relation] = "the query"
             return explain(checked.table, checked.definition, names, checked.notices)
@@ -175,6 +179,7 @@ class Headrace:
         """Stop Spark if it was started here, close connections, let go of the embedded server."""
         if not self._closed:
             self._closed = True
+            self._engine.runner.close()
             self._engine.catalog.close()
             self._release()
             self._engine.database.close()

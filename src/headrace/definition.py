@@ -32,6 +32,18 @@ class Definition:
     def final(self) -> Stage:
         return self.stages[-1]
 
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Output positions that are unique together: the group's key, if all of it is shown.
+
+        It rests on the query alone, never on a constraint that a user may drop.
+        """
+        if self.final.state is None:
+            return ()
+        shown = {scalar: place for place, (_, scalar) in enumerate(self.final.outputs)}
+        places = [shown.get(column) for column in self.final.state.key_columns]
+        return tuple(place for place in places if place is not None) if None not in places else ()
+
 
 Input = Source | StreamTable
 

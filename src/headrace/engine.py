@@ -6,10 +6,11 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from headrace.catalog import Catalog, Change, State
-from headrace.catalog.records import Lease, Relation
+from headrace.catalog import Catalog, Change, State, new_relation_id
+from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
+from headrace.errors import NeedsReinit
 from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.spark.run import Runner
@@ -80,12 +81,30 @@ class Engine:
         self.fence = None
 
     def _recover(self, lease: Lease) -> None:
-        """Remove what was written but never pinned."""
-        moved: list[Relation] = []
-        for relation in self.catalog.state().relations:
-            pin = self.store.rollback(relation.id, relation.pin)
+        """Remove what was written but never pinned.
+
+        A log that is damaged stops the tables that need it, and nothing else.
+        """
+        state = self.catalog.state()
+        moved: list[Relation | Source | StreamTable] = []
+        for relation in state.relations:
+            try:
+                pin = self.store.rollback(relation.id, relation.pin)
+            except NeedsReinit as error:
+                moved += _stopped(state, relation.id, error)
+                continue
             if pin != relation.pin:
-                moved.append(Relation(**{**vars(relation), "pin": pin}))
+                moved.append(replace(relation, pin=pin))
         if moved:
             self.catalog.commit(Change(put=tuple(moved)), fence=lease.fence)
         self.recovery(self, lease.fence)
+
+
+def _stopped(state: State, relation: str, error: NeedsReinit) -> list[Source | StreamTable]:
+    """Everything that cannot go on without the log of a relation, with the reason."""
+    reason = f"{error.message}; drop and create the stream tables that need it"
+    owner = state.origin(relation[: len(new_relation_id())])
+    needing: list[Source | StreamTable] = [owner] if owner is not None else []
+    if isinstance(owner, Source):
+        needing += state.readers(relation)
+    return [replace(one, status=Status.SUSPENDED, reason=reason) for one in needing]

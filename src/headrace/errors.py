@@ -63,7 +63,6 @@ class UserError(HeadraceError):
         "name-exists": "A table, view or stream table of that name exists already.",
         "invalid-name": "A name is empty, too long or in a schema reserved by Headrace.",
         "invalid-option": "An option or setting does not exist or has an impossible value.",
-        "not-differential": "DIFFERENTIAL was asked for, but the query needs a full refresh.",
         "permission-denied": "The role lacks a right; the hint has the GRANT that gives it.",
         "capture-not-set-up": "The role may not set up capture; the hint has the SQL for the DBA.",
         "row-security": "Row level security would filter what the role sees of a source.",
@@ -71,7 +70,6 @@ class UserError(HeadraceError):
         "unsupported-server": "The server's version is outside 15 to 18.",
         "has-dependents": "Other stream tables read this one.",
         "table-suspended": "The stream table is suspended; the reason is given.",
-        "read-only-served-table": "Served tables are written only by publish.",
     }
 
 
@@ -80,7 +78,6 @@ class SchemaChanged(HeadraceError):
 
     exit_code = 3
     codes = {
-        "source-changed": "A column that the query uses was dropped, renamed or retyped.",
         "source-dropped": "A source table was dropped or recreated.",
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,25 @@ class Places(BaseSettings):
         home = Path(given.get("home") or env_settings().get("home") or DEFAULT_HOME)
         file = TomlConfigSettingsSource(settings_cls, home / "headrace.toml")
         return init_settings, env_settings, file
+
+
+def resolve(reference: SecretStr | None) -> str | None:
+    """A connection string, looked up where a reference says that it is kept."""
+    if reference is None:
+        return None
+    kind, _, place = reference.get_secret_value().partition(":")
+    try:
+        match kind:
+            case "env":
+                return os.environ[place]
+            case "file":
+                return Path(place).expanduser().read_text().strip()
+            case _:
+                return reference.get_secret_value()
+    except (KeyError, OSError) as error:
+        raise UserError(
+            "invalid-dsn", f"nothing is kept at {kind}:{place}", detail=type(error).__name__
+        ) from None
 
 
 def places(**given: Any) -> Places:

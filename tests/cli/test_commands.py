@@ -87,13 +87,13 @@ def test_refresh(project: MemoryProject, headrace: Headrace) -> None:
 
 def test_siblings_go_on_when_one_fails(project: MemoryProject, headrace: Headrace) -> None:
     project.tables = (table("public.a"), table("public.B c"), table("public.d"))
-    project.fails['public."B c"'] = SchemaChanged("source-changed", "a column is gone")
+    project.fails['public."B c"'] = SchemaChanged("source-dropped", "a table is gone")
     result = headrace("refresh", "--all", "--json")
     assert result.code == 3
     assert [one["table"] for one in result.document["refreshes"]] == ["public.a", "public.d"]
     (error,) = result.document["errors"]
-    assert (error["table"], error["code"]) == ("public.B c", "source-changed")
-    assert json.loads(result.error)["error"]["code"] == "source-changed"
+    assert (error["table"], error["code"]) == ("public.B c", "source-dropped")
+    assert json.loads(result.error)["error"]["code"] == "source-dropped"
     project.fails["public.a"] = Unavailable("server-unreachable", "the server is gone")
     result = headrace("refresh", "--all", "--json")
     assert (result.code, result.document["refreshes"]) == (5, [])
@@ -110,7 +110,7 @@ def test_verify(project: MemoryProject, headrace: Headrace) -> None:
     assert "1 surplus: customer ada, n 3" in result.out
     result = headrace("verify", "--all", "--json")
     assert (result.code, result.document["equal"]) == (1, False)
-    project.fails["public.totals"] = SchemaChanged("source-changed", "a column is gone")
+    project.fails["public.totals"] = SchemaChanged("source-dropped", "a table is gone")
     result = headrace("verify", "--all", "--json")
     assert (result.code, result.document["equal"], result.document["receipts"]) == (3, False, [])
 

@@ -129,6 +129,11 @@ class StreamTable:
     published_at: datetime | None = None
 
 
+def taken_in(table: StreamTable, relation: str) -> int:
+    """The epoch of an input up to which a table has taken it in; a missing frontier is a bug."""
+    return 0 if table.epoch == 0 else table.frontier[relation]
+
+
 @dataclass(frozen=True)
 class Refresh:
     """One line of the refresh history; `id` is given by the catalog.

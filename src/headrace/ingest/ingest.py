@@ -55,7 +55,10 @@ def ingest(
         taking = tuple(s for s in state.sources if s.oid in copies or s.status is Status.ACTIVE)
         try:
             _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies))
-            with open_cut(engine.database, taking, lock=copies, previous=snapshot) as cut:
+            # Where everything is copied anew there is nothing to continue.
+            going_on = any(source.oid not in copies for source in taking)
+            previous = snapshot if going_on else None
+            with open_cut(engine.database, taking, lock=copies, previous=previous) as cut:
                 rewritten = frozenset(cut.dirty) - copies
                 if not rewritten:
                     state = _take(engine, state, fence, cut, taking, copies)
@@ -133,7 +136,8 @@ def _take(
 ) -> State:
     """Append every source's change at a new epoch, pin them, acknowledge."""
     database = state.database(HOME)
-    _check_identity(database, cut)
+    if any(source.oid not in copies for source in sources):
+        _check_identity(database, cut)
     epoch = engine.catalog.next_epoch()
     taken = tuple(
         _take_one(engine, state, cut, source, epoch, copy=source.oid in copies)
@@ -214,6 +218,8 @@ def _take_copy(
     shape = shape_of(source, table)
     complaints = {}
     for reader in state.readers(source.relation):
+        if reader.status is Status.SUSPENDED:
+            continue
         lost = [column for column in shape.lost if _uses(reader, state, source, column)]
         if lost:
             complaints[reader.relation] = shape.reason(source, lost[0])

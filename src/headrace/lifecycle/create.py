@@ -25,7 +25,7 @@ from headrace.catalog.records import (
 )
 from headrace.definition import Definition, Input, InputSchema, new_definition, relation_of
 from headrace.engine import HOME, Engine
-from headrace.errors import UserError
+from headrace.errors import HeadraceError, UserError
 from headrace.graph import upstream
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.names import parse_name
@@ -80,8 +80,7 @@ def check(engine: Engine, state: State, request: Request) -> Checked:
         _check_free(connection, state, schema, name)
         described = describe(connection, request.query, search_path)
         found = (
-            _input(connection, state, *wanted, search_path)
-            for wanted in table_names(request.query)
+            _input(connection, state, *wanted, search_path) for wanted in table_names(request.query)
         )
         # A table that is named twice is one input.
         inputs = tuple({(one.schema, one.name): one for one in found}.values())
@@ -95,7 +94,6 @@ def check(engine: Engine, state: State, request: Request) -> Checked:
         request.query,
         _outputs(bound, described),
         inputs=tuple(one.relation for one in inputs),
-        key=tuple(bound.names[i] for i in bound.key or ()),
         refresh_mode=request.refresh_mode,
         schedule=request.schedule,
         options=request.options,
@@ -103,6 +101,7 @@ def check(engine: Engine, state: State, request: Request) -> Checked:
         created_at=datetime.now(UTC),
     )
     definition = new_definition(relation, bound, input_schema)
+    table = replace(table, key=tuple(table.columns[i].name for i in definition.key))
     return Checked(table, definition, inputs, bound.notices)
 
 
@@ -118,11 +117,21 @@ def create(engine: Engine, request: Request) -> StreamTable:
             state = ingest(engine, engine.catalog.state(), lease.fence, retry=inputs)
             _check_sources(state, checked)
             return _publish_first(engine, state, checked, lease.fence)
-        except BaseException:
+        except BaseException as error:
+            _clean_up(engine, checked, lease.fence, error)
+            raise
+
+
+def _clean_up(engine: Engine, checked: Checked, fence: int, error: BaseException) -> None:
+    """Remove what a failed creation left, unless it failed after the table was published."""
+    try:
+        state = engine.catalog.state()
+        if state.origin(checked.table.relation) is None:
             for stage in checked.definition.stages:
                 engine.store.drop(stage.relation)
-            remove_idle_sources(engine, lease.fence)
-            raise
+            remove_idle_sources(engine, fence)
+    except HeadraceError as second:
+        error.add_note(f"and cleaning up failed: {second.message}")
 
 
 def _check_free(connection: Connection[Any], state: State, schema: str, name: str) -> None:

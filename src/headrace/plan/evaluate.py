@@ -73,7 +73,9 @@ def evaluate(plan: Operator, read: Read) -> Bag:
         case Net(child=child):
             return net(evaluate(child, read))
         case Restrict(child=child, touched=touched, keys=keys):
-            seen = {tuple(row[b] for _, b in keys) for row, _ in _rows(touched, read)}
+            places = [touched.columns.index(b) for _, b in keys]
+            # An update within a group sums up to nothing here, and touches the group all the same.
+            seen = {tuple(row[i] for i in places) for row in evaluate(touched, read)}
             rows = _rows(child, read)
             return _bag(plan, ((r, w) for r, w in rows if tuple(r[a] for a, _ in keys) in seen))
         case Aggregate():
@@ -150,6 +152,7 @@ def _aggregate(plan: Aggregate, read: Read) -> Bag:
     """From the definition: the values of a group, each as often as it occurs."""
     bag: Bag = Counter()
     for key, rows in _groups(_rows(plan.child, read), plan.keys).items():
+        assert all(weight > 0 for _, weight in rows), "a query's own input is a bag"
         values: list[Value] = []
         for call in plan.calls:
             inputs = [

@@ -7,7 +7,6 @@ unique index of the key where the result has one, else an index on a hash of the
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import psycopg
@@ -19,10 +18,13 @@ from pyarrow import csv
 from headrace.catalog.records import StreamTable
 from headrace.errors import InternalError, UserError
 from headrace.store import WEIGHT
+from headrace.types import Type
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 # Beyond so many changed rows PostgreSQL's planner chooses the way itself.
 SMALL_CHANGE = 10_000
+MOST_KEY_COLUMNS = 8
+MOST_KEY_CHARACTERS = 100
 
 
 def served_name(table: StreamTable) -> sql.Identifier:
@@ -54,8 +56,25 @@ def create_served(connection: Connection, table: StreamTable) -> None:
     )
 
 
+def index_key(table: StreamTable) -> tuple[str, ...]:
+    """The key, if a unique index can hold every value of it and tells all values apart.
+
+    An index entry has a few kilobytes at most, so text must have a short length; 0.0 and -0.0 are
+    one key to an index.
+    """
+    types = {column.name: column.type for column in table.columns}
+    short = all(_is_short(types[name]) for name in table.key)
+    return table.key if short and len(table.key) <= MOST_KEY_COLUMNS else ()
+
+
+def _is_short(type_: Type) -> bool:
+    if type_.is_text:
+        return type_.length is not None and type_.length <= MOST_KEY_CHARACTERS
+    return not type_.is_float and type_.kind not in ("bytea", "jsonb")
+
+
 def _index(table: StreamTable) -> sql.Composed:
-    if table.key:
+    if index_key(table):
         return sql.SQL("CREATE UNIQUE INDEX ON {} ({}) NULLS NOT DISTINCT").format(
             served_name(table), _names(table.key)
         )
@@ -95,14 +114,14 @@ def apply_change(connection: Connection, table: StreamTable, change: pa.Table) -
     weights = change[WEIGHT]
     inserted = pc.sum(pc.if_else(pc.greater(weights, 0), weights, 0)).as_py()
     expected = -pc.sum(pc.if_else(pc.less(weights, 0), weights, 0)).as_py()
-    if table.key:
-        _apply_by_key(connection, table, staged)
+    if index_key(table):
+        found = _apply_by_key(connection, table, change, staged)
     else:
-        deleted = _delete_from_bag(connection, table, staged) if expected else 0
-        if deleted != expected:
-            raise _tampered(table, expected, deleted)
+        found = _delete_from_bag(connection, table, staged) if expected else 0
         if inserted:
-            _insert(connection, table, staged, sql.SQL(""))
+            _insert(connection, table, staged)
+    if found != expected:
+        raise _tampered(table, expected, found)
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
     return inserted, expected
 
@@ -149,21 +168,49 @@ def _as_text(change: pa.Table) -> pa.Table:
     return change
 
 
-def _apply_by_key(connection: Connection, table: StreamTable, staged: sql.Identifier) -> None:
-    """Keys that only lose their row are deleted, all others inserted or updated in place."""
+def _apply_by_key(
+    connection: Connection, table: StreamTable, change: pa.Table, staged: sql.Identifier
+) -> int:
+    """Keys that only lose their row are deleted, all others inserted or updated in place.
+
+    Gives the number of old rows that were found.
+    """
     positions = [_position(table, name) for name in table.key]
-    for mask in product((False, True), repeat=len(positions)):
-        connection.execute(_delete_by_key(table, staged, positions, mask))
+    found = 0
+    for mask in _null_patterns(change, positions):
+        found += connection.execute(_delete_by_key(table, staged, positions, mask)).rowcount
+    row = connection.execute(_upsert(table, staged)).fetchone()
+    return found + (row[0] if row else 0)
+
+
+def _null_patterns(change: pa.Table, positions: list[int]) -> set[tuple[bool, ...]]:
+    """Which key columns are NULL together in the rows that go."""
+    going = change.filter(pc.less(change[WEIGHT], 0))
+    columns = [going.column(position).is_null().to_pylist() for position in positions]
+    return set(zip(*columns, strict=True))
+
+
+def _upsert(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
+    """Insert or update; the result is how many rows were there before."""
     others = [column.name for column in table.columns if column.name not in table.key]
-    update: sql.Composable = sql.SQL("NOTHING")
-    if others:
-        update = sql.SQL("UPDATE SET {}").format(
-            sql.SQL(", ").join(
-                sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others
-            )
-        )
-    conflict = sql.SQL(" ON CONFLICT ({}) DO {}").format(_names(table.key), update)
-    _insert(connection, table, staged, conflict)
+    names = others or list(table.key)
+    updates = sql.SQL(", ").join(
+        sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in names
+    )
+    return sql.SQL(
+        "WITH written AS (INSERT INTO {table} ({columns}) SELECT {values} FROM {staged} d"
+        " WHERE d.{weight} > 0 ON CONFLICT ({key}) DO UPDATE SET {updates}"
+        " RETURNING xmax <> 0 AS was_there)"
+        " SELECT count(*) FILTER (WHERE was_there) FROM written"
+    ).format(
+        table=served_name(table),
+        columns=_names(tuple(column.name for column in table.columns)),
+        values=_staged_columns(table, "d"),
+        staged=staged,
+        weight=sql.Identifier(WEIGHT),
+        key=_names(table.key),
+        updates=updates,
+    )
 
 
 def _delete_by_key(
@@ -219,12 +266,11 @@ def _delete_from_bag(connection: Connection, table: StreamTable, staged: sql.Ide
     return connection.execute(statement).rowcount
 
 
-def _insert(
-    connection: Connection, table: StreamTable, staged: sql.Identifier, conflict: sql.Composable
-) -> None:
+def _insert(connection: Connection, table: StreamTable, staged: sql.Identifier) -> None:
+    """Insert every new row as often as its weight says."""
     connection.execute(
         sql.SQL(
-            "INSERT INTO {} ({}) SELECT {} FROM {} d, generate_series(1, d.{}) WHERE d.{} > 0{}"
+            "INSERT INTO {} ({}) SELECT {} FROM {} d, generate_series(1, d.{}) WHERE d.{} > 0"
         ).format(
             served_name(table),
             _names(tuple(column.name for column in table.columns)),
@@ -232,7 +278,6 @@ def _insert(
             staged,
             sql.Identifier(WEIGHT),
             sql.Identifier(WEIGHT),
-            conflict,
         )
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.definition import Definition
 from headrace.plan.describe import describe
-from headrace.refresh.plan import Decision, plan_refresh
+from headrace.refresh.plan import decide, plan_refresh
 from headrace.refresh.steps import ComputeStage, Publish, Step, TakeCut
 
 
@@ -64,10 +64,11 @@ def explain(
     notices: tuple[str, ...] = (),
 ) -> Explanation:
     """Explain a table that exists or is only asked about; `names` gives relations their names."""
-    decision = Decision("DIFFERENTIAL", "every stage is maintained incrementally")
+    inputs = frozenset(table.inputs)
+    filled = replace(table, epoch=max(table.epoch, 1))
     steps: tuple[Step, ...] = (
         TakeCut(table.inputs),
-        *plan_refresh(table, definition, decision, frozenset(table.inputs)),
+        *plan_refresh(filled, definition, decide(filled, None, inputs), inputs),
     )
     return Explanation(
         f"{table.schema}.{table.name}",

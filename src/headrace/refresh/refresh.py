@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from headrace.catalog import Change, State
-from headrace.catalog.records import Refresh, RefreshMode, Relation, Status, StreamTable
+from headrace.catalog.records import (
+    Refresh,
+    RefreshMode,
+    Relation,
+    Status,
+    StreamTable,
+    taken_in,
+)
 from headrace.definition import Definition, define
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
@@ -39,7 +46,7 @@ class Attempt:
             self.decision.reason,
             rows_inserted=0,
             rows_deleted=0,
-            phases=self.clock.phases,
+            phases=dict(self.clock.phases),
             spark_jobs=jobs,
             started_at=self.started_at,
             finished_at=datetime.now(UTC),
@@ -75,6 +82,8 @@ def refresh_table(
             with clock.phase("publish"):
                 as_of = state.database(HOME).cut_at
                 *_, last = publish(engine.catalog, advanced, as_of=as_of, fence=lease.fence)
+            # The history is written by publish itself, so only the answer can tell its time.
+            last = replace(last, phases=dict(clock.phases))
             written = {r.id for one in advanced for r in one.relations}
             compact(engine, sorted(written | read), lease.fence)
             if decision.mode != "SKIPPED":
@@ -142,9 +151,7 @@ def with_relations(state: State, relations: tuple[Relation, ...]) -> State:
 def changed_inputs(table: StreamTable, state: State) -> frozenset[str]:
     """The inputs with rows beyond what the table has taken in."""
     return frozenset(
-        name
-        for name in table.inputs
-        if state.relation(name).pin.epoch > table.frontier.get(name, 0)
+        name for name in table.inputs if state.relation(name).pin.epoch > taken_in(table, name)
     )
 
 

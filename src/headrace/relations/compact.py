@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headrace.catalog import Change, State
+from headrace.catalog.records import taken_in
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
 
@@ -17,7 +18,7 @@ def oldest_needed(state: State, relation: str) -> int:
     """The oldest epoch that some reader may still need as its "before": its own frontier."""
     pinned = state.relation(relation).pin.epoch
     readers = state.readers(relation)
-    return min([pinned, *(reader.frontier.get(relation, 0) for reader in readers)])
+    return min([pinned, *(taken_in(reader, relation) for reader in readers)])
 
 
 def compact(engine: Engine, relations: Iterable[str], fence: int) -> None:

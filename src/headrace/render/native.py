@@ -10,6 +10,7 @@ from itertools import count
 
 from sqlglot import exp
 
+from headrace.functions.decimals import spark_quotient
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.numbers import as_numeric
 from headrace.plan.operators import (
@@ -28,7 +29,7 @@ from headrace.plan.scalar import Column
 from headrace.render.pieces import WEIGHT, as_table
 from headrace.render.plans import rendered, summed
 from headrace.render.scalars import column, identifier, render_scalar
-from headrace.types import BIGINT, DOUBLE, Type
+from headrace.types import BIGINT, DOUBLE, Type, result_numeric
 
 
 def render_native(plan: Operator, names: tuple[str, ...]) -> str:
@@ -127,9 +128,10 @@ def _aggregated(call: AggregateCall) -> exp.Expression:
     divisor = exp.Case(
         ifs=[exp.If(this=exp.NEQ(this=present, expression=exp.Literal.number(0)), true=present)]
     )
-    exact = Type("bigint") if call.output.type.is_float else as_numeric(Type("bigint"))
-    quotient = exp.Div(this=total, expression=spark_cast(divisor, exact))
-    return spark_cast(exp.Paren(this=quotient), call.output.type)
+    if call.output.type.is_float:
+        return exp.Paren(this=exp.Div(this=total, expression=spark_cast(divisor, DOUBLE)))
+    types = (result_numeric(38, as_numeric(call.argument.type).scale or 0), as_numeric(BIGINT))
+    return spark_quotient(total, spark_cast(divisor, types[1]), types, call.output.type)
 
 
 def _summed(argument: exp.Expression, type_: Type, result: Type) -> exp.Expression:

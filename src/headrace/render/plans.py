@@ -62,18 +62,16 @@ def rendered(plan: Operator) -> exp.Query:
 def summed(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
     """The weights of equal rows added up, zeros dropped.
 
-    Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits.
+    Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits. Columns come out as
+    aggregates, not as the keys they are: Spark would push a condition on a key below the sum, where
+    it raises on rows that the sum removes.
     """
     total = spark_function("sum", column(WEIGHT))
     groups: list[exp.Expression] = []
     shown: list[exp.Expression] = []
     for c in columns:
-        if c.type.is_float:
-            groups.append(spark_cast(column(c.id), TEXT))
-            shown.append(named(spark_function("any_value", column(c.id)), c))
-        else:
-            groups.append(column(c.id))
-            shown.append(column(c.id))
+        groups.append(spark_cast(column(c.id), TEXT) if c.type.is_float else column(c.id))
+        shown.append(named(spark_function("any_value", column(c.id)), c))
     query = weighted(total, *shown).from_(rows)
     if groups:
         query = query.group_by(*groups)

@@ -35,8 +35,11 @@ class Spark:
     queries run in is our own. `log` is the file that a local JVM writes its log to.
     """
 
-    def __init__(self, reach: Callable[[], Origin]) -> None:
+    def __init__(
+        self, reach: Callable[[], Origin], starting: Callable[[], None] = lambda: None
+    ) -> None:
         self._reach = reach
+        self._starting = starting
         self._origin: Origin | None = None
         self._profiles: dict[Profile, SparkSession] = {}
         # The worker alone makes sessions, so no two threads start an application at once.

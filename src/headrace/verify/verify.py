@@ -17,7 +17,7 @@ from headrace.catalog import Change, State
 from headrace.catalog.records import Receipt, StreamTable
 from headrace.definition import define
 from headrace.engine import Engine
-from headrace.errors import UserError
+from headrace.errors import Transient, UserError
 from headrace.graph import upstream
 from headrace.refresh.refresh import require_table
 from headrace.relations.reading import Reading
@@ -83,9 +83,19 @@ def _served(engine: Engine, state: State, table: StreamTable) -> Comparison:
     reading = _at(engine, state, table)
     stored = reading.rows(relation)
     served = read_served(engine.database, table)
+    now = engine.catalog.state().origin(table.relation)
+    if not isinstance(now, StreamTable) or now.epoch != table.epoch:
+        name = f"{table.schema}.{table.name}"
+        raise Transient("cut-interrupted", f"{name} was published again while it was verified")
     both = pa.concat_tables([stored, served.cast(stored.schema)])
     names = [column.name for column in table.columns]
-    return compared(f"served {table.schema}.{table.name}", net(both), names, [column.type for column in table.columns])
+    return compared(
+        f"served {table.schema}.{table.name}",
+        net(both),
+        names,
+        [column.type for column in table.columns],
+        exact=True,
+    )
 
 
 def _row_count(engine: Engine, state: State, table: StreamTable) -> int:

@@ -1,0 +1,65 @@
+"""The passes change the work, never the columns; and a second run finds nothing to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.functions import can_raise
+from headrace.plan.describe import describe
+from headrace.plan.operators import Filter, Join, Operator, Scan, UnionAll
+from headrace.plan.passes import PASSES, improve, prune_columns, push_filters
+from headrace.plan.scalar import Column
+from headrace.query import bind
+from headrace.types import BOOLEAN, INTEGER
+from tests.query.golden import Golden, goldens
+from tests.query.shop import Shop
+
+
+def nodes(plan: Operator) -> list[Operator]:
+    return [plan, *(node for child in plan.children for node in nodes(child))]
+
+
+@pytest.mark.parametrize("golden", goldens(), ids=lambda golden: golden.id)
+def test_columns_stay_and_nothing_is_left_to_do(golden: Golden) -> None:
+    written = bind(golden.query, Shop()).written
+    for apply in PASSES:
+        once = apply(written)
+        assert once.columns == written.columns
+        assert describe(apply(once)) == describe(once)
+    assert improve(improve(written)) == improve(written)
+
+
+@pytest.mark.parametrize("golden", goldens(), ids=lambda golden: golden.id)
+def test_nothing_that_can_raise_is_below_a_join(golden: Golden) -> None:
+    for join in nodes(bind(golden.query, Shop()).plan):
+        if isinstance(join, Join):
+            below = [node for child in join.children for node in nodes(child)]
+            assert not any(isinstance(n, Filter) and can_raise(n.condition) for n in below)
+
+
+def test_guard_and_guarded_keep_their_order() -> None:
+    query = "SELECT id FROM orders WHERE qty <> 0 AND 10 / qty > 1 AND id > 0"
+    upper, lower = [n for n in nodes(bind(query, Shop()).plan) if isinstance(n, Filter)]
+    assert can_raise(upper.condition)
+    assert not can_raise(lower.condition)
+
+
+def test_having_on_keys_filters_rows() -> None:
+    query = "SELECT item, count(*) FROM lines GROUP BY item HAVING item = 'a' AND count(*) > 1"
+    text = describe(bind(query, Shop()).plan)
+    assert text.index("Aggregate") < text.index("Filter (item_1_c2 = 'a')")
+    assert text.index("Filter (count_v1 > 1)") < text.index("Aggregate")
+
+
+def test_having_without_keys_stays_above() -> None:
+    text = describe(bind("SELECT count(*) FROM lines HAVING 1 = 2", Shop()).plan)
+    assert text.index("Filter") < text.index("Aggregate")
+
+
+def test_union_all() -> None:
+    a, b = Column("a", INTEGER), Column("b", BOOLEAN)
+    one, two = (Scan(name, (("c1", a), ("c2", b))) for name in ("r1", "r2"))
+    plan = Filter(UnionAll((one, two)), b)
+    pushed = push_filters(plan)
+    assert pushed == UnionAll((Filter(one, b), Filter(two, b)))
+    assert prune_columns(pushed).columns == (a, b)

@@ -1,0 +1,45 @@
+"""Where connection strings come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from headrace.errors import UserError
+from headrace.settings import Settings, places, resolve
+
+
+def test_a_reference_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_PLACE", "host=somewhere")
+    (tmp_path / "dsn").write_text("host=elsewhere\n")
+    assert resolve(None) is None
+    assert resolve(SecretStr("host=here")) == "host=here"
+    assert resolve(SecretStr("env:SECRET_PLACE")) == "host=somewhere"
+    assert resolve(SecretStr(f"file:{tmp_path / 'dsn'}")) == "host=elsewhere"
+    for missing in ("env:NO_SUCH_NAME", f"file:{tmp_path / 'none'}"):
+        with pytest.raises(UserError) as caught:
+            resolve(SecretStr(missing))
+        assert caught.value.code == "invalid-dsn"
+
+
+def test_arguments_win_over_variables_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "headrace.toml").write_text('dsn = "host=file"\nspark = "local[1]"\n')
+    assert places(home=tmp_path).spark == "local[1]"
+    monkeypatch.setenv("HEADRACE_SPARK", "local[2]")
+    assert places(home=tmp_path).spark == "local[2]"
+    assert places(home=tmp_path, spark="local[3]").spark == "local[3]"
+    (tmp_path / "headrace.toml").write_text("colour = 1\n")
+    with pytest.raises(UserError) as caught:
+        places(home=tmp_path)
+    assert caught.value.code == "invalid-option"
+
+
+def test_settings_are_checked() -> None:
+    assert Settings.of({"max_buffer_mb": 5}).max_buffer_mb == 5
+    for wrong in ({"max_buffer_mb": 0}, {"nothing": 1}):
+        with pytest.raises(UserError):
+            Settings.of(wrong)
