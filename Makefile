@@ -9,7 +9,7 @@ STAMP := .venv/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,8 +66,10 @@ lint: install ## look for mistakes and for code that is not formatted
 types: install ## check the types of the library
 	$(BIN)/mypy
 
-bench: install java ## measure
-	$(BIN)/python -m bench $(ARGS)
+bench: bench-floor ## measure
+
+bench-floor: install java
+	$(BIN)/python -m bench.floor $(ARGS)
 
 golden: install ## write the expected plans and SQL of the golden tests anew; read the diff
 	$(BIN)/python -m tests.query.golden $(ARGS)

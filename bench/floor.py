@@ -8,6 +8,7 @@ other; the machine's own noise is in all of them.
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import sys
@@ -40,9 +41,12 @@ QUERIES = {
 }
 
 
-def change(sql: psycopg.Connection[Any], number: int) -> None:
+BATCHES = itertools.count()
+
+
+def change(sql: psycopg.Connection[Any]) -> None:
     """A thousand changed rows: half of them updated, a quarter deleted, a quarter inserted."""
-    quarter = CHANGED // 4
+    quarter, number = CHANGED // 4, next(BATCHES)
     first = number * 4 * CHANGED % (ROWS // 2)
     with sql.transaction():
         sql.execute(
@@ -69,7 +73,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 def empty_job(hr: headrace.Headrace) -> float:
     """The median of an empty job in the fastest profile."""
-    session = hr._spark.profile("tiny")
+    session = hr._spark.profile("tiny")  # noqa: SLF001
     times = [milliseconds(lambda: session.range(10).count()) for _ in range(ROUNDS + WARM_UP)]
     return statistics.median(times[WARM_UP:])
 
@@ -78,8 +82,8 @@ def measure(hr: headrace.Headrace, sql: psycopg.Connection[Any], name: str) -> d
     hr.create_stream_table(name, QUERIES[name])
     refreshes: list[Refresh] = []
     times, idle = [], []
-    for number in range(WARM_UP + ROUNDS):
-        change(sql, number)
+    for _ in range(WARM_UP + ROUNDS):
+        change(sql)
         times.append(milliseconds(lambda: refreshes.append(hr.refresh(name))))
         idle.append(milliseconds(lambda: hr.refresh(name)))
     skipped = hr.refresh(name)

@@ -63,6 +63,7 @@ def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.tuples(inner, inner).map(lambda p: f"coalesce({p[0]}, {p[1]})"),
         st.tuples(inner, inner).map(lambda p: f"NULLIF({p[0]}, {p[1]})"),
         st.tuples(inner, inner).map(lambda p: f"{p[0]} IN ({p[1]}, 1)"),
+        st.tuples(inner, inner, inner).map(lambda p: f"{p[0]} NOT IN ({p[1]}, {p[2]})"),
     )
 
 

@@ -178,6 +178,7 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT weight::numeric AS x FROM orders", "unsupported-function", "numeric"),
     ("SELECT coalesce(code, 'x') AS x FROM customers", "unsupported-query", "char(n)"),
     ("SELECT CASE WHEN vip THEN code END AS x FROM customers", "unsupported-query", "char(n)"),
+    ("SELECT code IN ('a'::text, 'b') AS x FROM customers", "unsupported-query", "char(n)"),
     ("SELECT nullif(region, code) AS x FROM customers", "unsupported-query", "char(n)"),
     # order of text
     ("SELECT note < 'a' AS x FROM orders", "text-order", "collation C"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headrace.functions import call, cast, chain
-from headrace.plan.scalar import Literal, Scalar
+from headrace.plan.scalar import Literal, Scalar, columns_of
 from headrace.query.clauses import SESSION, SESSION_WORDS
 from headrace.query.coerce import condition, operands, settled, unified
 from headrace.query.grouping import Aggregates
@@ -160,12 +160,20 @@ class Expressions:
         return call("and", low, high)
 
     def _in(self, node: exp.In) -> Scalar:
-        bounds = [self.bind(node.this), *(self.bind(item) for item in node.expressions)]
-        if is_character(bounds[0]):
-            # char(n) ignores blanks in a comparison, so each is one of its own.
-            return chain("or", [compare("=", bounds[0], item, node) for item in bounds[1:]])
-        with located(node):
-            return call("in", *unified(bounds, "IN", node))
+        """Several constants share one type with the value; a column is compared by itself."""
+        value, *items = (self.bind(part) for part in (node.this, *node.expressions))
+        constants = [item for item in items if is_constant(item)]
+        terms: list[Scalar] = []
+        if len(constants) > 1 and not is_character(value):
+            with located(node):
+                terms.append(call("in", *unified((value, *constants), "IN", node)))
+            items = [item for item in items if not is_constant(item)]
+        elif len(constants) > 1 and not all(isinstance(item, Untyped) for item in constants):
+            hint = "Cast the char(n) expression to text."
+            raise refuse("unsupported-query", "IN mixes char(n) with another type", node, hint)
+        value = repeatable(value, len(items))
+        terms.extend(compare("=", value, item, node) for item in items)
+        return chain("or", terms)
 
     def _case(self, node: exp.Case) -> Scalar:
         # A bare constant as the subject is text, whatever it is compared with.
@@ -243,6 +251,10 @@ class Expressions:
             raise refuse("unsupported-query", "FILTER is not maintained here", node)
         inside = replace(self, clause="FILTER", aggregates=None)
         return self._call(node.this, inside.condition(node.args["expression"].this))
+
+
+def is_constant(bound: Bound) -> bool:
+    return isinstance(bound, Untyped) or not columns_of(bound)
 
 
 def is_character(bound: Bound) -> bool:

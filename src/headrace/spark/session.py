@@ -48,19 +48,24 @@ class Spark:
 
     @staticmethod
     def open(
-        where: SparkSession | str | None = None, *, memory: str = MEMORY, log: Path | None = None
+        where: SparkSession | str | None = None,
+        *,
+        memory: str = MEMORY,
+        log: Path | None = None,
+        starting: Callable[[], None] = lambda: None,
     ) -> Spark:
+        """`starting` is called once, when the application is first needed."""
         if where is None:
-            return Spark(lambda: Launched(None, memory=memory, log=log))
+            return Spark(lambda: Launched(None, memory=memory, log=log), starting)
         if not isinstance(where, str):
-            return Spark(lambda: Given(where))
+            return Spark(lambda: Given(where), starting)
         if where.startswith("sc://"):
-            return Spark(lambda: Remote(where))
+            return Spark(lambda: Remote(where), starting)
         if not where.startswith(MASTERS):
             # Shown only to its first colon: what follows may be a token.
             shown = where.partition(":")[0]
             raise UserError("invalid-option", f"not a Spark master or address: {shown!r}")
-        return Spark(lambda: Launched(where, memory=memory, log=log))
+        return Spark(lambda: Launched(where, memory=memory, log=log), starting)
 
     @property
     def started(self) -> bool:
@@ -105,6 +110,7 @@ class Spark:
         if self._closed:
             raise RuntimeError("this Spark is closed")
         if self._origin is None:
+            self._starting()
             with translated():
                 self._origin = self._reach()
         return self._origin
