@@ -110,9 +110,10 @@ def _shown(value: Any) -> str:
 def pure_blocks() -> dict[str, Mapping[str, str]]:
     """For every page with generated blocks, but the tour, those blocks by their names."""
     from docs.generators.operators import operator_blocks
+    from docs.generators.sql import sql_blocks
     from docs.generators.types import types_table
 
-    return {"types.md": {"types": types_table()}, **operator_blocks()}
+    return {"sql.md": sql_blocks(), "types.md": {"types": types_table()}, **operator_blocks()}
 
 
 def tour_blocks() -> Mapping[str, str]:
