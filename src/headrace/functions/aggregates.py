@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.functions.decimals import QUOTIENT
+from headrace.functions.decimals import LONG_QUOTIENT
 from headrace.functions.numbers import as_numeric
 from headrace.plan.scalar import Call, Literal, Scalar
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, Type, result_numeric
@@ -67,7 +67,7 @@ def _sum_type(argument: Type | None) -> Type | None:
 def _average_type(argument: Type | None) -> Type | None:
     if argument is None or not argument.is_number:
         return None
-    return DOUBLE if argument.is_float else QUOTIENT
+    return DOUBLE if argument.is_float else LONG_QUOTIENT
 
 
 def _sum_states(argument: Scalar | None) -> tuple[State, ...]:

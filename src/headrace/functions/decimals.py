@@ -16,8 +16,10 @@ from headrace.types.kinds import MAXIMUM_DIGITS
 LONGEST_EXACT_SCALE = 20
 """A longer scale would leave too few digits before the point, if all 38 are in use."""
 
-# PostgreSQL gives 12 digits and more after the point for quotients below 10^8; Spark's own
-# quotient of two long decimals has 20 digits before the point.
+# Spark's own quotient of two long decimals: what an expression goes on computing with.
+LONG_QUOTIENT = result_numeric(38, 18, rounded=True)
+# What is shown of it. PostgreSQL gives 12 digits and more after the point for quotients below
+# 10^8, so both agree after rounding to 12.
 QUOTIENT = result_numeric(32, 12, rounded=True)
 
 

@@ -11,7 +11,12 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 
 from sqlglot import exp
 
-from headrace.functions.decimals import QUOTIENT, product_type, spark_product, spark_quotient
+from headrace.functions.decimals import (
+    LONG_QUOTIENT,
+    product_type,
+    spark_product,
+    spark_quotient,
+)
 from headrace.functions.errors import EvaluationError
 from headrace.functions.floats import as_stored, evaluated, float_arithmetic
 from headrace.functions.function import (
@@ -99,7 +104,7 @@ def _product_type(arguments: Sequence[Scalar]) -> Type | None:
 
 def _quotient_type(arguments: Sequence[Scalar]) -> Type | None:
     common = common_number(*_types(arguments))
-    return QUOTIENT if common is not None and common.kind == "numeric" else common
+    return LONG_QUOTIENT if common is not None and common.kind == "numeric" else common
 
 
 def _remainder_type(arguments: Sequence[Scalar]) -> Type | None:
@@ -219,8 +224,8 @@ NUMBERS: tuple[Function, ...] = (
         _evaluation("/"),
         "a / b",
         raises=True,
-        note="Integers are divided as in PostgreSQL, toward zero. A numeric quotient has 12 digits"
-        " after the point and up to 20 before it.",
+        note="Integers are divided as in PostgreSQL, toward zero. A numeric quotient is computed"
+        " with 18 digits after the point, up to 20 before it, and shown with 12.",
     ),
     Function(
         "%",

@@ -101,7 +101,7 @@ def describe_scalar(scalar: Scalar) -> str:
             whens = (f"when {describe_scalar(a)} then {describe_scalar(b)}" for a, b in pairs)
             return f"case {' '.join(whens)} else {describe_scalar(last)} end"
         case Call(function="cast", arguments=(argument,), type=type_):
-            return f"cast({describe_scalar(argument)} as {type_.sql})"
+            return f"cast({describe_scalar(argument)} as {_type(type_)})"
         case Call(function="is null", arguments=(argument,)):
             return f"({describe_scalar(argument)} is null)"
         case Call(function="in", arguments=(first, *others)):
@@ -110,6 +110,13 @@ def describe_scalar(scalar: Scalar) -> str:
             return f"({describe_scalar(left)} {name} {describe_scalar(right)})"
         case Call(function=name, arguments=arguments):
             return f"{name}({', '.join(map(describe_scalar, arguments))})"
+
+
+def _type(type_: Type) -> str:
+    """A numeric without typmod is shown with the digits that it is computed with."""
+    if type_.kind == "numeric" and not type_.declared:
+        return f"decimal({type_.precision},{type_.scale})"
+    return type_.sql
 
 
 def _literal(value: object, type_: Type) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 from headrace.functions import (
@@ -17,6 +17,7 @@ from headrace.functions import (
     convert,
     fitted,
 )
+from headrace.functions.numbers import WIDE
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -42,6 +43,12 @@ Read = Callable[[Scan], Bag]
 
 def evaluate(plan: Operator, read: Read) -> Bag:
     """The plan's rows; `read` gives a scan's rows with its fields in their order."""
+    # Python adds decimals to 28 digits unless told otherwise.
+    with localcontext(WIDE):
+        return _evaluate(plan, read)
+
+
+def _evaluate(plan: Operator, read: Read) -> Bag:
     match plan:
         case Scan():
             return read(plan)

@@ -94,7 +94,7 @@ SESSION = Refused(
 )
 # Reserved words that PostgreSQL reads as functions and sqlglot as names of columns.
 SESSION_WORDS = frozenset({"current_role", "system_user", "user"})
-_DERIVED = Refused("a subquery")
+_DERIVED = Refused("a subquery", "Make the inner query a stream table of its own.")
 _STRING = Refused("a string with a prefix", "Write it as a plain string in single quotes.")
 _CUBE = Refused("grouping sets", "Make one stream table for each set of grouping columns.")
 
@@ -107,7 +107,7 @@ REFUSED_NODES: dict[type[exp.Expr], Refused] = {
     exp.Exists: _DERIVED,
     exp.Any: Refused("ANY", "Write the alternatives as IN (…)."),
     exp.All: Refused("ALL (…)"),
-    exp.With: Refused("WITH"),
+    exp.With: Refused("WITH", "Make the inner query a stream table of its own."),
     exp.Window: Refused("OVER"),
     exp.WithinGroup: Refused("WITHIN GROUP"),
     exp.Distinct: Refused("DISTINCT in an aggregate"),

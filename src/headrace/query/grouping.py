@@ -8,11 +8,19 @@ from sqlglot import exp
 
 from headrace.functions import AGGREGATE_BY_NAME, call
 from headrace.plan.operators import AggregateCall
-from headrace.plan.scalar import Call, Column, Literal, Scalar
+from headrace.plan.scalar import Call, Column, Literal, Scalar, walk
 from headrace.query.ids import ColumnIds
 from headrace.query.refusal import refuse
 from headrace.query.scope import Scope
 from headrace.types import BIGINT
+
+
+def is_quotient(scalar: Scalar, quotients: frozenset[Column] = frozenset()) -> bool:
+    """Whether a numeric comes from a division: here, or in one of the columns named."""
+    return scalar.type.rounded and any(
+        (isinstance(node, Call) and node.function == "/") or node in quotients
+        for node in walk(scalar)
+    )
 
 
 class Aggregates:
@@ -59,6 +67,15 @@ class Aggregates:
     @property
     def outputs(self) -> frozenset[Column]:
         return frozenset(self._columns.values())
+
+    @property
+    def quotients(self) -> frozenset[Column]:
+        """The results that come from a numeric division."""
+        return frozenset(
+            column
+            for (name, argument), column in self._columns.items()
+            if name == "avg" or (argument is not None and is_quotient(argument))
+        )
 
     def calls(self, columns: dict[Scalar, Column]) -> tuple[AggregateCall, ...]:
         """The calls over the columns that hold their arguments."""

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.functions import cast
+from headrace.functions.decimals import QUOTIENT
 from headrace.plan.operators import Aggregate, Filter, Operator, Project
 from headrace.plan.scalar import Column, Scalar, columns_of
 from headrace.query.coerce import settled
 from headrace.query.expressions import Expressions
 from headrace.query.from_clause import FromClause, Item
-from headrace.query.grouping import Aggregates, Groups
+from headrace.query.grouping import Aggregates, Groups, is_quotient
 from headrace.query.identifiers import name_of
 from headrace.query.ids import ColumnIds
 from headrace.query.output_names import output_name
@@ -54,12 +56,20 @@ def bind_select(select: exp.Select, schema: Schema, ids: ColumnIds) -> Block:
     keys = _group_keys(select, item.scope, targets)
     having = _having(select, item.scope, aggregates)
     plan = item.plan
+    quotients: frozenset[Column] = frozenset()
     if aggregates or keys or having is not None:
-        plan, targets = _grouped(item, targets, keys, having, aggregates, ids)
+        plan, targets, quotients = _grouped(item, targets, keys, having, aggregates, ids)
+    shown = [_shown(target.scalar, quotients) for target in targets]
     outputs = tuple(
-        (ids.computed(target.name, target.scalar.type), target.scalar) for target in targets
+        (ids.computed(target.name, scalar.type), scalar)
+        for target, scalar in zip(targets, shown, strict=True)
     )
     return Block(Project(plan, outputs), tuple(target.name for target in targets))
+
+
+def _shown(scalar: Scalar, quotients: frozenset[Column]) -> Scalar:
+    """A quotient is computed with more digits than it is right to show."""
+    return cast(scalar, QUOTIENT) if is_quotient(scalar, quotients) else scalar
 
 
 def _targets(select: exp.Select, scope: Scope, aggregates: Aggregates) -> list[Target]:
@@ -145,8 +155,8 @@ def _grouped(
     having: tuple[Scalar, exp.Expr] | None,
     aggregates: Aggregates,
     ids: ColumnIds,
-) -> tuple[Operator, list[Target]]:
-    """The block over its groups, and the select list said over them."""
+) -> tuple[Operator, list[Target], frozenset[Column]]:
+    """The block over its groups, its select list over them, and which columns are quotients."""
     if not keys and not aggregates:
         aggregates.count_rows()
     columns: dict[Scalar, Column] = {}
@@ -169,7 +179,8 @@ def _grouped(
     plan = Aggregate(plan, tuple(groups.keys.values()), aggregates.calls(computed))
     if condition is not None:
         plan = Filter(plan, condition)
-    return plan, over
+    divided = {column for scalar, column in groups.keys.items() if is_quotient(scalar)}
+    return plan, over, aggregates.quotients | divided
 
 
 def _column(scalar: Scalar, name: str, ids: ColumnIds) -> Column:

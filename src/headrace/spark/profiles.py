@@ -20,6 +20,8 @@ MEANING = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # A constant that holds ${x} is text, not a variable.
+    "spark.sql.variable.substitute": "false",
 }
 
 # A missing or corrupt file must fail the query: skipped, it would be lost rows.
