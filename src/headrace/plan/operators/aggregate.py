@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.plan.operators.operator import Operator, PlanError, require_columns
+from headrace.plan.operators.operator import Operator, PlanError, Unary, require_columns
 from headrace.plan.scalar import Column, Scalar, columns_of
 
 
@@ -25,10 +25,9 @@ class AggregateCall:
 
 
 @dataclass(frozen=True)
-class Aggregate(Operator):
+class Aggregate(Unary):
     """GROUP BY `keys` (columns of the child, NULLs equal) with `calls`; no keys is one group."""
 
-    child: Operator
     keys: tuple[Column, ...]
     calls: tuple[AggregateCall, ...]
 
@@ -39,14 +38,6 @@ class Aggregate(Operator):
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.keys + tuple(call.output for call in self.calls)
-
-    @property
-    def children(self) -> tuple[Operator, ...]:
-        return (self.child,)
-
-    def with_children(self, *children: Operator) -> Aggregate:
-        (child,) = children
-        return replace(self, child=child)
 
 
 @dataclass(frozen=True)
@@ -77,10 +68,9 @@ class GroupState:
 
 
 @dataclass(frozen=True)
-class Accumulate(Operator):
+class Accumulate(Unary):
     """The state of every group of `child`, each with weight 1."""
 
-    child: Operator
     state: GroupState
 
     def __post_init__(self) -> None:
@@ -89,14 +79,6 @@ class Accumulate(Operator):
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.state.columns
-
-    @property
-    def children(self) -> tuple[Operator, ...]:
-        return (self.child,)
-
-    def with_children(self, *children: Operator) -> Accumulate:
-        (child,) = children
-        return replace(self, child=child)
 
 
 @dataclass(frozen=True)

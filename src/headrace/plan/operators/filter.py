@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.plan.operators.operator import Delta, Operator, PlanError, require_columns
+from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary, require_columns
 from headrace.plan.scalar import Column, Scalar, columns_of
 from headrace.types import BOOLEAN
 
 
 @dataclass(frozen=True)
-class Filter(Operator):
+class Filter(Unary):
     """The rows of `child` for which `condition` is true (not false, not NULL)."""
 
-    child: Operator
     condition: Scalar
 
     def __post_init__(self) -> None:
@@ -24,14 +23,6 @@ class Filter(Operator):
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
-
-    @property
-    def children(self) -> tuple[Operator, ...]:
-        return (self.child,)
-
-    def with_children(self, *children: Operator) -> Filter:
-        (child,) = children
-        return replace(self, child=child)
 
     def delta(self, of: Delta) -> Operator:
         return replace(self, child=of.change(self.child))

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.plan.operators.operator import Operator, require_columns
+from headrace.plan.operators.operator import Operator, Unary, require_columns
 from headrace.plan.scalar import Column
 
 
 @dataclass(frozen=True)
-class Net(Operator):
+class Net(Unary):
     """One row for each distinct row, its weights summed, those that sum to zero dropped."""
-
-    child: Operator
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
-
-    @property
-    def children(self) -> tuple[Operator, ...]:
-        return (self.child,)
-
-    def with_children(self, *children: Operator) -> Net:
-        (child,) = children
-        return replace(self, child=child)
 
 
 @dataclass(frozen=True)

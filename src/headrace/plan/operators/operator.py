@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from headrace.plan.scalar import Column
@@ -40,6 +40,21 @@ class Operator(ABC):
     def delta(self, of: Delta) -> Operator:
         """The node's change, built from what `of` says of its children."""
         raise TypeError(f"{type(self).__name__} is stateful: its stage has the rule")
+
+
+@dataclass(frozen=True)
+class Unary(Operator):
+    """A node over one input."""
+
+    child: Operator
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+    def with_children(self, *children: Operator) -> Operator:
+        (child,) = children
+        return replace(self, child=child)
 
 
 class PlanError(ValueError):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.plan.operators.operator import Delta, Operator, PlanError, require_columns
+from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary, require_columns
 from headrace.plan.scalar import Column, Scalar, columns_of
 
 
 @dataclass(frozen=True)
-class Project(Operator):
+class Project(Unary):
     """One output column for each pair (column, scalar over the child's columns)."""
 
-    child: Operator
     outputs: tuple[tuple[Column, Scalar], ...]
 
     def __post_init__(self) -> None:
@@ -24,14 +23,6 @@ class Project(Operator):
     @property
     def columns(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in self.outputs)
-
-    @property
-    def children(self) -> tuple[Operator, ...]:
-        return (self.child,)
-
-    def with_children(self, *children: Operator) -> Project:
-        (child,) = children
-        return replace(self, child=child)
 
     def delta(self, of: Delta) -> Operator:
         return replace(self, child=of.change(self.child))

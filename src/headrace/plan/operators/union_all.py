@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.plan.operators.operator import Delta, Operator, PlanError
+from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary
 from headrace.plan.scalar import Column
 
 
@@ -36,22 +36,12 @@ class UnionAll(Operator):
 
 
 @dataclass(frozen=True)
-class Negate(Operator):
+class Negate(Unary):
     """The same rows with the sign of every weight turned."""
-
-    child: Operator
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
-
-    @property
-    def children(self) -> tuple[Operator, ...]:
-        return (self.child,)
-
-    def with_children(self, *children: Operator) -> Negate:
-        (child,) = children
-        return replace(self, child=child)
 
     def delta(self, of: Delta) -> Operator:
         return replace(self, child=of.change(self.child))
