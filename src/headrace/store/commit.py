@@ -113,12 +113,13 @@ class Commits:
 
     def is_compaction(self, relation: str, version: int) -> bool:
         """Whether the commit that made a version changed files and no rows."""
+        path = self._place.path(self._place.uri(relation, log_path(version)))
         try:
-            table = self._open(relation, version)
-            (commit,) = table.history(1)
-        except (OSError, DeltaError) as error:
+            with self._place.files.open_input_stream(path) as commit:
+                actions = [json.loads(line) for line in commit.read().splitlines() if line]
+        except OSError as error:
             raise unavailable(error, self._place, writing=False) from error
-        return commit.get(LABEL) == "compaction"
+        return any(action.get("commitInfo", {}).get(LABEL) == "compaction" for action in actions)
 
     def newest(self, relation: str, pin: Pin) -> Log:
         """The log as it is now, wherever the pin is."""
