@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,11 @@ class State:
             tuple(sorted(stream_tables, key=lambda table: (table.schema, table.name))),
             dict(sorted(settings.items())),
         )
+
+    def with_relations(self, relations: Iterable[Relation]) -> State:
+        """The state with these relations in the place of those with their ids."""
+        known = {relation.id: relation for relation in (*self.relations, *relations)}
+        return replace(self, relations=tuple(known.values()))
 
     def database(self, number: int) -> Database:
         """The database with this id; it is an internal error if there is none."""

@@ -33,13 +33,7 @@ from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.publish import publish
 from headrace.query import BoundQuery, bind, table_names
 from headrace.refresh.plan import Decision
-from headrace.refresh.refresh import (
-    Attempt,
-    advance,
-    advance_all,
-    require_active,
-    with_relations,
-)
+from headrace.refresh.refresh import Attempt, advance, advance_all, require_active
 from headrace.relations.rows import arrow_schema
 from headrace.source.describe import DescribedColumn, describe
 from headrace.source.introspect import find_table
@@ -258,7 +252,7 @@ def _publish_first(engine: Engine, state: State, checked: Checked, fence: int) -
         relation = relation_of(stage, Pin(0, 0))
         pin = engine.store.create(relation.id, arrow_schema(relation))
         relations.append(replace(relation, pin=pin))
-    state = with_relations(state, tuple(relations))
+    state = state.with_relations(relations)
     decision = Decision("FULL", "first refresh")
     attempt = Attempt(checked.table, state.database(HOME).epoch, decision)
     inputs = frozenset(checked.table.inputs)

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headrace.catalog import Catalog, Change, Transaction
 from headrace.catalog.records import Refresh, Relation, Status, StreamTable
-from headrace.publish.served import apply_change, create_served
-from headrace.store import WEIGHT
+from headrace.publish.served import apply_change, count_rows, create_served
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,3 @@ def _recorded(one: Advanced, now: datetime) -> Refresh:
         finished_at=now,
         versions={relation.id: relation.pin.version for relation in one.relations},
     )
-
-
-def count_rows(change: pa.Table) -> tuple[int, int]:
-    """The rows that a netted change inserts and deletes."""
-    weights = change[WEIGHT]
-    inserted = pc.sum(pc.if_else(pc.greater(weights, 0), weights, 0)).as_py() or 0
-    deleted = pc.sum(pc.if_else(pc.less(weights, 0), pc.negate(weights), 0)).as_py() or 0
-    return inserted, deleted

@@ -96,14 +96,14 @@ def drop_served(connection: Connection, table: StreamTable) -> None:
         ) from error
 
 
-def apply_change(connection: Connection, table: StreamTable, change: pa.Table) -> tuple[int, int]:
-    """Bring the served table to the new epoch; gives the rows inserted and deleted.
+def apply_change(connection: Connection, table: StreamTable, change: pa.Table) -> None:
+    """Bring the served table to the new epoch.
 
     `change` has `_weight` and then the visible columns in order, netted. Finding fewer rows to
     delete than there must be means that somebody else wrote the table: nothing is published.
     """
     if change.num_rows == 0:
-        return 0, 0
+        return
     connection.execute("SET LOCAL headrace.publishing = 'on'")
     if change.num_rows <= SMALL_CHANGE:
         connection.execute(
@@ -111,9 +111,7 @@ def apply_change(connection: Connection, table: StreamTable, change: pa.Table) -
             " SET LOCAL enable_mergejoin = off"
         )
     staged = _stage(connection, table, change)
-    weights = change[WEIGHT]
-    inserted = pc.sum(pc.if_else(pc.greater(weights, 0), weights, 0)).as_py()
-    expected = -pc.sum(pc.if_else(pc.less(weights, 0), weights, 0)).as_py()
+    inserted, expected = count_rows(change)
     if index_key(table):
         found = _apply_by_key(connection, table, change, staged)
     else:
@@ -123,7 +121,14 @@ def apply_change(connection: Connection, table: StreamTable, change: pa.Table) -
     if found != expected:
         raise _tampered(table, expected, found)
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
-    return inserted, expected
+
+
+def count_rows(change: pa.Table) -> tuple[int, int]:
+    """The rows that a netted change inserts and deletes."""
+    weights = change[WEIGHT]
+    inserted = pc.sum(pc.if_else(pc.greater(weights, 0), weights, 0)).as_py() or 0
+    deleted = pc.sum(pc.if_else(pc.less(weights, 0), pc.negate(weights), 0)).as_py() or 0
+    return inserted, deleted
 
 
 def _tampered(table: StreamTable, expected: int, found: int) -> InternalError:

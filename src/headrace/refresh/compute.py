@@ -37,9 +37,8 @@ def compute(
     limit = engine.settings(state).collect_rows
     for step in steps:
         if isinstance(step, ComputeStage):
-            known = (*(r for r in state.relations if r.id not in written), *written.values())
             frontier = {**table.frontier, **dict.fromkeys(written, table.epoch)}
-            current = replace(state, relations=known)
+            current = state.with_relations(written.values())
             reading = Reading(engine.store, current, frontier, epoch, limit)
             relation = written[step.stage.relation]
             pin = _compute_stage(engine, step, reading, relation, epoch, clock)

@@ -9,7 +9,6 @@ from headrace.catalog import Change, State
 from headrace.catalog.records import (
     Refresh,
     RefreshMode,
-    Relation,
     Status,
     StreamTable,
     taken_in,
@@ -102,7 +101,7 @@ def advance_all(
         if decision.mode != "SKIPPED":
             attempt = Attempt(table, state.database(HOME).epoch, decision)
             done = advance_or_remember(engine, attempt, changed, state, fence)
-            state = with_relations(state, done.relations)
+            state = state.with_relations(done.relations)
             advanced += (done,)
     return advanced, state
 
@@ -134,18 +133,11 @@ def advance(
     written = compute(engine, table, steps, state, own, attempt.epoch, clock)
     with clock.phase("read"):
         final = written[definition.final.relation]
-        after = with_relations(state, tuple(written.values()))
+        after = state.with_relations(written.values())
         reading = Reading(engine.store, after, {final.id: table.epoch}, attempt.epoch, limit=0)
         change = reading.change(final)
     record = attempt.record(engine.runner.jobs - jobs)
     return Advanced(table, tuple(written.values()), change, record)
-
-
-def with_relations(state: State, relations: tuple[Relation, ...]) -> State:
-    """The state with these relations in the place of those with their ids."""
-    ids = {relation.id for relation in relations}
-    kept = tuple(relation for relation in state.relations if relation.id not in ids)
-    return replace(state, relations=(*kept, *relations))
 
 
 def changed_inputs(table: StreamTable, state: State) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The steps of a refresh: plain data that `run` performs and `explain` prints."""
+"""The steps of a refresh: plain data that `refresh` performs and `explain` prints."""
 
 from __future__ import annotations
 
