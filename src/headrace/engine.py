@@ -14,6 +14,7 @@ from headrace.errors import NeedsReinit
 from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.spark.run import Runner
+from headrace.steps import PinRecovered, RollBack, Step
 from headrace.store import Store
 
 HOME = 1
@@ -29,6 +30,13 @@ def no_progress(what: str, done: int, total: int) -> None:
 def nothing_else(engine: Engine, fence: int) -> None:
     """Logs at their pins are all that is to be recovered."""
 
+
+def nobody_watches(when: str, step: Step) -> None:
+    """Steps are performed unseen."""
+
+
+# What is told "before" and "after" every step.
+Watch = Callable[[str, Step], None]
 
 # What else is put in order when somebody may have died writing; told the lease's number.
 Recovery = Callable[["Engine", int], None]
@@ -50,6 +58,7 @@ class Engine:
     runner: Runner
     progress: Progress = no_progress
     recovery: Recovery = nothing_else
+    watch: Watch = nobody_watches
     fence: int | None = field(default=None, init=False)
     held: int | None = field(default=None, init=False)
 
@@ -76,6 +85,13 @@ class Engine:
             finally:
                 self.held = None
 
+    @contextmanager
+    def step(self, step: Step) -> Iterator[None]:
+        """Perform one durable act inside."""
+        self.watch("before", step)
+        yield
+        self.watch("after", step)
+
     def distrust(self) -> None:
         """Have the logs rolled back to their pins before the next write."""
         self.fence = None
@@ -89,14 +105,16 @@ class Engine:
         moved: list[Relation | Source | StreamTable] = []
         for relation in state.relations:
             try:
-                pin = self.store.rollback(relation.id, relation.pin)
+                with self.step(RollBack(relation.id)):
+                    pin = self.store.rollback(relation.id, relation.pin)
             except NeedsReinit as error:
                 moved += _stopped(state, relation.id, error)
                 continue
             if pin != relation.pin:
                 moved.append(replace(relation, pin=pin))
         if moved:
-            self.catalog.commit(Change(put=tuple(moved)), fence=lease.fence)
+            with self.step(PinRecovered()):
+                self.catalog.commit(Change(put=tuple(moved)), fence=lease.fence)
         self.recovery(self, lease.fence)
 
 

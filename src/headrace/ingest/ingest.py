@@ -24,6 +24,15 @@ from headrace.ingest.shape import shape_of
 from headrace.relations.rows import with_missing_columns
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceColumn
+from headrace.steps import (
+    Acknowledge,
+    AppendChange,
+    CopySource,
+    PinCut,
+    Postpone,
+    SetUpCapture,
+    TakeCut,
+)
 from headrace.store import net
 
 ATTEMPTS = 5
@@ -61,7 +70,8 @@ def ingest(
             with open_cut(engine.database, taking, lock=copies, previous=previous) as cut:
                 rewritten = frozenset(cut.dirty) - copies
                 if not rewritten:
-                    state = _take(engine, state, fence, cut, taking, copies)
+                    with engine.step(TakeCut(tuple(source.relation for source in taking))):
+                        state = _take(engine, state, fence, cut, taking, copies)
                     if inside is not None:
                         inside(cut, state)
                     return state
@@ -92,7 +102,9 @@ def _postpone(
     """Leave sources out of the cut; a refresh of one of their readers copies them."""
     taken = tuple(_suspended(state, s, state.relation(s.relation), error) for s in sources)
     records = tuple(one.source for one in taken)
-    engine.catalog.commit(Change(put=(*records, *_readers(state, taken))), fence=fence)
+    change = Change(put=(*records, *_readers(state, taken)))
+    with engine.step(Postpone(tuple(source.relation for source in sources))):
+        engine.catalog.commit(change, fence=fence)
     return engine.catalog.state()
 
 
@@ -104,12 +116,13 @@ def _mend_capture(engine: Engine, state: State, sources: tuple[Source, ...]) -> 
     for source in sources:
         if source.oid in tables:
             table = captured_part(source, tables[source.oid])
-            set_up(
-                engine.database,
-                table,
-                max_buffer_mb=settings.max_buffer_mb,
-                unlogged=settings.unlogged_buffers,
-            )
+            with engine.step(SetUpCapture(source.relation)):
+                set_up(
+                    engine.database,
+                    table,
+                    max_buffer_mb=settings.max_buffer_mb,
+                    unlogged=settings.unlogged_buffers,
+                )
 
 
 @dataclass(frozen=True)
@@ -154,14 +167,14 @@ def _take(
         snapshot=cut.cut.snapshot,
         cut_at=cut.cut.taken_at,
     )
-    engine.catalog.commit(
-        Change(
-            put=(*records, *_readers(state, taken), moved),
-            epochs=(Cut(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at),),
-        ),
-        fence=fence,
+    change = Change(
+        put=(*records, *_readers(state, taken), moved),
+        epochs=(Cut(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at),),
     )
-    acknowledge(engine.database, [one.source.oid for one in taken], cut.cut.snapshot, epoch)
+    with engine.step(PinCut(epoch)):
+        engine.catalog.commit(change, fence=fence)
+    with engine.step(Acknowledge(epoch)):
+        acknowledge(engine.database, [one.source.oid for one in taken], cut.cut.snapshot, epoch)
     return engine.catalog.state()
 
 
@@ -201,7 +214,8 @@ def _take_change(
     if rows.num_rows == 0:
         return Taken(source, relation)
     rows = with_missing_columns(rows, relation)
-    pin = engine.store.append(relation.id, relation.pin, epoch, rows)
+    with engine.step(AppendChange(relation.id, epoch)):
+        pin = engine.store.append(relation.id, relation.pin, epoch, rows)
     return Taken(source, replace(relation, pin=pin))
 
 
@@ -214,7 +228,9 @@ def _take_copy(
             "source-dropped", f"source table {source.schema}.{source.name} was dropped"
         )
     settings = engine.settings(state)
-    pin = copy_source(engine, settings, cut, captured_part(source, table), relation, epoch)
+    part = captured_part(source, table)
+    with engine.step(CopySource(relation.id, epoch)):
+        pin = copy_source(engine, settings, cut, part, relation, epoch)
     shape = shape_of(source, table)
     complaints = {}
     for reader in state.readers(source.relation):

@@ -38,6 +38,7 @@ from headrace.relations.rows import arrow_schema
 from headrace.source.describe import DescribedColumn, describe
 from headrace.source.introspect import find_table
 from headrace.source.table import SourceTable
+from headrace.steps import CreateLog, DropLog, RecordSources
 from headrace.store import Pin
 
 
@@ -122,7 +123,8 @@ def _clean_up(engine: Engine, checked: Checked, fence: int, error: BaseException
         state = engine.catalog.state()
         if state.origin(checked.table.relation) is None:
             for stage in checked.definition.stages:
-                engine.store.drop(stage.relation)
+                with engine.step(DropLog(stage.relation)):
+                    engine.store.drop(stage.relation)
             remove_idle_sources(engine, fence)
     except HeadraceError as second:
         error.add_note(f"and cleaning up failed: {second.message}")
@@ -225,10 +227,13 @@ def _capture(engine: Engine, state: State, checked: Checked, fence: int) -> None
             stored = tuple((c.physical, c.type) for c in source.columns if c.type is not None)
             visible = tuple(name for name, _ in stored)
             relation = Relation(source.relation, stored, visible, Pin(0, 0))
-            pin = engine.store.create(relation.id, arrow_schema(relation))
+            with engine.step(CreateLog(relation.id)):
+                pin = engine.store.create(relation.id, arrow_schema(relation))
             put += [replace(relation, pin=pin), source]
     if put:
-        engine.catalog.commit(Change(put=tuple(put)), fence=fence)
+        new = tuple(one.relation for one in put if isinstance(one, Source))
+        with engine.step(RecordSources(new)):
+            engine.catalog.commit(Change(put=tuple(put)), fence=fence)
 
 
 def _check_sources(state: State, checked: Checked) -> None:
@@ -250,14 +255,15 @@ def _publish_first(engine: Engine, state: State, checked: Checked, fence: int) -
     relations = []
     for stage in checked.definition.stages:
         relation = relation_of(stage, Pin(0, 0))
-        pin = engine.store.create(relation.id, arrow_schema(relation))
+        with engine.step(CreateLog(relation.id)):
+            pin = engine.store.create(relation.id, arrow_schema(relation))
         relations.append(replace(relation, pin=pin))
     state = state.with_relations(relations)
     decision = Decision("FULL", "first refresh")
     attempt = Attempt(checked.table, state.database(HOME).epoch, decision)
     inputs = frozenset(checked.table.inputs)
     advanced += (advance(engine, attempt, checked.definition, inputs, state),)
-    publish(engine.catalog, advanced, as_of=state.database(HOME).cut_at, fence=fence)
+    publish(engine, advanced, as_of=state.database(HOME).cut_at, fence=fence)
     created = engine.catalog.state().stream_table(checked.table.schema, checked.table.name)
     assert created is not None
     return created

@@ -10,6 +10,7 @@ from headrace.graph import downstream
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.served import drop_served
 from headrace.refresh.refresh import require_table
+from headrace.steps import DropLog, DropTables
 
 
 def drop(engine: Engine, schema: str, name: str, *, cascade: bool = False) -> None:
@@ -36,9 +37,11 @@ def drop(engine: Engine, schema: str, name: str, *, cascade: bool = False) -> No
             for one in going:
                 drop_served(transaction, one)
 
-        engine.catalog.commit(Change(remove=(*going, *own)), fence=lease.fence, apply=drop_all)
+        with engine.step(DropTables(tuple(one.relation for one in going))):
+            engine.catalog.commit(Change(remove=(*going, *own)), fence=lease.fence, apply=drop_all)
         for relation in own:
-            engine.store.drop(relation.id)
+            with engine.step(DropLog(relation.id)):
+                engine.store.drop(relation.id)
         remove_idle_sources(engine, lease.fence)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.capture.setup import tear_down
 from headrace.catalog import Change
 from headrace.engine import HOME, Engine
+from headrace.steps import DropLog, ForgetSource, TearDownCapture
 
 
 def remove_idle_sources(engine: Engine, fence: int) -> None:
@@ -13,7 +14,10 @@ def remove_idle_sources(engine: Engine, fence: int) -> None:
     for source in state.sources:
         if source.database != HOME or state.readers(source.relation):
             continue
-        tear_down(engine.database, source.oid)
         relation = state.relation(source.relation)
-        engine.catalog.commit(Change(remove=(source, relation)), fence=fence)
-        engine.store.drop(relation.id)
+        with engine.step(TearDownCapture(relation.id)):
+            tear_down(engine.database, source.oid)
+        with engine.step(ForgetSource(relation.id)):
+            engine.catalog.commit(Change(remove=(source, relation)), fence=fence)
+        with engine.step(DropLog(relation.id)):
+            engine.store.drop(relation.id)

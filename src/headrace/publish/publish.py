@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from headrace.catalog import Catalog, Change, Transaction
+from headrace.catalog import Change, Transaction
 from headrace.catalog.records import Refresh, Relation, Status, StreamTable
+from headrace.engine import Engine
 from headrace.publish.served import apply_change, count_rows, create_served
+from headrace.steps import Publish
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Advanced:
 
 
 def publish(
-    catalog: Catalog,
+    engine: Engine,
     advanced: tuple[Advanced, ...],
     *,
     as_of: datetime | None,
@@ -48,7 +50,9 @@ def publish(
             apply_change(transaction, table, one.change)
 
     relations = tuple(relation for one in advanced for relation in one.relations)
-    catalog.commit(Change(put=(*relations, *tables), refreshes=refreshes), fence=fence, apply=serve)
+    change = Change(put=(*relations, *tables), refreshes=refreshes)
+    with engine.step(Publish(tuple(table.relation for table in tables))):
+        engine.catalog.commit(change, fence=fence, apply=serve)
     return refreshes
 
 

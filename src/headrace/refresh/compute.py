@@ -11,12 +11,12 @@ from headrace.engine import Engine
 from headrace.plan.operators import Net
 from headrace.refresh.clock import Clock
 from headrace.refresh.plan import netted
-from headrace.refresh.steps import ComputeStage, Step
 from headrace.relations.reading import Reading
 from headrace.relations.rows import stored_schema, with_epoch
 from headrace.render import render
 from headrace.spark.profiles import Profile
 from headrace.spark.run import Input, TooLarge
+from headrace.steps import ComputeStage, Step
 from headrace.store import Pin, net
 
 
@@ -41,7 +41,8 @@ def compute(
             current = state.with_relations(written.values())
             reading = Reading(engine.store, current, frontier, epoch, limit)
             relation = written[step.stage.relation]
-            pin = _compute_stage(engine, step, reading, relation, epoch, clock)
+            with engine.step(step):
+                pin = _compute_stage(engine, step, reading, relation, epoch, clock)
             written[relation.id] = replace(relation, pin=pin)
     return written
 

@@ -8,7 +8,7 @@ from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.definition import Definition
 from headrace.plan.describe import describe
 from headrace.refresh.plan import decide, plan_refresh
-from headrace.refresh.steps import ComputeStage, Publish, Step, TakeCut
+from headrace.steps import ComputeStage, Publish, Step, TakeCut
 
 
 @dataclass(frozen=True)
@@ -101,3 +101,4 @@ def _line(step: Step, names: dict[str, str]) -> str:
         case Publish(tables=tables):
             served = ", ".join(names.get(t, t) for t in tables)
             return f"publish {served}: pins, served rows and history in one transaction"
+    raise TypeError(f"{type(step).__name__} is no step of a refresh")

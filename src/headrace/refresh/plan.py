@@ -10,8 +10,8 @@ from headrace.definition import Definition
 from headrace.delta.differentiate import relations_of, stage_change, stage_full
 from headrace.plan.operators import Net, Operator, Scan
 from headrace.plan.stages import Stage
-from headrace.refresh.steps import ComputeStage, Mode, Publish, Step
 from headrace.render import inputs_of, render
+from headrace.steps import ComputeStage, Mode, Publish, Step
 
 
 @dataclass(frozen=True)

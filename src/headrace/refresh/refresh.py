@@ -24,6 +24,7 @@ from headrace.refresh.compute import compute
 from headrace.refresh.plan import Decision, decide, plan_refresh
 from headrace.relations.compact import compact
 from headrace.relations.reading import Reading
+from headrace.steps import RecordFailure
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def refresh_table(
         if advanced:
             with clock.phase("publish"):
                 as_of = state.database(HOME).cut_at
-                *_, last = publish(engine.catalog, advanced, as_of=as_of, fence=lease.fence)
+                *_, last = publish(engine, advanced, as_of=as_of, fence=lease.fence)
             # The history is written by publish itself, so only the answer can tell its time.
             last = replace(last, phases=dict(clock.phases))
             written = {r.id for one in advanced for r in one.relations}
@@ -178,6 +179,7 @@ def _remember(engine: Engine, attempt: Attempt, error: HeadraceError, fence: int
     marked = replace(attempt.table, status=Status.ERROR, reason=error.message)
     change = Change(put=() if passing else (marked,), refreshes=(attempt.record(error=error),))
     try:
-        engine.catalog.commit(change, fence=fence)
+        with engine.step(RecordFailure(attempt.table.relation)):
+            engine.catalog.commit(change, fence=fence)
     except HeadraceError as second:
         error.add_note(f"and the history could not be written: {second.message}")

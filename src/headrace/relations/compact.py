@@ -10,6 +10,7 @@ from headrace.catalog import Change, State
 from headrace.catalog.records import taken_in
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
+from headrace.steps import Compact
 
 logger = logging.getLogger(__name__)
 
@@ -27,16 +28,22 @@ def compact(engine: Engine, relations: Iterable[str], fence: int) -> None:
     The work before it is published already, so a failure here is told and not raised; whoever
     writes next finds the logs as they are.
     """
-    state = engine.catalog.state()
-    moved = []
+    names = tuple(relations)
     try:
-        for name in relations:
-            relation = state.relation(name)
-            pin = engine.store.compact(name, relation.pin, oldest_needed(state, name))
-            if pin != relation.pin:
-                moved.append(replace(relation, pin=pin))
-        if moved:
-            engine.catalog.commit(Change(put=tuple(moved)), fence=fence)
+        with engine.step(Compact(names)):
+            _compact(engine, names, fence)
     except HeadraceError as error:
         engine.distrust()
         logger.warning("compaction failed", extra={"code": error.code, "error": error.message})
+
+
+def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
+    state = engine.catalog.state()
+    moved = []
+    for name in names:
+        relation = state.relation(name)
+        pin = engine.store.compact(name, relation.pin, oldest_needed(state, name))
+        if pin != relation.pin:
+            moved.append(replace(relation, pin=pin))
+    if moved:
+        engine.catalog.commit(Change(put=tuple(moved)), fence=fence)
