@@ -9,7 +9,7 @@ STAMP := .venv/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,12 @@ bench: bench-floor ## measure
 
 bench-floor: install java
 	$(BIN)/python -m bench.floor $(ARGS)
+
+bench-epochs: install java
+	$(BIN)/python -m bench.epochs $(ARGS)
+
+bench-large: install java
+	$(BIN)/python -m bench.large $(if $(ROWS),ROWS=$(ROWS)) $(ARGS)
 
 golden: install ## write the expected plans and SQL of the golden tests anew; read the diff
 	$(BIN)/python -m tests.query.golden $(ARGS)

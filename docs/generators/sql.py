@@ -9,7 +9,7 @@ from headrace.functions.casts import castable
 from headrace.functions.numbers import NUMBERS
 from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.query.calls import REFUSED_CALLS
-from headrace.query.clauses import REFUSED_ARGUMENTS, REFUSED_NODES, Refused
+from headrace.query.clauses import MISPLACED, REFUSED_ARGUMENTS, REFUSED_NODES, Refused
 from headrace.query.literals import FORMS
 from headrace.types import BOOLEAN, KINDS, TEXT, Type, numeric
 
@@ -156,8 +156,9 @@ def constants() -> str:
 
 
 def refused_clauses() -> str:
-    refused = {**REFUSED_NODES, **REFUSED_ARGUMENTS}
-    return _refusals(dict.fromkeys(refused.values()))
+    misplaced = (refused for _, _, refused in MISPLACED)
+    refused = (*REFUSED_NODES.values(), *REFUSED_ARGUMENTS.values(), *misplaced)
+    return _refusals(dict.fromkeys(refused))
 
 
 def refused_functions() -> str:

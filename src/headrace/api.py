@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.catalog import PostgresCatalog, State, new_relation_id
-from headrace.catalog.records import Receipt, Refresh, RefreshMode, Source, StreamTable
+from headrace.catalog.records import Receipt, Refresh, Source, StreamTable
 from headrace.definition import define
 from headrace.embedded import EmbeddedServer
 from headrace.engine import Engine, Progress, no_progress
 from headrace.errors import UserError
-from headrace.lifecycle.create import Request, check, create
+from headrace.lifecycle.alter import KEEP, Alteration, Keep, alter
+from headrace.lifecycle.check import Request
+from headrace.lifecycle.create import check_query, create, create_or_replace
 from headrace.lifecycle.drop import drop
 from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.options import refresh_mode as refresh_mode_of
+from headrace.lifecycle.options import refuse_unknown
+from headrace.lifecycle.renew import refresh, reinit, resume, suspend
+from headrace.lifecycle.run import Done, run
 from headrace.lifecycle.sources import remove_idle_sources
+from headrace.lifecycle.uninstall import uninstall, uninstall_sql
 from headrace.refresh.explain import Explanation, explain
-from headrace.refresh.refresh import refresh_table, require_table
+from headrace.refresh.refresh import require_table
 from headrace.relations.frame import published_frame
 from headrace.settings import Places, Settings, places, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import Runner
 from headrace.spark.session import Spark
 from headrace.store import DeltaStore
+from headrace.table_status import TableStatus, status_of
 from headrace.verify.verify import verify
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(frozen=True)
-class TableStatus:
-    """A stream table as it stands: what it shows, since when, and how far behind it is."""
-
-    name: str
-    status: str
-    reason: str | None
-    epoch: int
-    as_of: datetime | None
-    lag: timedelta | None
-    refresh_mode: str
-    schedule: str | None
 
 
 def connect(
@@ -110,14 +102,67 @@ class Headrace:
         **options: Any,
     ) -> TableStatus:
         """Make a stream table of the query's result and fill it; all or nothing."""
-        if options:
-            raise UserError(
-                "invalid-option",
-                f"unknown option {next(iter(options))!r}",
-                hint="The options are schedule and refresh_mode.",
-            )
-        request = Request(name, query, schedule, _mode(refresh_mode))
-        return _status(create(self._engine, request))
+        refuse_unknown(options)
+        request = Request(name, query, schedule, refresh_mode_of(refresh_mode))
+        return status_of(*create(self._engine, request))
+
+    def create_or_replace_stream_table(
+        self,
+        name: str,
+        query: str,
+        schedule: str | None = None,
+        refresh_mode: str = "AUTO",
+        **options: Any,
+    ) -> TableStatus:
+        """Make the stream table, or give the one of that name this query and these options."""
+        refuse_unknown(options)
+        request = Request(name, query, schedule, refresh_mode_of(refresh_mode))
+        return status_of(create_or_replace(self._engine, request))
+
+    def create_stream_tables(
+        self, tables: Mapping[str, str | Mapping[str, Any]]
+    ) -> tuple[TableStatus, ...]:
+        """Make several stream tables, which may read each other, in any order; all or none.
+
+        Each name has its query, or a mapping with `query` and the options of
+        `create_stream_table`.
+        """
+        requests = [_request(name, given) for name, given in tables.items()]
+        return tuple(map(status_of, create(self._engine, *requests)))
+
+    def alter_stream_table(
+        self,
+        name: str,
+        *,
+        query: str | Keep = KEEP,
+        schedule: str | Keep | None = KEEP,
+        refresh_mode: str | Keep = KEEP,
+        rename_to: str | Keep = KEEP,
+    ) -> TableStatus:
+        """Change what is given about a stream table, all of it or nothing.
+
+        Another query computes it anew, with all that read it; what is served is brought to the
+        new rows and columns in place.
+        """
+        mode = refresh_mode if isinstance(refresh_mode, Keep) else refresh_mode_of(refresh_mode)
+        asked = Alteration(query, schedule, mode, rename_to)
+        return status_of(alter(self._engine, *self._name(name), asked))
+
+    def suspend(self, name: str) -> TableStatus:
+        """Let a stream table stand still until it is resumed; what it serves stays readable."""
+        return status_of(suspend(self._engine, *self._name(name)))
+
+    def resume(self, name: str) -> TableStatus:
+        """Let a suspended stream table go on; after a change of its sources it is made anew."""
+        return status_of(resume(self._engine, *self._name(name)))
+
+    def reinit(self, name: str) -> Refresh:
+        """Make a stream table anew from its inputs, also where logs are lost or damaged."""
+        return reinit(self._engine, *self._name(name))
+
+    def run(self, text: str) -> tuple[Done, ...]:
+        """Run statements about stream tables, such as CREATE STREAM TABLE … AS SELECT …;"""
+        return tuple(run(self._engine, text))
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> None:
         """Remove a stream table (with `cascade` its readers too), and capture nobody needs."""
@@ -125,8 +170,8 @@ class Headrace:
 
     def refresh(self, name: str, mode: str | None = None) -> Refresh:
         """Bring a stream table to the newest state of its sources."""
-        asked = None if mode is None else _mode(mode)
-        return refresh_table(self._engine, *self._name(name), asked)
+        asked = None if mode is None else refresh_mode_of(mode)
+        return refresh(self._engine, *self._name(name), asked)
 
     def verify(self, name: str, *, source: bool = False) -> Receipt:
         """Recompute the stream table and compare it as a bag; `source` also checks its sources."""
@@ -139,7 +184,7 @@ class Headrace:
 
     def status(self) -> tuple[TableStatus, ...]:
         """Every stream table as it stands."""
-        return tuple(_status(table) for table in self._state().stream_tables)
+        return tuple(status_of(table) for table in self._state().stream_tables)
 
     def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
         """The latest refreshes of one stream table or of all, newest first."""
@@ -155,13 +200,25 @@ class Headrace:
             raise UserError("invalid-option", "explain takes either a name or a query")
         if query is not None:
             unused = f"explained_{new_relation_id()}"
-            checked = check(self._engine, state, Request(unused, query))
+            checked = check_query(self._engine, state, Request(unused, query))
             names = {s.relation: f"{s.schema}.{s.name}" for s in checked.inputs}
             names[checked.table.relation] = "the query"
             return explain(checked.table, checked.definition, names, checked.notices)
         assert name is not None
         table = require_table(state, *self._name(name))
         return explain(table, define(table, state), _names(state))
+
+    def uninstall(self, *, keep_tables: bool = False) -> None:
+        """Take everything of Headrace out of the database and the store, and close the project.
+
+        Stream tables go, too, or stay behind as ordinary tables with `keep_tables`.
+        """
+        uninstall(self._engine, keep_tables=keep_tables)
+        self.close()
+
+    def uninstall_sql(self, *, keep_tables: bool = False) -> str:
+        """The SQL that `uninstall` would run."""
+        return uninstall_sql(self._engine, keep_tables=keep_tables)
 
     def set(self, setting: str, value: Any) -> None:
         """Change a setting of the project; None takes it back to its default."""
@@ -174,6 +231,10 @@ class Headrace:
     def settings(self) -> Mapping[str, Any]:
         """The settings in force."""
         return Settings.of(dict(self._state().settings)).model_dump()
+
+    def cancel(self) -> None:
+        """Stop the Spark jobs that run now, from another thread; what they were for fails."""
+        self._engine.runner.cancel()
 
     def close(self) -> None:
         """Stop Spark if it was started here, close connections, let go of the embedded server."""
@@ -207,33 +268,16 @@ class Headrace:
         self.close()
 
 
-def _mode(text: str) -> RefreshMode:
-    try:
-        return RefreshMode(text.upper())
-    except ValueError:
-        raise UserError(
-            "invalid-option",
-            f"refresh_mode {text!r} does not exist",
-            hint="The modes are AUTO, DIFFERENTIAL and FULL.",
-        ) from None
+def _request(name: str, given: str | Mapping[str, Any]) -> Request:
+    options = {"query": given} if isinstance(given, str) else dict(given)
+    if "query" not in options:
+        raise UserError("invalid-option", f"there is no query for {name}")
+    query = options.pop("query")
+    refuse_unknown(options)
+    mode = refresh_mode_of(options.get("refresh_mode"))
+    return Request(name, query, options.get("schedule"), mode)
 
 
 def _names(state: State) -> dict[str, str]:
     origins: tuple[Source | StreamTable, ...] = (*state.sources, *state.stream_tables)
     return {origin.relation: f"{origin.schema}.{origin.name}" for origin in origins}
-
-
-def _status(table: StreamTable) -> TableStatus:
-    lag = None
-    if table.as_of is not None:
-        lag = max(datetime.now(UTC) - table.as_of, timedelta(0))
-    return TableStatus(
-        f"{table.schema}.{table.name}",
-        table.status.value,
-        table.reason,
-        table.epoch,
-        table.as_of,
-        lag,
-        table.refresh_mode.value,
-        table.schedule,
-    )

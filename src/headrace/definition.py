@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from headrace.catalog.records import Relation, Source, StreamTable
+from headrace.catalog.records import Named, Relation, Source, StreamTable, View
 from headrace.catalog.state import State
 from headrace.plan.operators import Filter, Operator, Project, Scan
 from headrace.plan.scalar import Column
 from headrace.plan.stages import Stage, cut_stages, stage_types
-from headrace.query import BoundColumn, BoundQuery, BoundTable, bind
+from headrace.query import BoundColumn, BoundQuery, BoundTable, BoundView, bind
 from headrace.store import Pin
 from headrace.types import BOOLEAN
 
@@ -50,58 +50,77 @@ Input = Source | StreamTable
 
 @dataclass(frozen=True)
 class InputSchema:
-    """What table names mean in a query: its inputs, found along a search path.
+    """What table names mean in a query: its inputs and the views it reads, by search path.
 
-    `tables` are what the binder sees of them. `conditions` gives, for each input whose relation
-    also holds groups that its HAVING hides, the column that tells them apart.
+    `tables` are what the binder sees of the inputs. `conditions` gives, for each input whose
+    relation also holds groups that its HAVING hides, the column that tells them apart.
     """
 
     tables: tuple[BoundTable, ...]
+    views: tuple[BoundView, ...]
     conditions: frozenset[tuple[str, str]]
     search_path: tuple[str, ...]
 
     @staticmethod
-    def of(inputs: Iterable[Input], state: State, search_path: tuple[str, ...]) -> InputSchema:
-        inputs = tuple(inputs)
+    def of(
+        inputs: Mapping[Named, Input],
+        views: tuple[View, ...],
+        state: State,
+        search_path: tuple[str, ...],
+    ) -> InputSchema:
+        """The schema of inputs, each by what the query or its views see of it."""
         conditions = {
             (one.relation, condition)
-            for one in inputs
+            for one in inputs.values()
             if isinstance(one, StreamTable)
             and (condition := state.relation(one.relation).condition) is not None
         }
-        return InputSchema(tuple(map(bound_table, inputs)), frozenset(conditions), search_path)
+        return InputSchema(
+            tuple(bound_table(origin, named) for named, origin in inputs.items()),
+            tuple(BoundView(v.schema, v.name, v.text, v.columns) for v in views),
+            frozenset(conditions),
+            search_path,
+        )
 
-    def resolve(self, schema: str | None, name: str) -> BoundTable | None:
+    def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
         for candidate in (schema,) if schema is not None else self.search_path:
-            for table in self.tables:
-                if (table.schema, table.name) == (candidate, name):
-                    return table
+            found: tuple[BoundTable | BoundView, ...] = (*self.tables, *self.views)
+            for one in found:
+                if (one.schema, one.name) == (candidate, name):
+                    return one
         return None
 
 
-def bound_table(origin: Input) -> BoundTable:
-    """An input as the binder sees it: its columns as they were when it was captured."""
+def as_named(origin: Input) -> Named:
+    """All that there is to be seen of an input."""
+    return Named(origin.schema, origin.name, tuple(column.name for column in origin.columns))
+
+
+def bound_table(origin: Input, named: Named) -> BoundTable:
+    """An input as the binder sees it: those columns that were there when the query was bound."""
+    columns: dict[str, BoundColumn] = {}
+    keys: tuple[tuple[str, ...], ...]
     if isinstance(origin, StreamTable):
-        columns = tuple(
-            BoundColumn(column.name, f"c{number}", column.type, column.served)
-            for number, column in enumerate(origin.columns, 1)
-        )
+        for number, output in enumerate(origin.columns, 1):
+            columns[output.name] = BoundColumn(
+                output.name, f"c{number}", output.type, output.served
+            )
         keys = (origin.key,) if origin.key else ()
-        return BoundTable(origin.relation, origin.schema, origin.name, columns, keys)
-    return _bound_source(origin)
-
-
-def _bound_source(source: Source) -> BoundTable:
-    by_number = {column.number: column.name for column in source.columns}
+    else:
+        for column in origin.columns:
+            columns[column.name] = BoundColumn(
+                column.name, column.physical, column.type, column.declared
+            )
+        by_number = {column.number: column.name for column in origin.columns}
+        keys = tuple(tuple(by_number[number] for number in key) for key in origin.keys)
+    seen = tuple(columns[name] for name in named.columns if name in columns)
+    known = frozenset(column.name for column in seen)
     return BoundTable(
-        source.relation,
-        source.schema,
-        source.name,
-        tuple(
-            BoundColumn(column.name, column.physical, column.type, column.declared)
-            for column in source.columns
-        ),
-        tuple(tuple(by_number[number] for number in key) for key in source.keys),
+        origin.relation,
+        named.schema,
+        named.name,
+        seen,
+        tuple(key for key in keys if known.issuperset(key)),
     )
 
 
@@ -112,10 +131,29 @@ def _defined(relation: str, query: str, schema: InputSchema) -> Definition:
 
 def define(table: StreamTable, state: State) -> Definition:
     """The definition of a table that exists, bound to its inputs as they were captured."""
-    origins = (state.origin(relation) for relation in table.inputs)
-    inputs = [origin for origin in origins if origin is not None]
-    schema = InputSchema.of(inputs, state, table.search_path)
+    schema = InputSchema.of(inputs_of(table, state), table.views, state, table.search_path)
     return _defined(table.relation, table.query, schema)
+
+
+def follow(table: StreamTable, moved: Mapping[str, str]) -> StreamTable:
+    """The table over relations that took the place of others; it has taken in nothing of them."""
+    return replace(
+        table,
+        inputs=tuple(moved.get(one, one) for one in table.inputs),
+        names={moved.get(one, one): named for one, named in table.names.items()},
+        frontier={
+            moved.get(one, one): 0 if one in moved else epoch
+            for one, epoch in table.frontier.items()
+        },
+    )
+
+
+def inputs_of(table: StreamTable, state: State) -> dict[Named, Input]:
+    """The inputs of a table that exists, by what its query sees of them."""
+    origins = (state.origin(relation) for relation in table.inputs)
+    return {
+        table.names.get(one.relation) or as_named(one): one for one in origins if one is not None
+    }
 
 
 def new_definition(relation: str, bound: BoundQuery, schema: InputSchema) -> Definition:
@@ -136,8 +174,8 @@ def _without_hidden(plan: Operator, conditions: dict[str, str]) -> Operator:
     return Project(Filter(whole, shown), tuple((column, column) for column in plan.columns))
 
 
-def used_columns(table: StreamTable, state: State, relation: str) -> frozenset[str]:
-    """The physical columns of an input that the table's query reads."""
+def used_columns(plan: Operator, relation: str) -> frozenset[str]:
+    """The physical columns of a relation that a plan reads."""
     used: set[str] = set()
 
     def visit(node: Operator) -> None:
@@ -146,7 +184,7 @@ def used_columns(table: StreamTable, state: State, relation: str) -> frozenset[s
         for child in node.children:
             visit(child)
 
-    visit(define(table, state).plan)
+    visit(plan)
     return frozenset(used)
 
 

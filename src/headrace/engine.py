@@ -120,7 +120,7 @@ class Engine:
 
 def _stopped(state: State, relation: str, error: NeedsReinit) -> list[Source | StreamTable]:
     """Everything that cannot go on without the log of a relation, with the reason."""
-    reason = f"{error.message}; drop and create the stream tables that need it"
+    reason = f"{error.message}; reinit the stream tables that need it"
     owner = state.origin(relation[: len(new_relation_id())])
     needing: list[Source | StreamTable] = [owner] if owner is not None else []
     if isinstance(owner, Source):

@@ -57,7 +57,7 @@ class UserError(HeadraceError):
         "query-failed": "The query fails on its data: division by zero, overflow, a bad cast.",
         "unsupported-function": "A function or operator has no exact counterpart on Spark.",
         "unsupported-type": "A column's type has no exact counterpart on Spark.",
-        "unsupported-source": "A relation that cannot be captured: a view, a foreign table …",
+        "unsupported-source": "A relation that cannot be captured, such as a foreign table.",
         "text-order": "Ordering text needs collation C.",
         "unknown-stream-table": "No stream table has that name.",
         "name-exists": "A table, view or stream table of that name exists already.",
@@ -68,7 +68,8 @@ class UserError(HeadraceError):
         "row-security": "Row level security would filter what the role sees of a source.",
         "invalid-dsn": "The connection string cannot be parsed.",
         "unsupported-server": "The server's version is outside 15 to 18.",
-        "has-dependents": "Other stream tables read this one.",
+        "has-dependents": "Other stream tables or users' views need it as it is.",
+        "circular": "Stream tables would read each other in a circle.",
         "table-suspended": "The stream table is suspended; the reason is given.",
     }
 
@@ -91,6 +92,7 @@ class Transient(HeadraceError):
         "cut-interrupted": "Sources changed shape while a cut was taken.",
         "connection-lost": "The connection to PostgreSQL broke.",
         "spark-failed": "A Spark job failed.",
+        "spark-lost": "Spark died in the middle of a query; the next one starts it anew.",
     }
 
 
@@ -119,6 +121,7 @@ class NeedsReinit(HeadraceError):
     codes = {
         "source-rewound": "The source database is not the one, or not as far, as was recorded.",
         "store-behind": "A log is shorter than the catalog's pin, or someone else changed it.",
+        "epoch-expired": "An epoch that was summed up with later ones cannot be read any more.",
         "value-does-not-fit": "A value that its stored type cannot hold; row and column are named.",
     }
 

@@ -101,6 +101,13 @@ class Settings(BaseModel):
     copy_parts: int = Field(
         16, gt=0, description="Number of parts that a source is copied in, side by side."
     )
+    history_retention: float = Field(
+        86_400.0,
+        ge=0,
+        description="Seconds for which files that were summed up into others are kept, for readers"
+        " that hold on to an older state, such as a DataFrame that `hr.table` gave. A day is longer"
+        " than any query should take.",
+    )
     lease_wait: float = Field(
         60.0, ge=0, description="Seconds to wait while another process is writing."
     )

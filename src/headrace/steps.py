@@ -35,8 +35,15 @@ class PinRecovered(Step):
 
 
 @dataclass(frozen=True)
+class RecordLogs(Step):
+    """Relations enter the catalog before they have logs; they belong to nobody yet."""
+
+    relations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CreateLog(Step):
-    """An empty log for a new relation; it counts once the catalog names it."""
+    """An empty log for a new relation; it counts once somebody owns it."""
 
     relation: str
 
@@ -101,7 +108,11 @@ class Acknowledge(Step):
 
 @dataclass(frozen=True)
 class ComputeStage(Step):
-    """One Spark query: the weighted rows that a stage appends to its relation at the epoch."""
+    """One Spark query: the weighted rows that a stage appends to its relation at the epoch.
+
+    Where it can leave stale groups, `stale` is the query that recomputes these, and `touched` the
+    one that recomputes every touched group, which is taken instead when there is much to do.
+    """
 
     stage: Stage
     mode: Mode
@@ -109,6 +120,8 @@ class ComputeStage(Step):
     plan: Operator
     inputs: tuple[PlanInput, ...]
     sql: str
+    stale: ComputeStage | None = None
+    touched: ComputeStage | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +146,13 @@ class RecordFailure(Step):
 
 
 @dataclass(frozen=True)
+class AlterTable(Step):
+    """One transaction in the home database: options, status or name of a stream table."""
+
+    table: str
+
+
+@dataclass(frozen=True)
 class DropTables(Step):
     """One transaction in the home database: served tables and records of stream tables go."""
 
@@ -141,9 +161,16 @@ class DropTables(Step):
 
 @dataclass(frozen=True)
 class DropLog(Step):
-    """The log of a relation that no record names any more is removed."""
+    """The log of a relation that belongs to nobody any more is removed."""
 
     relation: str
+
+
+@dataclass(frozen=True)
+class ForgetLogs(Step):
+    """Relations whose logs are removed leave the catalog."""
+
+    relations: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -160,9 +187,20 @@ class ForgetSource(Step):
     source: str
 
 
+@dataclass(frozen=True)
+class RemoveCapture(Step):
+    """All triggers and buffers, and the schema they are in, are taken away."""
+
+
+@dataclass(frozen=True)
+class RemoveCatalog(Step):
+    """One transaction in the home database: served tables and the catalog go."""
+
+
 STEPS: tuple[type[Step], ...] = (
     RollBack,
     PinRecovered,
+    RecordLogs,
     CreateLog,
     RecordSources,
     SetUpCapture,
@@ -176,8 +214,12 @@ STEPS: tuple[type[Step], ...] = (
     Publish,
     Compact,
     RecordFailure,
+    AlterTable,
     DropTables,
     DropLog,
+    ForgetLogs,
     TearDownCapture,
     ForgetSource,
+    RemoveCapture,
+    RemoveCatalog,
 )

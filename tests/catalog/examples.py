@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from headrace.catalog.records import (
     Cut,
     Database,
+    Named,
     OutputColumn,
     Receipt,
     Refresh,
@@ -18,6 +19,7 @@ from headrace.catalog.records import (
     Source,
     Status,
     StreamTable,
+    View,
 )
 from headrace.source.table import SourceColumn
 from headrace.store.log import Pin
@@ -86,6 +88,9 @@ TABLE = StreamTable(
     as_of=NOON,
     created_at=NOON - timedelta(days=1),
     published_at=NOON + timedelta(seconds=2),
+    names={"rorders": Named("shop", 'or"ders', ("id", "amount"))},
+    views=(View("shop", "v", "SELECT 1 AS a", ("a",)),),
+    held=True,
 )
 CUT = Cut(9, 1, "10:20:10,14,15", NOON)
 REFRESH = Refresh(
@@ -139,7 +144,8 @@ def tuples(of: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> str:
-    low = draw(st.integers(3, 2**40))
+    # The lower half of an xid8 is an xid, of which 0 to 2 are never given to a transaction.
+    low = draw(st.integers(0, 2**8)) * 2**32 + draw(st.integers(3, 2**32 - 100))
     running = draw(st.sets(st.integers(low, low + 50), max_size=4))
     high = max(running, default=low) + 1
     return f"{low}:{high}:{','.join(str(number) for number in sorted(running))}"
@@ -206,6 +212,9 @@ stream_tables = st.builds(
     as_of=st.none() | moments,
     created_at=st.none() | moments,
     published_at=st.none() | moments,
+    names=st.dictionaries(identifiers, st.builds(Named, names, names, tuples(names)), max_size=2),
+    views=tuples(st.builds(View, names, names, names, tuples(names))),
+    held=st.booleans(),
 )
 refreshes = st.builds(
     Refresh,

@@ -54,6 +54,30 @@ def test_an_old_fence_writes_nothing_and_applies_nothing(catalog: Catalog) -> No
     assert_empty(catalog)
 
 
+def test_history_goes_on_under_a_new_relation(catalog: Catalog) -> None:
+    with catalog.lease("test") as lease:
+        catalog.commit(EVERYTHING, fence=lease.fence)
+        new = replace(examples.TABLE, relation="rnew")
+        relation = replace(examples.TOTALS, id="rnew")
+        later = replace(examples.REFRESH, table="rnew", reason="made anew")
+        catalog.commit(
+            Change(
+                put=(relation, new),
+                remove=(examples.TABLE, examples.TOTALS),
+                refreshes=(later,),
+                successors=(("rtotals", "rnew"),),
+            ),
+            fence=lease.fence,
+        )
+    assert catalog.state().stream_tables == (new,)
+    assert [line.reason for line in catalog.refreshes("rnew")] == [
+        "made anew",
+        examples.REFRESH.reason,
+    ]
+    assert [line.table for line in catalog.receipts("rnew")] == ["rnew"]
+    assert catalog.refreshes("rtotals") == ()
+
+
 def test_epochs_grow_and_never_repeat(catalog: Catalog) -> None:
     def fail(transaction: Transaction) -> None:
         raise KeyError

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any
 
-from headrace.api import TableStatus
 from headrace.catalog.records import OutputColumn, Receipt, Refresh
 from headrace.errors import UserError
+from headrace.lifecycle.run import Done
 from headrace.refresh.explain import ExplainedStage, Explanation
 from headrace.settings import Settings
+from headrace.table_status import TableStatus
 from headrace.types import BIGINT
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -92,6 +93,38 @@ class MemoryProject:
     ) -> TableStatus:
         self._act("create", name, query, schedule, refresh_mode)
         return table(f"public.{name}")
+
+    def create_or_replace_stream_table(
+        self, name: str, query: str, schedule: str | None, refresh_mode: str
+    ) -> TableStatus:
+        self._act("replace", name, query, schedule, refresh_mode)
+        return table(f"public.{name}")
+
+    def alter_stream_table(self, name: str, **given: Any) -> TableStatus:
+        self._act("alter", name, given)
+        return table(given.get("rename_to", name))
+
+    def suspend(self, name: str) -> TableStatus:
+        self._act("suspend", name)
+        return table(name, status="SUSPENDED", reason="suspended by hand")
+
+    def resume(self, name: str) -> TableStatus:
+        self._act("resume", name)
+        return table(name)
+
+    def reinit(self, name: str) -> Refresh:
+        self._act("reinit", name)
+        return refresh("FULL")
+
+    def run(self, text: str) -> tuple[Done, ...]:
+        self._act("run", text)
+        return (Done("created", "public.made"), Done("refreshed (FULL)", "public.made"))
+
+    def uninstall(self, *, keep_tables: bool = False) -> None:
+        self._act("uninstall", keep_tables)
+
+    def uninstall_sql(self, *, keep_tables: bool = False) -> str:
+        return f"BEGIN;\nDROP [red] {keep_tables};\nCOMMIT;\n"
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> None:
         self._act("drop", name, cascade)

@@ -146,6 +146,79 @@ def test_drop_asks(
     assert headrace("drop", "nothing", "--yes").code == 2
 
 
+def test_replace_and_alter(project: MemoryProject, headrace: Headrace, tmp_path: Path) -> None:
+    file = tmp_path / "query.sql"
+    file.write_text("SELECT 2", encoding="utf-8")
+    result = headrace("replace", "made", "-q", "SELECT 1", "--schedule", "30s")
+    assert result.out.startswith("replaced public.made: 12 rows in ")
+    assert headrace("alter", "totals", "--file", file, "--no-schedule").out == (
+        "altered public.totals\n"
+    )
+    result = headrace("alter", "totals", "--rename-to", "sums", "--refresh-mode", "FULL", "--json")
+    assert result.document["table"]["name"] == "sums"
+    assert headrace("alter", "totals", "--schedule", "1m").code == 0
+    assert [call for call in project.calls if call[0] in ("replace", "alter")] == [
+        ("replace", "made", "SELECT 1", "30s", "AUTO"),
+        ("alter", "public.totals", {"query": "SELECT 2", "schedule": None}),
+        ("alter", "public.totals", {"refresh_mode": "FULL", "rename_to": "sums"}),
+        ("alter", "public.totals", {"schedule": "1m"}),
+    ]
+    for wrong in ((), ("--schedule", "1m", "--no-schedule"), ("-q", "x", "-f", file)):
+        assert headrace("alter", "totals", *wrong).code == 2
+    assert headrace("alter", "nothing", "--no-schedule").code == 2
+
+
+def test_suspend_resume_reinit(project: MemoryProject, headrace: Headrace) -> None:
+    assert headrace("suspend", "totals").out == "suspended public.totals\n"
+    assert headrace("resume", "totals", "--json").document["table"]["status"] == "ACTIVE"
+    assert "+12 −3" in headrace("reinit", "totals").out
+    assert len(headrace("reinit", "--all", "--json").document["refreshes"]) == 1
+    assert headrace("reinit").code == headrace("suspend", "nothing").code == 2
+    project.fails["public.totals"] = SchemaChanged("source-dropped", "a table is gone")
+    assert headrace("resume", "totals").code == headrace("reinit", "totals").code == 3
+
+
+def test_run(
+    project: MemoryProject, headrace: Headrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, wrong = tmp_path / "good.sql", tmp_path / "wrong.sql"
+    good.write_text("REFRESH STREAM TABLE a;", encoding="utf-8")
+    wrong.write_text("\nREFRESH STREAM a;", encoding="utf-8")
+    result = headrace("run", good)
+    assert result.out == "created public.made\nrefreshed (FULL) public.made\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO("DROP STREAM TABLE a"))
+    document = headrace("run", good, "-", "--json").document
+    assert document["done"][0] == {"act": "created", "table": "public.made"}
+    assert [call[1] for call in project.calls if call[0] == "run"] == [
+        "REFRESH STREAM TABLE a;",
+        "REFRESH STREAM TABLE a;",
+        "DROP STREAM TABLE a",
+    ]
+    project.calls.clear()
+    result = headrace("run", good, wrong)
+    assert (result.code, project.calls) == (2, []), "nothing is done if a file is wrong"
+    assert "line 2, column 16" in result.error
+    assert "wrong.sql" in result.error
+    assert headrace("run", tmp_path / "none.sql").code == headrace("run").code == 2
+    project.fails["REFRESH STREAM TABLE a;"] = SchemaChanged("source-dropped", "a table is gone")
+    assert "good.sql" in headrace("run", good).error
+
+
+def test_uninstall_asks_and_prints(
+    project: MemoryProject, headrace: Headrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    result = headrace("uninstall", "--print-sql", "--keep-tables")
+    assert result.out == "BEGIN;\nDROP [red] True;\nCOMMIT;\n"
+    result = headrace("uninstall")
+    assert (result.code, "--yes" in result.error) == (2, True)
+    assert not any(call[0] == "uninstall" for call in project.calls)
+    assert headrace("uninstall", "--yes").code == 0
+    document = headrace("uninstall", "--yes", "--keep-tables", "--json").document
+    assert (document["done"], document["kept"]) == (True, True)
+    assert [call[1] for call in project.calls if call[0] == "uninstall"] == [False, True]
+
+
 def test_settings(project: MemoryProject, headrace: Headrace) -> None:
     assert "lease_wait" in headrace("settings").out
     rows = headrace("settings", "--json").document["settings"]

@@ -66,11 +66,16 @@ def assert_served(hr: headrace.Headrace, sql: psycopg.Connection, name: str) -> 
 
 
 def live(state: Any, sql: psycopg.Connection, scan: Scan) -> Bag:
-    """The rows of a source as they are now."""
-    source = next(s for s in state.sources if s.relation == scan.relation)
-    by_physical = {column.physical: column.name for column in source.columns}
+    """The rows of a source, or of another stream table, as they are now."""
+    source = next(s for s in (*state.sources, *state.stream_tables) if s.relation == scan.relation)
+    if isinstance(source, StreamTable):
+        by_physical = {f"c{i}": column.name for i, column in enumerate(source.columns, 1)}
+    else:
+        by_physical = {column.physical: column.name for column in source.columns}
+    # What a stream table serves are the groups that its HAVING shows.
     columns = compose.SQL(", ").join(
-        compose.Identifier(by_physical[physical]) for physical, _ in scan.fields
+        compose.SQL("true") if physical == "v" else compose.Identifier(by_physical[physical])
+        for physical, _ in scan.fields
     )
     query = compose.SQL("SELECT {} FROM {}").format(
         columns, compose.Identifier(source.schema, source.name)

@@ -23,7 +23,7 @@ MISTAKES = [
     ("totals", "SELECT id FROM orders o1, orders o2", "ambiguous-column"),
     ("totals", "SELECT id FROM", "syntax-error"),
     ("totals", "SELECT id FROM orders; SELECT 1", "syntax-error"),
-    ("totals", "SELECT DISTINCT id FROM orders", "unsupported-query"),
+    ("totals", "SELECT DISTINCT ON (id) id FROM orders", "unsupported-query"),
     ("totals", "SELECT o.id FROM orders o LEFT JOIN orders p ON o.id = p.id", "unsupported-query"),
     ("totals", "SELECT id FROM orders LIMIT 1", "unsupported-query"),
     ("totals", "SELECT id, now() AS t FROM orders", "unsupported-function"),

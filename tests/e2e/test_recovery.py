@@ -89,7 +89,7 @@ def test_another_process_takes_over(
         "headrace.ingest.ingest.set_up",
         "headrace.ingest.ingest.copy_source",
         "headrace.ingest.ingest.acknowledge",
-        "headrace.lifecycle.create.advance",
+        "headrace.lifecycle.build.advance",
         "headrace.publish.publish.create_served",
     ],
 )
@@ -103,7 +103,7 @@ def test_a_crash_in_create_leaves_no_capture_behind(
     sql.execute("INSERT INTO orders VALUES (1, 1, 1)")
     with monkeypatch.context() as patched:
         patched.setattr(place, crash)
-        patched.setattr("headrace.lifecycle.create.remove_idle_sources", lambda *_: None)
+        patched.setattr("headrace.lifecycle.build.remove_idle_sources", lambda *_: None)
         patched.setattr(DeltaStore, "drop", lambda *_: None)
         with pytest.raises(Crash):
             project.create_stream_table("totals", QUERY)

@@ -69,44 +69,105 @@ def test_unused_columns_may_go(orders: headrace.Headrace, sql: psycopg.Connectio
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "query"),
     [
-        "ALTER TABLE orders RENAME COLUMN amount TO price",
-        "ALTER TABLE orders DROP COLUMN amount",
-        "ALTER TABLE orders ALTER amount TYPE text",
-        "DROP TABLE orders",
+        ("ALTER TABLE orders RENAME COLUMN amount TO price", COUNTS.replace("amount", "price")),
+        ("ALTER TABLE orders DROP COLUMN amount", COUNTS.replace("amount", "spare")),
+        ("ALTER TABLE orders ALTER amount TYPE text", COUNTS.replace("sum(am", "count(am")),
+        ("ALTER TABLE orders ALTER amount TYPE bigint", None),
     ],
 )
-def test_a_used_column_that_changes_suspends_its_reader(
-    orders: headrace.Headrace, sql: psycopg.Connection, statement: str
+def test_a_used_column_that_changes_suspends_its_reader_until_it_is_altered_or_resumed(
+    orders: headrace.Headrace, sql: psycopg.Connection, statement: str, query: str | None
 ) -> None:
     orders.create_stream_table("ids", "SELECT id FROM orders")
+    orders.create_stream_table("sums", "SELECT sum(total) AS total FROM totals")
     sql.execute(statement)
-    if "DROP TABLE" not in statement:
-        sql.execute("INSERT INTO orders (id, customer) VALUES (13, 1)")
-        orders.refresh("ids")
-        assert_served(orders, sql, "ids")
+    sql.execute("INSERT INTO orders (id, customer) VALUES (13, 1)")
+    orders.refresh("ids")
+    assert_served(orders, sql, "ids")
     served = sql.execute("SELECT * FROM totals ORDER BY 1").fetchall()
     with pytest.raises(headrace.UserError) as caught:
-        orders.refresh("totals")
+        orders.refresh("sums")
     assert caught.value.code == "table-suspended"
-    assert "orders" in (caught.value.detail or "")
+    assert "public.totals" in caught.value.message
+    assert "amount" in (caught.value.detail or "")
     assert sql.execute("SELECT * FROM totals ORDER BY 1").fetchall() == served
-    orders.drop_stream_table("totals")
+    if query is None:
+        assert orders.resume("totals").status == "ACTIVE"
+    else:
+        with pytest.raises(headrace.UserError):
+            orders.resume("totals")
+        assert orders.alter_stream_table("totals", query=query).status == "ACTIVE"
+    assert_served(orders, sql, "totals")
+    sql.execute("UPDATE orders SET id = id + 100 WHERE id < 5; DELETE FROM orders WHERE id = 6")
+    for name in ("ids", "totals"):
+        assert orders.refresh(name).mode == "DIFFERENTIAL"
+        assert_served(orders, sql, name)
+    assert orders.refresh("sums").mode == "DIFFERENTIAL"
+    assert orders.verify("sums", source=True).equal
+    assert {table.status for table in orders.status()} == {"ACTIVE"}
 
 
-def test_a_table_recreated_under_its_name_is_another_table(
+def test_a_dropped_source_suspends_its_readers_until_it_is_there_again(
     orders: headrace.Headrace, sql: psycopg.Connection
 ) -> None:
     sql.execute("DROP TABLE orders")
+    with pytest.raises(headrace.UserError) as caught:
+        orders.refresh("totals")
+    assert (caught.value.code, "orders" in (caught.value.detail or "")) == ("table-suspended", True)
+    with pytest.raises(headrace.UserError) as caught:
+        orders.resume("totals")
+    assert caught.value.code == "unknown-table"
+    # A table of the same name is another table.
     sql.execute("CREATE TABLE orders (id int, customer int, amount int)")
     sql.execute("INSERT INTO orders VALUES (1, 1, 1)")
     with pytest.raises(headrace.UserError) as caught:
         orders.refresh("totals")
     assert caught.value.code == "table-suspended"
-    orders.drop_stream_table("totals")
-    orders.create_stream_table("totals", COUNTS)
+    assert orders.resume("totals").status == "ACTIVE"
     assert_served(orders, sql, "totals")
+    assert len(orders._engine.catalog.state().sources) == 1, "the old one is forgotten"
+    sql.execute("INSERT INTO orders VALUES (2, 1, 5)")
+    assert orders.refresh("totals").mode == "DIFFERENTIAL"
+    assert_served(orders, sql, "totals")
+
+
+def test_a_renamed_source_is_followed(orders: headrace.Headrace, sql: psycopg.Connection) -> None:
+    sql.execute("ALTER TABLE orders RENAME TO purchases")
+    sql.execute("CREATE TABLE orders (id int, customer int, amount int)")
+    sql.execute("INSERT INTO purchases VALUES (20, 1, 100)")
+    assert orders.refresh("totals").mode == "DIFFERENTIAL"
+    expected = "SELECT customer, count(*), sum(amount) FROM purchases GROUP BY 1 ORDER BY 1"
+    served = "SELECT * FROM totals ORDER BY 1"
+    assert sql.execute(served).fetchall() == sql.execute(expected).fetchall()
+    assert orders.reinit("totals").mode == "FULL"
+    assert sql.execute(served).fetchall() == sql.execute(expected).fetchall()
+    # Who names it now means it by its new name, and the other by the old one.
+    query = "SELECT p.id FROM purchases p JOIN orders o ON p.id = o.id"
+    orders.create_stream_table("shared", query)
+    sql.execute("INSERT INTO orders VALUES (20, 1, 1)")
+    assert orders.refresh("shared").mode == "DIFFERENTIAL"
+    assert sql.execute("TABLE shared").fetchall() == [(20,)]
+    assert orders.verify("shared", source=True).equal
+
+
+def test_a_column_added_after_capture_can_be_used(
+    orders: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute("ALTER TABLE orders ADD COLUMN extra int DEFAULT 4")
+    orders.create_stream_table("extras", "SELECT id, extra FROM orders")
+    orders.create_stream_table("everything", "SELECT * FROM orders")
+    sql.execute("ALTER TABLE orders ADD COLUMN later int DEFAULT 5")
+    orders.create_stream_table("later", "SELECT later FROM orders")
+    sql.execute("UPDATE orders SET extra = id, later = 6 WHERE id > 7")
+    for name in ("totals", "extras", "later"):
+        assert orders.refresh(name).mode == "DIFFERENTIAL"
+        assert_served(orders, sql, name)
+    assert orders.refresh("everything").mode == "DIFFERENTIAL"
+    names = [column.name for column in sql.execute("TABLE everything").description]
+    assert names == ["id", "customer", "amount", "note", "spare", "extra"], "pinned"
+    assert orders.verify("everything", source=True).equal
 
 
 def test_partitions(project: headrace.Headrace, sql: psycopg.Connection) -> None:

@@ -14,11 +14,16 @@ TEXTS = ("", "a", "ab", "b", "ba", "Ä", "a%b")
 
 
 class Views:
-    """Typed expressions and queries that PostgreSQL accepts and never fails on."""
+    """Typed expressions and queries that PostgreSQL accepts and never fails on.
 
-    def __init__(self, random: Random, joined: bool) -> None:
+    `exact` leaves out quotients, whose digits vary with the data in PostgreSQL, so that rows may be
+    compared with each other.
+    """
+
+    def __init__(self, random: Random, joined: bool, exact: bool = False) -> None:
         self.random = random
         self.joined = joined
+        self.exact = exact
 
     def pick(self, *choices: str) -> str:
         return self.random.choice(choices)
@@ -54,13 +59,13 @@ class Views:
         if depth == 0:
             return self.random.choice(leaves)
         inner = self.decimal(depth - 1)
+        quotients = (f"({inner} / 3)", f"({inner} / nullif({self.number(0)}, 0))")
         return self.pick(
             *leaves,
+            *(() if self.exact else quotients),
             f"({inner} + {self.number(0)})",
             f"({inner} * 2)",
             f"({inner} - {self.decimal(0)})",
-            f"({inner} / 3)",
-            f"({inner} / nullif({self.number(0)}, 0))",
             f"coalesce({inner}, 0.5)",
             f"CASE WHEN {self.condition(depth - 1)} THEN {inner} END",
             f"({self.number(0)})::numeric(12,3)",
@@ -98,28 +103,64 @@ class Views:
         )
 
     def aggregate(self) -> str:
+        averages = (f"avg({self.number(1)})", f"avg({self.decimal(1)})")
         return self.pick(
+            *(() if self.exact else averages),
             "count(*)",
             f"count({self.number(1)})",
             f"count({self.text()})",
             f"sum({self.number(1)})",
             f"sum({self.decimal(1)})",
-            f"avg({self.number(1)})",
-            f"avg({self.decimal(1)})",
             "sum(a.f)",
             "avg(a.f)",
+            self.extremum(),
+            self.extremum(),
+            f"{self.extremum()} FILTER (WHERE {self.condition(0)})",
             f"100 * sum({self.number(0)}) / nullif(count(*), 0)",
             f"coalesce(sum({self.decimal(0)}), 0) + 7",
         )
 
+    def extremum(self) -> str:
+        values = (self.number(1), self.decimal(1), "a.x", "a.f", "a.t", "a.d")
+        return f"{self.pick('min', 'max')}({self.pick(*values)})"
+
     def source(self) -> str:
         where = f" WHERE {self.condition()}" if self.random.random() < 0.6 else ""
+        first = self.pick(
+            "a",
+            "a",
+            "(SELECT DISTINCT * FROM a) AS a",
+            "(SELECT * FROM a WHERE x > 0 UNION ALL SELECT * FROM a) AS a",
+            "(SELECT * FROM a WHERE g = 1 UNION SELECT * FROM a WHERE x < 3) AS a",
+            "(a JOIN (SELECT min(id) AS least FROM a) AS one ON a.id > one.least)",
+        )
         if not self.joined:
-            return f"FROM a{where}"
-        on = self.pick("a.g = c.g", "c.g = a.g AND a.x < c.y", "a.id = c.id", "a.t = c.t")
-        return f"FROM a JOIN c ON {on}{where}"
+            return f"FROM {first}{where}"
+        on = self.pick(
+            "a.g = c.g", "c.g = a.g AND a.x < c.y", "a.id = c.id", "a.t = c.t", "a.x > c.y", "true"
+        )
+        third = self.pick(
+            "", "", " JOIN a AS b ON b.id = a.id", " JOIN c AS e ON e.y < c.y AND e.g = c.g"
+        )
+        return f"FROM {first} JOIN c ON {on}{third}{where}"
 
     def query(self) -> str:
+        """A query, sometimes with another one around it."""
+        if not self.exact:
+            return self.select()
+        inner = self.select()
+        return self.pick(
+            f"SELECT DISTINCT o0 FROM ({inner}) AS q",
+            f"SELECT DISTINCT * FROM ({inner}) AS q",
+            f"SELECT * FROM ({inner}) AS q UNION ALL SELECT * FROM ({inner}) AS r",
+            f"WITH q AS ({inner}) SELECT * FROM q WHERE o0 IS NOT NULL UNION SELECT * FROM q",
+            f"WITH q AS ({inner}) SELECT r.o0, s.o0 AS o1 FROM q AS r JOIN q AS s ON r.o0 = s.o0",
+            f"SELECT o0, count(*) AS o1 FROM ({inner}) AS q GROUP BY o0",
+            f"SELECT o1, count(*) AS o2 FROM (SELECT o0, count(*) AS o1 FROM ({inner}) AS q"
+            " GROUP BY o0) AS r GROUP BY o1",
+        )
+
+    def select(self) -> str:
         if self.random.random() < 0.3:
             columns = [self.number(), self.decimal(), self.text(), "a.f", "a.d", "a.b"]
             chosen = self.random.sample(columns, self.random.randint(1, 4))
@@ -132,11 +173,12 @@ class Views:
         grouped = f" GROUP BY {', '.join(dict.fromkeys(keys))}" if keys else ""
         keys = list(dict.fromkeys(keys))
         if any(key.startswith("'") for key in keys):
-            return self.query()
+            return self.select()
         shown = keys if self.random.random() < 0.8 else keys[:-1]
         having = ""
         if self.random.random() < 0.4:
-            having = f" HAVING {self.pick('count(*) > 1', 'sum(a.x) > 0', 'avg(a.n) < 3')}"
+            conditions = ("count(*) > 1", "sum(a.x) > 0", "avg(a.n) < 3", "min(a.x) < max(a.x)")
+            having = f" HAVING {self.pick(*conditions)}"
         return f"SELECT {self._named([*shown, *aggregates])} {self.source()}{grouped}{having}"
 
     def _named(self, expressions: list[str]) -> str:
@@ -207,3 +249,32 @@ def change(random: Random, sql: psycopg.Connection) -> str:
         for statement in random.sample(statements, random.randint(1, 3)):
             sql.execute(statement)
     return "mixed"
+
+
+def layers(random: Random) -> tuple[tuple[str, str], ...]:
+    """Stream tables over stream tables, four deep, each with columns k and m."""
+    second = (
+        "SELECT DISTINCT k, m FROM l1",
+        "SELECT k, m FROM l1 UNION ALL SELECT g, x FROM a",
+        "SELECT p.k, q.m FROM l1 AS p JOIN l1 AS q ON p.m <= q.m",
+        "SELECT k, m FROM l1 UNION SELECT g, x FROM a WHERE b",
+    )
+    third = (
+        "SELECT k, max(m) AS m, count(*) AS n FROM l2 GROUP BY k HAVING count(m) > 0",
+        "SELECT m AS k, min(k) AS m FROM (SELECT DISTINCT k, m FROM l2) AS q GROUP BY m",
+        "SELECT p.k, p.m FROM l2 AS p, (SELECT min(m) AS least FROM l2) AS q WHERE p.m > q.least",
+    )
+    fourth = (
+        "WITH q AS (SELECT k, m FROM l3) SELECT q.k, r.m FROM q JOIN l1 AS r ON q.k = r.k",
+        "SELECT min(k) AS k, max(m) AS m FROM (SELECT k, m FROM l3 UNION SELECT k, m FROM l2) q",
+        "SELECT DISTINCT p.k, q.m FROM l3 AS p JOIN l2 AS q ON p.m = q.m JOIN c ON c.g = q.k",
+    )
+    return (
+        (
+            "l1",
+            "SELECT a.g AS k, min(a.x) AS m, count(*) AS n FROM a JOIN c ON a.g = c.g GROUP BY a.g",
+        ),
+        ("l2", random.choice(second)),
+        ("l3", random.choice(third)),
+        ("l4", random.choice(fourth)),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +30,21 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 # Group 1 is mixed, 2 has NULLs only, 3 one value, 4 a value and its opposite, 5 duplicates.
+# Group 6 has a NaN, 7 and 8 zeros of both signs.
 ROWS: dict[Type, tuple[tuple[int, Value], ...]] = {
     SMALLINT: ((1, 2**15 - 1), (1, 2**15 - 1), (1, None), (3, -3), (4, 7), (4, -7)),
     INTEGER: ((1, 2**31 - 1), (1, 2**31 - 1), (1, None), (3, -3), (4, 7), (4, -7)),
     BIGINT: ((1, 2**63 - 1), (1, 2**63 - 1), (1, None), (3, -(2**63)), (4, 7), (4, -7)),
     REAL: ((1, 1.5), (1, None), (1, -0.25), (3, 3.25), (4, 1.5), (4, -1.5)),
-    DOUBLE: ((1, 0.1), (1, None), (1, 0.2), (3, 1e300), (4, math.inf), (4, 1.0), (6, math.nan)),
+    DOUBLE: ((1, 0.1), (1, None), (1, 0.2), (3, 1e300), (4, math.inf), (4, 1.0), (6, math.nan),
+             (6, 2.0), (7, 0.0), (7, -0.0), (8, -0.0), (8, 0.0)),
     PRICE: ((1, Decimal("1.10")), (1, Decimal("2.25")), (1, None), (3, Decimal("-0.01"))),
     WHOLE: ((1, Decimal(1)), (1, Decimal(1)), (1, Decimal(0)), (1, None), (3, Decimal(99999))),
     LONG: ((1, Decimal("1E19")), (1, Decimal("1E-10")), (1, None), (3, Decimal(-7))),
     FREE: ((1, Decimal("0.1")), (1, Decimal("1E-18")), (1, None), (3, Decimal("12345678901.5"))),
-    TEXT: ((1, "a"), (1, None), (3, "")),
-    DATE: ((1, None),),
-}
+    TEXT: ((1, "a"), (1, "B"), (1, None), (3, "")),
+    DATE: ((1, None), (1, date(2024, 2, 29)), (1, date(2023, 1, 1)), (3, date(1, 1, 1))),
+}  # fmt: skip
 NULLS: tuple[tuple[int, Value], ...] = ((2, None), (2, None))
 
 
@@ -98,7 +101,8 @@ def in_postgres(
     shown = [f"{call.function}({'*' if call.argument is None else 'a'})" for call in calls]
     query = f"SELECT {', '.join(['g'] * grouped + shown)} FROM t" + " GROUP BY g" * grouped
     with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE t (g int, a {type_.sql})")
+        collation = ' COLLATE "C"' if type_.is_text else ""
+        cursor.execute(f"CREATE TABLE t (g int, a {type_.sql}{collation})")
         cursor.executemany("INSERT INTO t VALUES (%s, %s)", rows)
         return cursor.execute(query).fetchall()
 

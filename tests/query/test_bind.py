@@ -8,12 +8,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
+from headrace.delta.differentiate import relations_of, stage_change, stage_full
 from headrace.errors import UserError
 from headrace.plan.describe import describe
 from headrace.plan.operators import Operator, Scan
+from headrace.plan.stages import cut_stages
 from headrace.query import BoundColumn, BoundTable, bind, table_names
 from headrace.query.clauses import MAXIMUM_DEPTH
 from headrace.query.identifiers import fold
+from headrace.render.native import render_native
 from headrace.render.plans import render
 from headrace.types import INTEGER
 from tests.query.shop import CUSTOMERS, Shop
@@ -93,7 +96,13 @@ def test_unquoted_names_fold_ascii_letters_only(name: str) -> None:
         ("WITH q AS (SELECT 1 FROM r), r AS (SELECT 1 FROM q) SELECT 1 FROM r", ((None, "r"),)),
         ("WITH RECURSIVE q AS (SELECT 1 FROM a UNION SELECT 1 FROM q) SELECT 1 FROM q",
          ((None, "a"),)),
-        ("WITH q AS (SELECT 1 FROM a) SELECT 1 FROM s.q", ((None, "a"), ("s", "q"))),
+        ("WITH q AS (SELECT 1 FROM a) SELECT 1 FROM s.q", (("s", "q"),)),
+        ("WITH q AS (SELECT 1 FROM a), r AS (SELECT 1 FROM q) SELECT 1 FROM b", ((None, "b"),)),
+        ("WITH q AS (SELECT 1 FROM a), r AS (SELECT 1 FROM q) SELECT 1 FROM r", ((None, "a"),)),
+        ("SELECT 1 FROM (WITH q AS (SELECT 1 FROM a) SELECT 1 FROM q) x, q",
+         ((None, "a"), (None, "q"))),
+        ("WITH q AS (WITH a AS (SELECT 1 FROM b) SELECT 1 FROM a) SELECT 1 FROM q, a",
+         ((None, "b"), (None, "a"))),
         ("SELECT 1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE x IN (SELECT y FROM c))",
          ((None, "a"), (None, "b"), (None, "c"))),
         ("SELECT (SELECT 1 FROM a) FROM (SELECT 1 FROM b) q UNION SELECT 1 FROM c",
@@ -144,6 +153,68 @@ def test_deepest_expression_still_renders() -> None:
         text = f" {sign} ".join([operand] * (MAXIMUM_DEPTH - 2))
         bound = bind(f"SELECT {text} AS x FROM orders", Shop())
         assert len(render(bound.plan)) < 300_000
+
+
+def chain(length: int) -> str:
+    """Queries of WITH, each over a join with the one before, and grouped."""
+    grouped = (
+        "q{} AS (SELECT p.orders, sum(p.n) AS n FROM q{} p JOIN orders o ON o.id = p.orders"
+        " GROUP BY p.orders)"
+    )
+    parts = ["q0 AS (SELECT orders, n FROM lines)"]
+    parts += [grouped.format(number, number - 1) for number in range(1, length)]
+    return f"WITH {', '.join(parts)} SELECT orders, n FROM q{length - 1}"
+
+
+def test_deep_queries_render() -> None:
+    """Also where little is left of Python's stack, and with expressions as deep as they may be."""
+    deepest = " + ".join(["q.n"] * (MAXIMUM_DEPTH - 2))
+    bound = bind(f"SELECT {deepest} AS x FROM ({chain(24)}) AS q", Shop())
+    for stage in cut_stages(bound.plan, "x"):
+        changed = relations_of(stage.region)
+        assert render(stage_full(stage, stored=True))
+        assert render(stage_change(stage, changed))
+    assert "WITH `w1` AS (" in render_native(bound.plan, bound.names)
+
+
+@pytest.mark.parametrize(
+    "deep",
+    [
+        chain(40),
+        "SELECT 1 AS x FROM " + "(SELECT * FROM " * 40 + "lines" + ") AS q" * 40,
+        "SELECT 1 AS x FROM " + "(SELECT * FROM " * 400 + "lines" + ") AS q" * 400,
+        "SELECT 1 AS x FROM lines" + " CROSS JOIN lines" * 200,
+        "SELECT 1 AS x FROM " + "(" * 200 + "lines" + " CROSS JOIN orders)" * 200,
+    ],
+    ids=["with", "derived", "too deep to parse", "joins", "parentheses"],
+)
+def test_queries_that_are_too_deep_are_refused(deep: str) -> None:
+    with pytest.raises(UserError) as raised:
+        bind(deep, Shop())
+    assert raised.value.code in ("unsupported-query", "invalid-query"), raised.value
+
+
+def test_queries_do_not_explode() -> None:
+    doubled = ["q0 AS (SELECT n FROM lines)"]
+    doubled += [f"q{i} AS (SELECT a.n FROM q{i - 1} a, q{i - 1} b)" for i in range(1, 30)]
+    with pytest.raises(UserError, match="more than 256 tables"):
+        bind(f"WITH {', '.join(doubled)} SELECT n FROM q29", Shop())
+    inner = "(SELECT n FROM lines) AS q"
+    for _ in range(20):
+        inner = f"(SELECT n + n AS n FROM {inner}) AS q"
+    bound = bind(f"SELECT n FROM {inner} WHERE n > 1", Shop())
+    assert len(render(bound.plan)) < 100_000
+    grouped = inner.replace("(SELECT n FROM lines)", "(SELECT sum(n) AS n FROM lines)")
+    stages = cut_stages(bind(f"SELECT n FROM {grouped} WHERE n > 1", Shop()).plan, "x")
+    assert sum(len(render(stage_full(stage, stored=False))) for stage in stages) < 300_000
+
+
+def test_long_unions() -> None:
+    branches = " UNION ALL ".join(f"SELECT n + {i} AS n FROM lines" for i in range(250))
+    bound = bind(f"SELECT n, count(*) FROM ({branches}) AS q GROUP BY n", Shop())
+    assert render_native(bound.plan, bound.names).count("UNION ALL") == 249
+    (stage,) = cut_stages(bound.plan, "x")
+    assert render(stage_change(stage, frozenset({"r_lines"}))).count("UNION ALL") == 250
 
 
 def test_expressions_do_not_explode() -> None:

@@ -34,6 +34,24 @@ from tests.query.shop import Shop
         ("SELECT id, region FROM customers GROUP BY id, region", ("id",)),
         ("SELECT region FROM customers WHERE region = 'x' GROUP BY region", ()),
         ("SELECT count(*) FROM customers", ()),
+        ("SELECT k FROM (SELECT id AS k, note FROM orders) q", ("k",)),
+        ("SELECT note FROM (SELECT id AS k, note FROM orders) q WHERE k = 1", ()),
+        ("SELECT a.k FROM (SELECT id AS k FROM orders) a JOIN customers c ON c.id = a.k", ("k",)),
+        ("WITH q AS (SELECT id FROM orders) SELECT a.id FROM q a JOIN q b USING (id)", ("id",)),
+        ("SELECT DISTINCT item, n FROM lines", ("item", "n")),
+        ("SELECT DISTINCT id, note FROM orders", ("id",)),
+        ("SELECT item FROM (SELECT DISTINCT item, n FROM lines) q", None),
+        ("SELECT item FROM (SELECT DISTINCT item, n FROM lines) q WHERE n = 1", ("item",)),
+        ("SELECT region, max(id) AS m FROM customers GROUP BY region", ("region",)),
+        ("SELECT id FROM orders UNION ALL SELECT id FROM customers", None),
+        ("SELECT id, note FROM orders UNION SELECT id, region FROM customers", ("id", "note")),
+        ("SELECT id FROM orders WHERE id = 1 UNION ALL SELECT id FROM orders WHERE id = 1", None),
+        ("SELECT id FROM orders WHERE id = 1 UNION SELECT id FROM customers", ("id",)),
+        (
+            "SELECT u.id, c.region FROM (SELECT id FROM orders UNION SELECT n FROM lines) u"
+            " JOIN customers c ON c.id = u.id",
+            ("id",),
+        ),
     ],
 )
 def test_key(query: str, key: tuple[str, ...] | None) -> None:

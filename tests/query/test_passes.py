@@ -6,9 +6,9 @@ import pytest
 
 from headrace.functions import can_raise
 from headrace.plan.describe import describe
-from headrace.plan.operators import Filter, Join, Operator, Scan, UnionAll
+from headrace.plan.operators import Filter, Join, Operator, Project, Scan, UnionAll
 from headrace.plan.passes import PASSES, improve, prune_columns, push_filters
-from headrace.plan.scalar import Column
+from headrace.plan.scalar import Call, Column
 from headrace.query import bind
 from headrace.types import BOOLEAN, INTEGER
 from tests.query.golden import Golden, goldens
@@ -35,6 +35,32 @@ def test_nothing_that_can_raise_is_below_a_join(golden: Golden) -> None:
         if isinstance(join, Join):
             below = [node for child in join.children for node in nodes(child)]
             assert not any(isinstance(n, Filter) and can_raise(n.condition) for n in below)
+
+
+def test_what_can_raise_is_computed_above_joins() -> None:
+    query = "SELECT r FROM (SELECT id, 1 / qty AS r FROM orders) q JOIN lines l ON l.orders = q.id"
+    for join in nodes(bind(query, Shop()).plan):
+        if isinstance(join, Join):
+            below = [node for child in join.children for node in nodes(child)]
+            projects = [node for node in below if isinstance(node, Project)]
+            assert not any(can_raise(scalar) for p in projects for _, scalar in p.outputs)
+
+
+def test_what_can_raise_of_groups_stays_with_them() -> None:
+    query = (
+        "SELECT r FROM (SELECT customer, 1 / count(note) AS r FROM orders GROUP BY customer) q"
+        " JOIN customers c ON c.id = q.customer"
+    )
+    (join,) = (node for node in nodes(bind(query, Shop()).plan) if isinstance(node, Join))
+    assert isinstance(join.left, Project)
+    assert any(can_raise(scalar) for _, scalar in join.left.outputs)
+
+
+def test_expressions_are_not_computed_twice() -> None:
+    query = "SELECT x + x AS a, x AS b FROM (SELECT id * 2 AS x FROM orders) q"
+    upper, lower = [n for n in nodes(bind(query, Shop()).plan) if isinstance(n, Project)]
+    assert [type(scalar) for _, scalar in lower.outputs] == [Call]
+    assert len(upper.outputs) == 2
 
 
 def test_guard_and_guarded_keep_their_order() -> None:

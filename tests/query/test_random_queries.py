@@ -1,6 +1,7 @@
-"""Random joins, filters, groups and HAVING: rows, names, types and keys as in PostgreSQL.
+"""Random joins, filters, groups, inner queries and unions: all as in PostgreSQL.
 
-The plan as written and the plan after the passes must both give PostgreSQL's rows.
+Rows, names, types and keys; the plan as written and the plan after the passes must both give
+PostgreSQL's rows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FROMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("orders o", ("o.id", "customer", "amount", "qty", "note", "d", "big")),
     ("lines", ("orders", "item", "n")),
     ("orders o JOIN customers c ON c.id = o.customer", ("o.id", "c.id", "region", "amount", "vip")),
-    ("customers c JOIN orders o USING (id)", ("id", "region", "code", "amount", "qty", "o.id")),
+    ("customers c JOIN orders o USING (id)", ("id", "region", '"Name"', "amount", "qty", "o.id")),
     ("lines a, lines b", ("a.item", "b.item", "a.n", "b.orders")),
     ("lines l JOIN orders o ON o.id = l.orders JOIN customers c ON o.customer = c.id",
      ("l.item", "o.id", "region", "l.n", "amount", "c.id")),
@@ -69,6 +70,7 @@ def queries(draw: st.DrawFn) -> str:
         st.builds("count({})".format, column),
         st.builds("sum({})".format, number),
         st.builds("avg({} + 1)".format, number),
+        st.builds("{}({})".format, st.sampled_from(("min", "max")), number),
         st.builds("sum({}) FILTER (WHERE {})".format, number, comparison),
         st.builds("coalesce(sum({}), 0) * 2 + count(*)".format, number),
     )
@@ -83,6 +85,31 @@ def queries(draw: st.DrawFn) -> str:
         )
     )
     return _select(shown, source + where + group + having)
+
+
+@st.composite
+def nested(draw: st.DrawFn) -> str:
+    """Queries around queries: derived tables, WITH, DISTINCT, UNION, groups of groups."""
+    query = draw(queries())
+    for level in range(draw(st.integers(0, 3))):
+        last = draw(st.sampled_from(("c0", "c1"))) if level else "c0"
+        query = draw(
+            st.sampled_from(
+                (
+                    f"SELECT c0 AS c0, {last} AS c1 FROM ({query}) AS q WHERE c0 IS NOT NULL",
+                    f"SELECT DISTINCT c0 AS c0, {last} AS c1 FROM ({query}) AS q",
+                    f"SELECT c0 AS c0, count({last}) AS c1 FROM ({query}) AS q GROUP BY c0",
+                    f"WITH q AS ({query}) SELECT a.c0 AS c0, b.{last} AS c1 FROM q a JOIN q b"
+                    f" ON a.c0 = b.c0 WHERE b.{last} IS NOT NULL",
+                    f"WITH q (x) AS ({query}), r AS (SELECT x FROM q WHERE x IS NOT NULL)"
+                    " SELECT x AS c0, x AS c1 FROM r UNION ALL SELECT x, NULL FROM q",
+                    f"SELECT c0 AS c0, {last} AS c1 FROM ({query}) AS q UNION"
+                    f" SELECT NULL, {last} FROM ({query}) AS r",
+                    f"SELECT q.c0 AS c0, l.n AS c1 FROM ({query}) AS q, lines l WHERE l.n > 2",
+                )
+            )
+        )
+    return query
 
 
 def _select(shown: list[str], rest: str) -> str:
@@ -101,7 +128,7 @@ def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(query=queries())
+@given(query=nested())
 def test_random_query(query: str, shop: psycopg.Connection[Any]) -> None:
     bound = bind(query, Shop())
     types = [column.type for column in bound.plan.columns]

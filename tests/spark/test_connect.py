@@ -44,7 +44,7 @@ with Spark.open(os.environ["ADDRESS"]) as spark:
     runner = Runner(spark)
     result = runner.collect("SELECT * FROM `a view`", [Input("a view", table.schema, rows=table)])
     found["types"] = result.schema.equals(table.schema) and bag(result) == bag(table)
-    both = Input("a view", table.schema, files=(file,), rows=logged(table), upto=1)
+    both = Input("a view", table.schema, files=(file,), rows=logged(table))
     result = runner.collect("SELECT * FROM `a view`", [both], limit=100)
     found["files"] = bag(result) == sorted(2 * bag(table))
     found["large"] = runner.collect("SELECT * FROM `a view`", [both], limit=3) == TooLarge(3)

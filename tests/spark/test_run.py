@@ -20,8 +20,8 @@ pytestmark = pytest.mark.spark
 NUMBERS = pa.schema([("_epoch", pa.int64()), ("_weight", pa.int64()), ("n", pa.int64())])
 
 
-def numbers(*values: int, epoch: int = 1) -> pa.Table:
-    return logged(pa.table({"n": pa.array(values, pa.int64())}), epoch)
+def numbers(*values: int) -> pa.Table:
+    return logged(pa.table({"n": pa.array(values, pa.int64())}))
 
 
 def collected(runner: Runner, sql: str, *inputs: Input, **options: object) -> pa.Table:
@@ -62,7 +62,7 @@ def test_a_view_has_exactly_the_columns_asked_for(runner: Runner, tmp_path: Path
     file = stored(numbers(1, 2), tmp_path / "a.parquet")
     schema = pa.schema([("n", pa.int64())])
     for given in (
-        Input("a", schema, files=(file,), upto=1),
+        Input("a", schema, files=(file,)),
         Input("a", schema, rows=numbers(1, 2)),
     ):
         assert collected(runner, "SELECT * FROM a ORDER BY 1", given).to_pydict() == {"n": [1, 2]}
@@ -73,18 +73,6 @@ def test_an_input_of_nothing_is_an_empty_view(runner: Runner) -> None:
     assert collected(runner, "SELECT * FROM a", Input("a", schema)).num_rows == 0
     empty = Input("a", schema, rows=schema.empty_table())
     assert collected(runner, "SELECT COUNT(*) AS n FROM a", empty).to_pydict() == {"n": [0]}
-
-
-def test_epochs_are_kept_by_their_bounds(runner: Runner, tmp_path: Path) -> None:
-    log = pa.concat_tables([numbers(epoch, epoch=epoch) for epoch in (1, 2, 3, 4)])
-    file = stored(log, tmp_path / "a.parquet")
-    sql = "SELECT n FROM a ORDER BY n"
-    for after, upto, expected in ((None, 2, [1, 2]), (1, 3, [2, 3]), (2, None, [3, 4])):
-        for given in (
-            Input("a", NUMBERS, files=(file,), after=after, upto=upto),
-            Input("a", NUMBERS, rows=log, after=after, upto=upto),
-        ):
-            assert collected(runner, sql, given).column("n").to_pylist() == expected
 
 
 def test_names_may_be_anything(runner: Runner, tmp_path: Path) -> None:

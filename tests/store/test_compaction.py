@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import Unavailable
 from headrace.store import WEIGHT, DeltaStore, MemoryStore, Pin, Store, net
-from headrace.store.compaction import FEWEST_FILES, LARGEST_RATIO, MOST_ROWS, worth_merging
-from headrace.store.log import LogFile
+from headrace.store.compaction import FEWEST_FILES, LARGEST_RATIO, SMALL_ROWS, worth_merging
+from headrace.store.log import LogFile, in_order
 from tests.store.conftest import COLUMNS, weighted_rows
 
 
@@ -29,18 +32,43 @@ def filled(store: Store, epochs: int) -> Pin:
     return pin
 
 
+def compact(store: Store, pin: Pin, *kept: int) -> Pin:
+    chosen = worth_merging(store.files("r1", pin, 0, pin.epoch), kept)
+    return store.compact("r1", pin, chosen) if chosen else pin
+
+
 def test_old_files_become_one(store: Store) -> None:
     pin = filled(store, 20)
-    before = {epoch: state(store, pin, epoch) for epoch in range(15, 21)}
-    changes = {e: store.read("r1", pin, e, 20).to_pylist() for e in range(15, 20)}
-    compacted = store.compact("r1", pin, 15)
+    before = {epoch: state(store, pin, epoch) for epoch in (15, 20)}
+    change = store.read("r1", pin, 15, 20).to_pylist()
+    compacted = compact(store, pin, 15)
     assert compacted == Pin(pin.version + 1, pin.epoch)
     assert len(store.files("r1", compacted, 0, 20)) == 6
-    assert {epoch: state(store, compacted, epoch) for epoch in range(15, 21)} == before
-    assert {e: store.read("r1", compacted, e, 20).to_pylist() for e in range(15, 20)} == changes
+    assert {epoch: state(store, compacted, epoch) for epoch in (15, 20)} == before
+    assert store.read("r1", compacted, 15, 20).to_pylist() == change
     pin = store.append("r1", compacted, 21, weighted_rows((1, 99, "b")))
     assert state(store, pin, 21)[(99, "b")] == 1
-    assert store.compact("r1", pin, 15) == pin, "nothing new to sum up"
+    assert compact(store, pin, 15) == pin, "nothing new to sum up"
+
+
+def test_executors_may_make_the_sum(delta: DeltaStore, tmp_path: Path) -> None:
+    pin = filled(delta, 12)
+    expected = state(delta, pin, 12)
+    chosen = worth_merging(delta.files("r1", pin, 0, 12), (10,))
+    folder = delta.new_folder("r1", 10)
+    Path(folder).mkdir()
+    summed = net(delta.read("r1", pin, 0, 10))
+    for number in range(2):
+        part = summed.slice(number * 2, 2 if number == 0 else None)
+        epochs = pa.repeat(pa.scalar(10, pa.int64()), part.num_rows)
+        pq.write_table(part.add_column(0, "_epoch", epochs), f"{folder}/part-{number}.parquet")
+    compacted = delta.replace("r1", pin, chosen, folder)
+    assert compacted == Pin(pin.version + 1, 12)
+    found = delta.files("r1", compacted, 0, 12)
+    assert [(f.first_epoch, f.last_epoch) for f in found] == [(1, 10), (1, 10), (11, 11), (12, 12)]
+    fresh = DeltaStore(tmp_path)
+    assert fresh.rollback("r1", pin) == compacted, "an unpinned one is kept"
+    assert state(fresh, compacted, 12) == expected
 
 
 def test_a_log_that_sums_up_to_nothing_has_no_file(store: Store) -> None:
@@ -48,7 +76,7 @@ def test_a_log_that_sums_up_to_nothing_has_no_file(store: Store) -> None:
     for epoch in range(1, 11):
         sign = 1 if epoch % 2 else -1
         pin = store.append("r1", pin, epoch, weighted_rows((sign, 1, "a")))
-    pin = store.compact("r1", pin, 10)
+    pin = compact(store, pin)
     assert store.files("r1", pin, 0, 10) == ()
     assert store.read("r1", pin, 0, 10).num_rows == 0
 
@@ -56,7 +84,7 @@ def test_a_log_that_sums_up_to_nothing_has_no_file(store: Store) -> None:
 def test_an_unpinned_compaction_is_kept(delta: DeltaStore) -> None:
     pin = filled(delta, 12)
     expected = state(delta, pin, 12)
-    delta.compact("r1", pin, 12)
+    compact(delta, pin)
     fresh = DeltaStore(delta._place.uri("r1").rsplit("/", 1)[0])
     recovered = fresh.rollback("r1", pin)
     assert recovered == Pin(pin.version + 1, pin.epoch)
@@ -71,8 +99,9 @@ def test_an_unpinned_compaction_is_kept(delta: DeltaStore) -> None:
 def test_only_the_holder_of_the_pin_compacts(delta: DeltaStore) -> None:
     pin = filled(delta, 12)
     delta.append("r1", pin, 13, weighted_rows((1, 13, "z")))
+    other = DeltaStore(delta._place.uri("r1").rsplit("/", 1)[0])
     with pytest.raises(Unavailable) as caught:
-        DeltaStore(delta._place.uri("r1").rsplit("/", 1)[0]).compact("r1", pin, 12)
+        compact(other, pin)
     assert caught.value.code == "lease-lost"
 
 
@@ -82,27 +111,50 @@ def files(*rows: int) -> tuple[LogFile, ...]:
 
 def test_what_is_worth_merging() -> None:
     small = files(*[10] * FEWEST_FILES)
-    assert worth_merging(small, 100) == small
-    assert worth_merging(small[1:], 100) == ()
-    assert worth_merging(small, FEWEST_FILES - 1) == (), "the newest may still be asked for"
+    assert worth_merging(small, ()) == small
+    assert worth_merging(small, (FEWEST_FILES,)) == small
+    assert worth_merging(small[1:], ()) == ()
+    assert worth_merging(small, (3,)) == (), "a reader stands in between"
     large = files(10 * LARGEST_RATIO * FEWEST_FILES + 1, *[10] * FEWEST_FILES)
-    assert worth_merging(large, 100) == large[1:]
-    assert worth_merging(files(MOST_ROWS, *[10] * FEWEST_FILES), 100) != ()
+    assert worth_merging(large, ()) == large[1:]
+    assert worth_merging(files(10 * SMALL_ROWS, *[10] * FEWEST_FILES), ()) != ()
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(1, 3000), min_size=1, max_size=300))
-def test_the_number_of_files_stays_small(sizes: list[int]) -> None:
+def test_a_reader_that_lags_holds_nothing_back() -> None:
+    many = files(*[10] * 40)
+    assert worth_merging(many, (20,)) == many[20:]
+    merged = LogFile("m", 200, 1, 21, 40)
+    assert worth_merging((*many[:20], merged), (20,)) == many[:20]
+    assert worth_merging((*many[:20], merged), (5, 10, 15, 20)) == ()
+
+
+def test_parts_that_were_written_together_count_if_they_are_small() -> None:
+    parts = tuple(LogFile(f"p{i}", 10, 1, 1, 1) for i in range(FEWEST_FILES))
+    assert worth_merging(parts, ()) == parts
+    large = tuple(replace(part, rows=SMALL_ROWS) for part in parts)
+    assert worth_merging(large, ()) == ()
+    later = files(*[SMALL_ROWS * FEWEST_FILES] * FEWEST_FILES)[1:]
+    assert worth_merging((*large, *later), ()) == (*large, *later)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.integers(1, 3000), min_size=1, max_size=1000),
+    st.lists(st.integers(1, 1000), max_size=3),
+)
+def test_the_number_of_files_stays_small(sizes: list[int], lagging: list[int]) -> None:
     live: tuple[LogFile, ...] = ()
     most = 0
     for epoch, rows in enumerate(sizes, 1):
         live = (*live, LogFile(f"f{epoch}", rows, 1, epoch, epoch))
-        chosen = worth_merging(live, epoch)
+        chosen = worth_merging(live, (*lagging, epoch))
         if chosen:
-            merged = LogFile(f"m{epoch}", sum(f.rows for f in chosen), 1, epoch, epoch)
-            live = (*(f for f in live if f not in chosen), merged)
+            first, last = chosen[0].first_epoch, chosen[-1].last_epoch
+            merged = LogFile(f"m{epoch}", sum(f.rows for f in chosen), 1, first, last)
+            live = in_order((*(f for f in live if f not in chosen), merged))
+        assert all(f.last_epoch <= e or e < f.first_epoch for f in live for e in lagging)
         most = max(most, len(live))
-    assert most <= 4 * FEWEST_FILES
+    assert most <= (4 + len(lagging)) * FEWEST_FILES
 
 
 @settings(max_examples=60, deadline=None)
@@ -113,8 +165,10 @@ def test_the_number_of_files_stays_small(sizes: list[int]) -> None:
 def test_any_history_reads_the_same(
     history: list[list[tuple[int, int]]], data: st.DataObject
 ) -> None:
+    """Readers stand anywhere, move to the newest epoch now and then, and find their states."""
     store = MemoryStore()
     pin = store.create("r1", pa.schema([("c1", pa.int64())]))
+    readers = [0, 0, 0]
     for epoch, rows in enumerate(history, 1):
         table = pa.table(
             {
@@ -123,8 +177,7 @@ def test_any_history_reads_the_same(
             }
         )
         pin = store.append("r1", pin, epoch, table)
-        since = data.draw(st.integers(0, epoch))
-        before = {e: state(store, pin, e) for e in range(since, epoch + 1)}
-        compacted = store.compact("r1", pin, since)
-        assert {e: state(store, compacted, e) for e in range(since, epoch + 1)} == before
-        pin = compacted
+        readers = [data.draw(st.sampled_from((reader, epoch))) for reader in readers]
+        before = {e: state(store, pin, e) for e in (*readers, epoch)}
+        pin = compact(store, pin, *readers)
+        assert {e: state(store, pin, e) for e in (*readers, epoch)} == before

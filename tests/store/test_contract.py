@@ -37,7 +37,9 @@ def test_epochs_only_grow(store: Store) -> None:
         with pytest.raises(InternalError):
             store.append("r1", pin, epoch, weighted_rows(A))
         with pytest.raises(InternalError):
-            store.register("r1", pin, epoch, store.new_folder("r1", epoch))
+            store.extend("r1", pin, epoch, [weighted_rows(), weighted_rows(A)])
+        assert store.append("r1", pin, epoch, weighted_rows()) == pin, "nothing is always so"
+    assert store.files("r1", pin, 0, 5) == store.files("r1", pin, 4, 5)
 
 
 def test_reads_are_by_epoch_open_below_and_closed_above(store: Store) -> None:
@@ -55,7 +57,7 @@ def test_reads_are_by_epoch_open_below_and_closed_above(store: Store) -> None:
         assert bag(store.read("r1", pin, after, upto)) == expected
         files = store.files("r1", pin, after, upto)
         assert sum(file.rows for file in files) == sum(expected.values())
-        assert all(file.inside(after, upto) for file in files)
+        assert all(after < file.first_epoch <= file.last_epoch <= upto for file in files)
         cached = store.cached("r1", pin, after, upto)
         assert cached is not None
         assert bag(cached) == expected

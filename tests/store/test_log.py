@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from headrace.errors import InternalError
-from headrace.store import DeltaStore, LogFile, Pin
+from headrace.errors import InternalError, NeedsReinit
+from headrace.store import DeltaStore, Pin
 from headrace.store.commit import CHECKPOINT_EVERY
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 
@@ -71,22 +69,20 @@ def test_rollback_survives_a_checkpoint_in_what_it_removes(tmp_path: Path) -> No
     assert bag(DeltaStore(tmp_path).read("r1", back, 0, 1)) == {(1, 1, "a"): 1}
 
 
-def test_a_file_of_many_epochs_is_told_and_filtered(tmp_path: Path) -> None:
-    """What compaction will write: one file with the epochs 1 to 3."""
+def test_a_file_of_many_epochs_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
     store = DeltaStore(tmp_path)
     pin = store.create("r1", COLUMNS)
-    rows = weighted_rows(*((1, epoch, "a") for epoch in (1, 2, 3)))
-    path = tmp_path / "r1" / "many.parquet"
-    pq.write_table(rows.add_column(0, "_epoch", pa.array([1, 2, 3], pa.int64())), path)
-    many = LogFile(str(path), 3, path.stat().st_size, 1, 3)
-    store._commits.commit("r1", pin, store._log("r1", pin), added=(many,))
-    store, pin = DeltaStore(tmp_path), Pin(1, 3)
-    assert store.files("r1", pin, 1, 2) == (many,)
-    assert not many.inside(1, 2)
-    assert many.inside(0, 3)
-    assert bag(store.read("r1", pin, 1, 2)) == {(1, 2, "a"): 1}
-    assert bag(store.read("r1", pin, 0, 3)) == {(1, epoch, "a"): 1 for epoch in (1, 2, 3)}
-    assert store.cached("r1", pin, 1, 2) is None
-    assert store.files("r1", pin, 3, 3) == ()
-    with pytest.raises(InternalError):
-        store.rollback("r1", Pin(1, 2))
+    for epoch in (1, 2, 3):
+        pin = store.append("r1", pin, epoch, weighted_rows((1, epoch, "a")))
+    pin = store.compact("r1", pin, store.files("r1", pin, 0, 3))
+    for reader in (store, DeltaStore(tmp_path)):
+        assert [(f.first_epoch, f.last_epoch) for f in reader.files("r1", pin, 0, 3)] == [(1, 3)]
+        assert bag(reader.read("r1", pin, 0, 3)) == {(1, epoch, "a"): 1 for epoch in (1, 2, 3)}
+        assert reader.files("r1", pin, 3, 3) == ()
+        for after, upto in ((0, 2), (1, 3), (2, 2)):
+            for read in (reader.files, reader.read, reader.cached):
+                with pytest.raises(NeedsReinit) as caught:
+                    read("r1", pin, after, upto)
+                assert caught.value.code == "epoch-expired"
+        with pytest.raises(InternalError):
+            reader.rollback("r1", Pin(pin.version, 2))

@@ -6,7 +6,7 @@ of the cut before. Neither a log position nor a sequence decides: both run ahead
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,14 @@ from headrace.errors import InternalError
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA, ask_tables, read_tables
-from headrace.source.reading import MISFIT, find_misfit, has_misfit, read_sql, to_stored
+from headrace.source.reading import (
+    MISFIT,
+    find_misfit,
+    has_misfit,
+    read_sql,
+    stored_schema,
+    to_stored,
+)
 from headrace.source.table import SourceTable
 
 NEW = sql.SQL("""
@@ -88,22 +95,35 @@ def pending(
     return frozenset(changed | dirty)
 
 
-def read_changes(database: Database, source: Captured, after: str | None, upto: str) -> pa.Table:
-    """The changes of a source after one cut and up to another: `_weight` and captured columns.
+def change_batches(
+    database: Database, source: Captured, after: str | None, upto: str
+) -> Iterator[pa.Table]:
+    """The changes of a source after one cut and up to another, some megabytes at a time.
 
-    `after` is None only for a source without an earlier cut. Several rows may be equal, and may
-    cancel out. Raises `value-does-not-fit`, naming row and column.
+    They have `_weight` and the captured columns. `after` is None only for a source without an
+    earlier cut. Several rows may be equal, and may cancel out, in one table and between two.
+    Raises `value-does-not-fit`, naming row and column.
     """
     table = SourceTable(source.oid, source.schema, source.name, source.columns, source.keys)
     where = _between(after, upto).as_string()
     relation = buffer_sql(source.oid)
     query = read_sql(relation, table.stored, where, buffered=True)
-    data = database.arrow(query, by_index=True)
-    if has_misfit(data):
-        with database.session() as connection:
-            found = find_misfit(connection, relation, table, where, buffered=True)
-        raise found or InternalError("invariant", f"no value of {table.name} in {MISFIT} was found")
-    return to_stored(data, table.stored)
+    for batch in database.arrow_batches(query, by_index=True):
+        data = pa.Table.from_batches([batch])
+        if has_misfit(data):
+            with database.session() as connection:
+                found = find_misfit(connection, relation, table, where, buffered=True)
+            raise found or InternalError(
+                "invariant", f"no value of {table.name} in {MISFIT} was found"
+            )
+        yield to_stored(data, table.stored)
+
+
+def read_changes(database: Database, source: Captured, after: str | None, upto: str) -> pa.Table:
+    """All that `change_batches` gives, in memory."""
+    columns = [column for column in source.columns if column.type is not None]
+    nothing = stored_schema(columns, weighted=True).empty_table()
+    return pa.concat_tables([nothing, *change_batches(database, source, after, upto)])
 
 
 def acknowledge(database: Database, sources: Iterable[int], snapshot: str, epoch: int) -> None:

@@ -71,13 +71,13 @@ def set_up(
         # Both can wait for better times, or for a role with more rights.
         with suppress(Transient, errors.InsufficientPrivilege):
             if installed.failing:
-                _perform(database, anew, _shown(table))
+                perform(database, anew, _shown(table))
                 return True
             if installed.max_buffer_bytes != options.max_buffer_bytes:
-                _perform(database, lambda _: limit_sql(table, options), _shown(table))
+                perform(database, lambda _: limit_sql(table, options), _shown(table))
         return False
     try:
-        _perform(database, anew, _shown(table))
+        perform(database, anew, _shown(table))
     except errors.InsufficientPrivilege as error:
         complete = setup_sql(table, roles, options, obsolete=obsolete)
         raise UserError(
@@ -105,8 +105,8 @@ def tear_down(database: Database, oid: int) -> None:
     taken_away = teardown_sql(oid, relation)
     name = relation.as_string() if relation else str(oid)
     try:
-        _perform(database, lambda _: taken_away, name)
-        _perform(database, _remove_schema, name)
+        perform(database, lambda _: taken_away, name)
+        perform(database, _remove_schema, name)
     except errors.InsufficientPrivilege as error:
         raise UserError(
             "capture-not-set-up",
@@ -117,7 +117,7 @@ def tear_down(database: Database, oid: int) -> None:
         ) from error
 
 
-def _perform(
+def perform(
     database: Database,
     statements: Callable[[Connection[Any]], Sequence[sql.Composed]],
     name: str,

@@ -37,6 +37,8 @@ class Change:
 
     A record is put in the place of the one with the same key, and removed by its key alone
     (`id`; for sources and stream tables `relation`). Of two put with one key the later counts.
+    `successors` are pairs of relations: what the history tells of the first it tells of the second
+    from now on.
     """
 
     put: tuple[Record, ...] = ()
@@ -44,6 +46,7 @@ class Change:
     epochs: tuple[Cut, ...] = ()
     refreshes: tuple[Refresh, ...] = ()
     receipts: tuple[Receipt, ...] = ()
+    successors: tuple[tuple[str, str], ...] = ()
 
 
 class Catalog(Protocol):

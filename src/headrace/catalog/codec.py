@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from headrace.catalog.records import (
     Cut,
     Database,
+    Named,
     OutputColumn,
     Receipt,
     Refresh,
@@ -25,6 +26,7 @@ from headrace.catalog.records import (
     Source,
     Status,
     StreamTable,
+    View,
 )
 from headrace.source.table import SourceColumn
 from headrace.store.log import Pin
@@ -137,6 +139,19 @@ _OUTPUT_COLUMNS = Field(
         OutputColumn(**{**column, "type": Type.from_json(column["type"])}) for column in value
     ),
 )
+_VIEWS = Field(
+    "views",
+    lambda views: [vars(view) for view in views],
+    lambda value: tuple(View(**{**one, "columns": tuple(one["columns"])}) for one in value),
+)
+_NAMES = Field(
+    "names",
+    lambda names: {relation: vars(named) for relation, named in names.items()},
+    lambda value: {
+        relation: Named(**{**one, "columns": tuple(one["columns"])})
+        for relation, one in value.items()
+    },
+)
 _KEYS = Field("keys", None, lambda value: tuple(tuple(key) for key in value))
 
 DATABASES = Codec(
@@ -167,11 +182,12 @@ STREAM_TABLES = Codec(
     "relation",
     (
         *_plain("relation", "schema", "name", "query", "schedule", "reason", "epoch"),
+        *_plain("held"),
         *_mappings("options", "frontier"),
         *_tuples("inputs", "key", "search_path"),
         *_times("as_of", "created_at", "published_at"),
         Field("refresh_mode", str, RefreshMode),
-        *(_OUTPUT_COLUMNS, _STATUS),
+        *(_OUTPUT_COLUMNS, _STATUS, _NAMES, _VIEWS),
     ),
 )
 EPOCHS = Codec(Cut, "epochs", None, _plain("epoch", "database", "snapshot") + _times("cut_at"))

@@ -43,8 +43,8 @@ class _Contents:
         return _Contents(
             records,
             self.cuts + tuple(_stored(EPOCHS, cut) for cut in change.epochs),
-            _appended(REFRESHES, self.refreshes, change.refreshes),
-            _appended(RECEIPTS, self.receipts, change.receipts),
+            _appended(REFRESHES, _succeeded(self.refreshes, change), change.refreshes),
+            _appended(RECEIPTS, _succeeded(self.receipts, change), change.receipts),
         )
 
 
@@ -160,6 +160,11 @@ class _NoTransaction:
 def _stored(codec: Codec[R], record: R) -> R:
     """The record as it would come back from a row."""
     return codec.decode(json.loads(to_json(codec.encode(record))))
+
+
+def _succeeded(lines: tuple[L, ...], change: Change) -> tuple[L, ...]:
+    successors = dict(change.successors)
+    return tuple(replace(line, table=successors.get(line.table, line.table)) for line in lines)
 
 
 def _appended(codec: Codec[L], lines: tuple[L, ...], new: tuple[L, ...]) -> tuple[L, ...]:

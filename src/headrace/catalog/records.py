@@ -101,12 +101,34 @@ class OutputColumn:
 
 
 @dataclass(frozen=True)
+class View:
+    """A user's view that a query reads: its text and columns as they were when it was bound."""
+
+    schema: str
+    name: str
+    text: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a query saw of an input when it was bound: its name then, and its columns' names."""
+
+    schema: str
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class StreamTable:
     """A named query whose result is maintained.
 
-    `inputs` are relation ids; `frontier` gives for each the epoch taken in. `epoch` is the
-    published one (0 before the first), `as_of` the time of the cut behind it. `key` names the
-    output columns that are unique together, empty if the result is a bag without a key.
+    `inputs` are relation ids; `frontier` gives for each the epoch taken in, 0 for one that was
+    made anew since: then the table has to be made anew, too. `names` says what the query
+    and its `views` see of each input, whatever that is called and has by now.
+    `epoch` is the published one (0 before the first), `as_of` the time of the cut behind it.
+    `key` names the output columns that are unique together, empty if the result is a bag without
+    a key. `held` says that it was suspended by hand, so that only `resume` lets it go on.
     """
 
     relation: str
@@ -127,11 +149,19 @@ class StreamTable:
     as_of: datetime | None = None
     created_at: datetime | None = None
     published_at: datetime | None = None
+    names: Mapping[str, Named] = field(default_factory=dict)
+    views: tuple[View, ...] = ()
+    held: bool = False
 
 
 def taken_in(table: StreamTable, relation: str) -> int:
     """The epoch of an input up to which a table has taken it in; a missing frontier is a bug."""
     return 0 if table.epoch == 0 else table.frontier[relation]
+
+
+def is_stale(table: StreamTable) -> bool:
+    """Whether the table has to be made anew, because an input of it was."""
+    return table.epoch > 0 and any(taken_in(table, name) == 0 for name in table.inputs)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,19 @@ class State:
         known = {relation.id: relation for relation in (*self.relations, *relations)}
         return replace(self, relations=tuple(known.values()))
 
+    def with_origins(
+        self, origins: Iterable[Source | StreamTable], without: Iterable[str] = ()
+    ) -> State:
+        """The state with these sources and stream tables, without those of relations named."""
+        gone = frozenset(without)
+        known = {one.relation: one for one in (*self.sources, *self.stream_tables, *origins)}
+        kept = [one for one in known.values() if one.relation not in gone]
+        return replace(
+            self,
+            sources=tuple(one for one in kept if isinstance(one, Source)),
+            stream_tables=tuple(one for one in kept if isinstance(one, StreamTable)),
+        )
+
     def database(self, number: int) -> Database:
         """The database with this id; it is an internal error if there is none."""
         found = next((database for database in self.databases if database.id == number), None)

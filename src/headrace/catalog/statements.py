@@ -51,6 +51,9 @@ def of_change(change: Change) -> Iterator[tuple[sql.Composed, tuple[Any, ...]]]:
         rows = [codec.encode(record) for record in _by_key(codec, change.put).values()]
         if rows:
             yield upsert(codec), (to_json(rows),)
+    for old, new in change.successors:
+        for codec in (REFRESHES, RECEIPTS):
+            yield succeed(codec), (new, old)
     history: tuple[tuple[Codec[Any], tuple[Any, ...]], ...] = (
         (EPOCHS, change.epochs),
         (REFRESHES, change.refreshes),
@@ -91,6 +94,11 @@ def delete(codec: Codec[Any]) -> sql.Composed:
     return sql.SQL("DELETE FROM {table} WHERE {key} = ANY(%s)").format(
         table=_table(codec), key=sql.Identifier(codec.key)
     )
+
+
+@cache
+def succeed(codec: Codec[Any]) -> sql.Composed:
+    return sql.SQL('UPDATE {table} SET "table" = %s WHERE "table" = %s').format(table=_table(codec))
 
 
 @cache

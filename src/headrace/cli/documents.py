@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.api import TableStatus
     from headrace.catalog.records import Receipt, Refresh
     from headrace.refresh.explain import Explanation
+    from headrace.table_status import TableStatus
 
 
 def listed_document(table: TableStatus) -> dict[str, Any]:

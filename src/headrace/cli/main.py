@@ -10,12 +10,15 @@ from typing import Annotated
 import typer
 
 from headrace.cli.call import Given
-from headrace.cli.commands.change import create, drop, refresh
+from headrace.cli.commands.alter import alter, reinit, resume, suspend
+from headrace.cli.commands.change import create, drop, refresh, replace
 from headrace.cli.commands.demo import demo
 from headrace.cli.commands.explain import explain
 from headrace.cli.commands.project import change_setting, init, list_settings
 from headrace.cli.commands.psql import psql
+from headrace.cli.commands.run import run
 from headrace.cli.commands.show import history, ls, status
+from headrace.cli.commands.uninstall import uninstall
 from headrace.cli.commands.verify import verify
 from headrace.cli.exits import SUMMARY
 from headrace.cli.failures import stopped, wrong_usage
@@ -26,16 +29,23 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("demo", demo),
     ("init", init),
     ("create", create),
+    ("replace", replace),
+    ("alter", alter),
+    ("run", run),
     ("refresh", refresh),
     ("verify", verify),
     ("ls", ls),
     ("status", status),
     ("history", history),
     ("explain", explain),
+    ("suspend", suspend),
+    ("resume", resume),
+    ("reinit", reinit),
     ("drop", drop),
     ("settings", list_settings),
     ("set", change_setting),
     ("psql", psql),
+    ("uninstall", uninstall),
 )
 
 

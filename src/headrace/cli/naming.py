@@ -9,7 +9,8 @@ from headrace.errors import UserError
 from headrace.lifecycle.names import parse_name
 
 if TYPE_CHECKING:
-    from headrace.api import Headrace, TableStatus
+    from headrace.api import Headrace
+    from headrace.table_status import TableStatus
 
 
 def chosen(

@@ -11,8 +11,8 @@ from headrace.cli.words import age, change, counted, moment, plain, seconds
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from headrace.api import TableStatus
     from headrace.catalog.records import Receipt, Refresh
+    from headrace.table_status import TableStatus
 
 COLOURS = {
     "ACTIVE": "green",

@@ -1,7 +1,7 @@
 """The change of a stage as a plan: what one refresh has to compute.
 
 no state     d region
-additive     Merge of the stored groups with d region
+additive     Merge of the stored groups with d region; then, if it leaves stale groups, these anew
 otherwise    the touched groups recomputed, minus their stored rows
 in full      the stage over the state after, minus everything stored
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.delta.guard_errors import guard_errors
+from headrace.delta.guard_errors import guard_errors, is_net
 from headrace.plan.operators import (
     Accumulate,
     Empty,
@@ -80,24 +80,40 @@ def stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
         return Empty(tuple(column for _, column in stage.stored))
     if stage.state is None:
         return guard_errors(stage.tail(change))
-    if stage.additive:
-        stored = Scan(stage.relation, stage.state_fields, "before")
-        return stage.tail(Merge(stored, guard_errors(change), stage.state))
-    return _recomputed(stage, change, of)
+    if not stage.additive:
+        return _recomputed(stage, _touched(stage, guard_errors(change)), of)
+    stored: Operator = Scan(stage.relation, stage.state_fields, "before")
+    change = guard_errors(change)
+    if stage.state.extrema:
+        stored, change = Net(stored), change if is_net(change) else Net(change)
+    return stage.tail(Merge(stored, change, stage.state))
 
 
-def _recomputed(stage: Stage, change: Operator, of: Differentiation) -> Operator:
+def stale_change(stage: Stage, changed: frozenset[str]) -> Operator:
+    """The change of the stage's stale groups, whose keys the caller gives."""
+    assert stage.state is not None
+    keys = ((c, replace(c, id=f"touched_{c.id}")) for c in stage.state.key_columns)
+    fields = tuple((f"k{i}", touched) for i, (_, touched) in enumerate(keys, 1))
+    return _recomputed(stage, Scan(stage.relation, fields, "stale"), Differentiation(changed))
+
+
+def _touched(stage: Stage, change: Operator) -> Operator:
+    """The keys of the groups that a change of the region touches."""
+    assert stage.state is not None
+    columns = ((replace(c, id=f"touched_{c.id}"), key) for c, key in stage.state.keys)
+    return Project(change, tuple(columns))
+
+
+def _recomputed(stage: Stage, touched: Operator, of: Differentiation) -> Operator:
+    """The groups of these keys anew, minus their stored rows."""
     assert stage.state is not None
     rows = guard_errors(of.after(stage.region))
     old: Operator = Scan(stage.relation, stage.stored, "before")
     if stage.state.keys:
-        columns = tuple(
-            (replace(column, id=f"touched_{column.id}"), key) for column, key in stage.state.keys
-        )
-        touched = Project(guard_errors(change), columns)
-        rows = Restrict(rows, touched, tuple((key, column) for column, key in columns))
-        stored_keys = zip(stage.state.key_columns, touched.columns, strict=True)
-        old = Restrict(old, touched, tuple(stored_keys))
+        keys = zip(stage.state.keys, touched.columns, strict=True)
+        pairs = tuple((column, key, found) for (column, key), found in keys)
+        rows = Restrict(rows, touched, tuple((key, found) for _, key, found in pairs))
+        old = Restrict(old, touched, tuple((column, found) for column, _, found in pairs))
     new = stage.tail(Accumulate(Net(rows), stage.state))
     return UnionAll((new, Negate(old)))
 
@@ -109,7 +125,8 @@ def stage_full(stage: Stage, *, stored: bool) -> Operator:
     if stage.state is None:
         new = stage.tail(region)
     else:
-        new = stage.tail(Accumulate(region if stage.additive else Net(region), stage.state))
+        raw = stage.additive and not stage.state.extrema
+        new = stage.tail(Accumulate(region if raw else Net(region), stage.state))
     if not stored:
         return new
     return UnionAll((new, Negate(Scan(stage.relation, stage.stored, "before"))))

@@ -49,8 +49,11 @@ def is_net(plan: Operator) -> bool:
     match plan:
         case Scan(version=version):
             return version == "change"
-        case Net() | Accumulate() | Merge():
+        case Net() | Accumulate():
             return True
+        case Merge(state=state):
+            # An extremum that went and came back leaves its group's row as it was.
+            return not state.extrema
         case Filter(child=child) | Project(child=child):
             return is_net(child)
         case Join(left=left, right=right):

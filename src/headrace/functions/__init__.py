@@ -7,6 +7,7 @@ from headrace.functions.aggregates import (
     AGGREGATE_BY_NAME,
     AGGREGATES,
     AggregateFunction,
+    Kept,
     state_type,
 )
 from headrace.functions.casts import CASTS, castable, convert, widening
@@ -74,6 +75,7 @@ __all__ = [
     "AggregateFunction",
     "EvaluationError",
     "Function",
+    "Kept",
     "call",
     "can_raise",
     "cast",

@@ -1,26 +1,33 @@
 """Aggregate functions: their result types and their hidden state.
 
-Every aggregate here is a scalar expression over sums: a state column is Σ weight · f(x) over the
-rows of the group. Where the sums are exact a change only adds to them; float sums are not
-(1e20 + 1 − 1e20), so groups with a float state are recomputed when touched.
+Every aggregate here is a scalar expression over state columns. Most are sums, Σ weight · f(x) over
+the rows of the group: where they are exact a change only adds to them; float sums are not
+(1e20 + 1 − 1e20), so groups with a float sum are recomputed when touched. MIN and MAX keep the
+extremum itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal as OneOf
 
 from headrace.functions.decimals import LONG_QUOTIENT
 from headrace.functions.numbers import as_numeric
 from headrace.plan.scalar import Call, Literal, Scalar
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, Type, result_numeric
 
+Kept = OneOf["sum", "min", "max"]
+
 
 @dataclass(frozen=True)
 class State:
-    """One hidden column: the sum over the group's rows of weight times `term`."""
+    """One hidden column: the sum over the group's rows of weight times `term`, or its extremum.
 
-    name: str
+    An extremum comes right after the count of the values that it is one of.
+    """
+
+    kept: Kept
     term: Scalar
 
 
@@ -46,7 +53,7 @@ def _present(argument: Scalar) -> Scalar:
 
 def _count_states(argument: Scalar | None) -> tuple[State, ...]:
     term = Literal(1, BIGINT) if argument is None else _present(argument)
-    return (State("count", term),)
+    return (State("sum", term),)
 
 
 def _sum_type(argument: Type | None) -> Type | None:
@@ -83,7 +90,7 @@ def _sum_states(argument: Scalar | None) -> tuple[State, ...]:
         widened = Call("cast", (argument,), DOUBLE)
     zero = Call("cast", (Literal(0, BIGINT),), widened.type)
     filled = Call("coalesce", (widened, zero), widened.type)
-    return (State("sum", filled), State("count", _present(argument)))
+    return (State("sum", filled), State("sum", _present(argument)))
 
 
 def state_type(term: Type) -> Type:
@@ -118,9 +125,39 @@ def _average_value(states: tuple[Scalar, ...], type_: Type) -> Scalar:
     return _or_null(count, Call("/", (total, divisor), type_), type_)
 
 
+def _extremum_type(argument: Type | None) -> Type | None:
+    """The argument's type without digits or length of its own; text under collation C only."""
+    if argument is None or argument.comparison != "ordered":
+        return None
+    if argument.kind in ("text", "character varying"):
+        return Type("text")
+    if argument.kind in ("date", "timestamp", "timestamptz") or argument.is_number:
+        return replace(argument, declared=False)
+    return None
+
+
+def _extremum_states(kept: Kept) -> Callable[[Scalar | None], tuple[State, ...]]:
+    def states(argument: Scalar | None) -> tuple[State, ...]:
+        assert argument is not None
+        return (State("sum", _present(argument)), State(kept, _without_sign_of_zero(argument)))
+
+    return states
+
+
+def _without_sign_of_zero(argument: Scalar) -> Scalar:
+    """-0.0 equals 0.0, so which of them is the least would depend on the order of rows."""
+    if not argument.type.is_float:
+        return argument
+    zero = Literal(0.0, argument.type)
+    is_zero = Call("=", (argument, zero), BOOLEAN)
+    return Call("case", (is_zero, zero, argument), argument.type)
+
+
 AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction("count", lambda _: BIGINT, _count_states, lambda states, _: states[0]),
     AggregateFunction("sum", _sum_type, _sum_states, _sum_value),
     AggregateFunction("avg", _average_type, _sum_states, _average_value),
+    AggregateFunction("min", _extremum_type, _extremum_states("min"), lambda states, _: states[1]),
+    AggregateFunction("max", _extremum_type, _extremum_states("max"), lambda states, _: states[1]),
 )
 AGGREGATE_BY_NAME = {function.name: function for function in AGGREGATES}

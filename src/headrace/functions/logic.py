@@ -21,17 +21,28 @@ def common_type(types: Sequence[Type]) -> Type | None:
         if type_ == common:
             continue
         if common.is_number and type_.is_number:
-            number = common_number(common, type_)
-            assert number is not None
-            common = number
+            common = _common_number(common, type_)
         elif common.is_text and type_.is_text:
-            # The first one's type, without a length since the lengths differ.
-            common = Type(common.kind, ordered=common.ordered and type_.ordered)
+            # The first one's type, without a length if kind or length differ.
+            alike = (common.kind, common.length) == (type_.kind, type_.length)
+            length = common.length if alike else None
+            ordered = common.ordered and type_.ordered
+            common = Type(common.kind, length=length, ordered=ordered)
         elif {common.kind, type_.kind} == {"date", "timestamp"}:
             common = Type("timestamp")
         elif common.kind != type_.kind or common.enum != type_.enum:
             return None
     return common
+
+
+def _common_number(left: Type, right: Type) -> Type:
+    """As for operators, but a real beside an integer or numeric stays real."""
+    for one, other in ((left, right), (right, left)):
+        if one.kind == "real" and not other.is_float:
+            return one
+    number = common_number(left, right)
+    assert number is not None
+    return number
 
 
 def chain(name: str, terms: Sequence[Scalar]) -> Scalar:

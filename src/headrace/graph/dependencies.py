@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import networkx as nx
 
@@ -25,12 +25,32 @@ def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamT
     return _ordered(graph, wanted, known)
 
 
-def downstream(tables: Iterable[StreamTable], relation: str) -> tuple[StreamTable, ...]:
-    """Every stream table that reads the relation, directly or not, each after all that it reads."""
+def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTable, ...]:
+    """Every stream table that reads one of them, directly or not, each after all that it reads."""
     known = {one.relation: one for one in tables}
     graph = _graph(known.values())
-    wanted = nx.descendants(graph, relation) if relation in graph else set()
+    wanted = {t for one in relations if one in graph for t in nx.descendants(graph, one)}
     return _ordered(graph, wanted, known)
+
+
+def in_order(reads: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """The names, each after those that it reads; `Cycle` with the way round if there is one."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for name, others in reads.items():
+        graph.add_node(name)
+        graph.add_edges_from((other, name) for other in others)
+    try:
+        return tuple(nx.lexicographical_topological_sort(graph))
+    except nx.NetworkXUnfeasible:
+        raise Cycle(tuple(start for start, _ in nx.find_cycle(graph))) from None
+
+
+class Cycle(Exception):
+    """Names that read each other in a circle."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__(" → ".join(names))
+        self.names = names
 
 
 def _ordered(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from headrace.capture.cut import OpenCut
 from headrace.catalog.records import Relation
 from headrace.engine import Engine
+from headrace.ingest.small import difference_in_memory
 from headrace.plan.operators import Negate, Net, Scan, UnionAll
 from headrace.plan.scalar import Column
 from headrace.relations.rows import stored_schema, with_epoch
@@ -35,8 +36,11 @@ def copy_source(
     misfit = cut.find_misfit(table)
     if misfit is not None:
         raise misfit
-    folder = engine.store.new_folder(relation.id, epoch)
     live = live_rows(engine, settings, cut, table, relation, epoch)
+    small = difference_in_memory(engine, live, relation, settings.collect_rows)
+    if small is not None:
+        return engine.store.append(relation.id, relation.pin, epoch, small)
+    folder = engine.store.new_folder(relation.id, epoch)
     old = old_rows(engine, relation)
     if old.files:
         sql = with_epoch(difference_sql(relation), epoch)

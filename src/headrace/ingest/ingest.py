@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from headrace.capture.changes import acknowledge, pending, read_changes
+from headrace.capture.changes import acknowledge, change_batches, pending
 from headrace.capture.cut import OpenCut, open_cut
 from headrace.capture.dirt import captured_part
 from headrace.capture.setup import set_up
 from headrace.catalog import Change, State
-from headrace.catalog.records import Cut, Database, Relation, Source, Status, StreamTable
-from headrace.definition import used_columns
+from headrace.catalog.records import Cut, Database, Relation, Source, Status, StreamTable, is_stale
+from headrace.definition import define, used_columns
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, Transient
 from headrace.ingest.copying import copy_source
@@ -210,12 +210,10 @@ def _take_change(
 ) -> Taken:
     before = state.database(HOME).snapshot
     source = replace(source, storage=cut.tables[source.oid].storage)
-    rows = net(read_changes(engine.database, source, before, cut.cut.snapshot))
-    if rows.num_rows == 0:
-        return Taken(source, relation)
-    rows = with_missing_columns(rows, relation)
+    batches = change_batches(engine.database, source, before, cut.cut.snapshot)
+    rows = (with_missing_columns(net(batch), relation) for batch in batches)
     with engine.step(AppendChange(relation.id, epoch)):
-        pin = engine.store.append(relation.id, relation.pin, epoch, rows)
+        pin = engine.store.extend(relation.id, relation.pin, epoch, rows)
     return Taken(source, replace(relation, pin=pin))
 
 
@@ -251,7 +249,7 @@ def _take_copy(
 
 
 def _uses(reader: StreamTable, state: State, source: Source, column: SourceColumn) -> bool:
-    return column.physical in used_columns(reader, state, source.relation)
+    return column.physical in used_columns(define(reader, state).plan, source.relation)
 
 
 def _suspended(state: State, source: Source, relation: Relation, error: HeadraceError) -> Taken:
@@ -271,7 +269,9 @@ def _readers(state: State, taken: tuple[Taken, ...]) -> tuple[StreamTable, ...]:
         if table.relation in complaints:
             reason = complaints[table.relation]
             result.append(replace(table, status=Status.SUSPENDED, reason=reason))
-        elif table.status is Status.SUSPENDED and _freed(state, table, whole, stopped):
+        elif table.held or is_stale(table) or table.status is not Status.SUSPENDED:
+            continue
+        elif _freed(state, table, whole, stopped):
             result.append(replace(table, status=Status.ACTIVE, reason=None))
     return tuple(result)
 

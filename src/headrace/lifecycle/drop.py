@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from headrace.catalog import Change, Transaction
-from headrace.catalog.records import StreamTable
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import downstream
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.served import drop_served
 from headrace.refresh.refresh import require_table
-from headrace.steps import DropLog, DropTables
+from headrace.steps import DropTables
 
 
 def drop(engine: Engine, schema: str, name: str, *, cascade: bool = False) -> None:
@@ -31,20 +30,11 @@ def drop(engine: Engine, schema: str, name: str, *, cascade: bool = False) -> No
                 hint="Drop them first, or drop with cascade.",
             )
         going = (*reversed(readers), table)
-        own = tuple(r for r in state.relations if any(_owns(one, r.id) for one in going))
 
         def drop_all(transaction: Transaction) -> None:
             for one in going:
                 drop_served(transaction, one)
 
         with engine.step(DropTables(tuple(one.relation for one in going))):
-            engine.catalog.commit(Change(remove=(*going, *own)), fence=lease.fence, apply=drop_all)
-        for relation in own:
-            with engine.step(DropLog(relation.id)):
-                engine.store.drop(relation.id)
+            engine.catalog.commit(Change(remove=going), fence=lease.fence, apply=drop_all)
         remove_idle_sources(engine, lease.fence)
-
-
-def _owns(table: StreamTable, relation: str) -> bool:
-    """Hidden relations are named after the one they lead to; ids are all of one length."""
-    return relation == table.relation or relation.startswith(f"{table.relation}h")

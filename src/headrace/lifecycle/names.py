@@ -21,9 +21,19 @@ def parse_name(text: str, default_schema: str) -> tuple[str, str]:
             raise _invalid(text, f"it is longer than {MAXIMUM_BYTES} bytes")
         if "\0" in part:
             raise _invalid(text, "it contains a NUL character")
-    if schema in RESERVED or schema.startswith("pg_"):
+    if is_reserved(schema):
         raise _invalid(text, f"schema {schema} is reserved")
     return schema, name
+
+
+def quoted_name(schema: str, name: str) -> str:
+    """The name as `parse_name` reads it back, whatever is in it."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name))
+
+
+def is_reserved(schema: str) -> bool:
+    """Whether a schema is Headrace's own or PostgreSQL's."""
+    return schema in RESERVED or schema.startswith("pg_")
 
 
 def _invalid(text: str, why: str) -> UserError:

@@ -86,7 +86,9 @@ def _aggregate(call: AggregateCall) -> str:
 
 def _state(state: GroupState) -> str:
     keys = _assignments(state.keys) or "nothing"
-    return f"by {keys}: {state.rows.id} rows; " + _assignments(state.sums)
+    extrema = (f"{e.column.id} = {e.kept}({describe_scalar(e.term)})" for e in state.extrema)
+    kept = ", ".join([_assignments(state.sums)] * bool(state.sums) + list(extrema))
+    return f"by {keys}: {state.rows.id} rows; {kept}".rstrip("; ")
 
 
 def describe_scalar(scalar: Scalar) -> str:

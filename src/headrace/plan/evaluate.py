@@ -16,12 +16,14 @@ from headrace.functions import (
     FUNCTION_BY_NAME,
     convert,
     fitted,
+    order_key,
 )
 from headrace.functions.numbers import WIDE
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
     Empty,
+    Extremum,
     Filter,
     GroupState,
     Join,
@@ -179,6 +181,10 @@ def _aggregated(function: str, inputs: list[Value], output: Column) -> Value:
         return len(present)
     if not present:
         return None
+    if function in ("min", "max"):
+        best: Value = (min if function == "min" else max)(present, key=order_key)
+        # As the state keeps it, without the sign of zero.
+        return 0.0 if isinstance(best, float) and best == 0 else best
     total = sum(present[1:], start=present[0])
     if function == "sum":
         return fitted(total, output.type)
@@ -198,8 +204,21 @@ def _states(
         count = sum(weight for _, weight in members)
         sums = _sums(members, state)
         if count or not state.keys:
-            result[key] = (*key, count, *sums)
+            extrema = [_best(each, members) for each in state.extrema]
+            result[key] = (*key, count, *sums, *extrema)
     return result
+
+
+def _best(extremum: Extremum, members: list[tuple[Row, int]], sign: int = 1) -> Value:
+    """The extremum over the rows whose weight has the sign."""
+    values = [scalar(extremum.term, row) for row, weight in members if weight * sign > 0]
+    return _better(extremum, *values)
+
+
+def _better(extremum: Extremum, *values: Value) -> Value:
+    present = [value for value in values if value is not None]
+    choose = min if extremum.kept == "min" else max
+    return choose(present, key=order_key) if present else None
 
 
 def _key(state: GroupState) -> tuple[Column, ...]:
@@ -223,18 +242,45 @@ def _zero(column: Column) -> Any:
 
 def _merge(plan: Merge, read: Read) -> Bag:
     state = plan.state
-    old = {row[: len(state.keys)]: row for row, w in net(evaluate(plan.stored, read)).items() if w}
+    width = len(state.keys)
+    old = {row[:width]: row for row in net(evaluate(plan.stored, read))}
+    nothing: tuple[Any, ...] = (0, *(_zero(column) for column, _ in state.sums))
+    nothing += (None,) * len(state.extrema)
     bag: Bag = Counter()
     for key, members in _groups(_rows(plan.change, read), _key(state)).items():
-        count = sum(weight for _, weight in members)
         before = old.get(key)
-        previous: list[Any] = [0, *(_zero(column) for column, _ in state.sums)]
+        previous = nothing if before is None else before[width:]
+        added: list[Any] = [sum(weight for _, weight in members), *_sums(members, state)]
+        totals = [a + b for a, b in zip(previous, added, strict=False)]
+        present = dict(zip(state.totals, totals, strict=True))
+        bests = [
+            _merged(each, value, members, left=bool(present[each.present]))
+            for each, value in zip(state.extrema, previous[len(totals) :], strict=True)
+        ]
+        stays = bool(totals[0]) or not state.keys
+        stale = stays and any(is_stale for _, is_stale in bests)
+        mark = (stale,) if state.extrema else ()
         if before is not None:
-            previous = list(before[len(state.keys) :])
-        added: list[Any] = [count, *_sums(members, state)]
-        after = (*key, *(a + b for a, b in zip(previous, added, strict=True)))
-        if before is not None:
-            bag[before] -= 1
-        if after[len(state.keys)] or not state.keys:
-            bag[after] += 1
+            bag[(*before, *mark)] -= 1
+        if stays:
+            bag[(*key, *totals, *(best for best, _ in bests), *mark)] += 1
     return net(bag)
+
+
+def _merged(
+    extremum: Extremum, old: Value, members: list[tuple[Row, int]], *, left: bool
+) -> tuple[Value, bool]:
+    """The new extremum, and whether it cannot be told; `left` says that some value is left."""
+    inserted, deleted = _best(extremum, members), _best(extremum, members, -1)
+    if not left:
+        return None, False
+    if not _as_good(extremum, deleted, old):
+        return _better(extremum, old, inserted), False
+    if _as_good(extremum, inserted, old):
+        return inserted, False
+    return None, True
+
+
+def _as_good(extremum: Extremum, value: Value, old: Value) -> bool:
+    best = _better(extremum, value, old)
+    return value is not None and bool(order_key(best) == order_key(value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project, Scan
+from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project, Scan, UnionAll
 from headrace.plan.scalar import Call, Column, Literal, Scalar
 
 Columns = frozenset[Column]
@@ -72,6 +72,9 @@ def _dependencies(plan: Operator, keys: Keys) -> Iterator[Dependency]:
                 yield from _equal(column, scalar)
         case Aggregate(keys=group):
             yield frozenset(group), frozenset(plan.columns)
+        case UnionAll():
+            # What holds in one branch says nothing of the others, which have the same columns.
+            return
     for child in plan.children:
         yield from _dependencies(child, keys)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import pyarrow as pa
-
 from headrace.catalog import Change, Transaction
 from headrace.catalog.records import Refresh, Relation, Status, StreamTable
 from headrace.engine import Engine
-from headrace.publish.served import apply_change, count_rows, create_served
+from headrace.publish.apply import apply_change
+from headrace.publish.change import VisibleChange
+from headrace.publish.replace import replace_served
+from headrace.publish.served import create_served
 from headrace.steps import Publish
+
+NOTHING = Change()
 
 
 @dataclass(frozen=True)
@@ -19,13 +22,15 @@ class Advanced:
     """A stream table computed up to an epoch and not yet visible.
 
     `relations` are those that its stages wrote, with their new pins; `change` is the netted
-    change of its visible columns.
+    change of its visible columns. A table that was made anew takes the place of `old`; then
+    `change` has all of its rows.
     """
 
     table: StreamTable
     relations: tuple[Relation, ...]
-    change: pa.Table
+    change: VisibleChange
     refresh: Refresh
+    old: StreamTable | None = None
 
 
 def publish(
@@ -34,10 +39,12 @@ def publish(
     *,
     as_of: datetime | None,
     fence: int,
+    besides: Change = NOTHING,
 ) -> tuple[Refresh, ...]:
     """Pins, frontiers, served rows and history of all tables as one; the refreshes as recorded.
 
-    A table that was never published gets its served table made in the same transaction.
+    A table that was never published gets its served table made in the same transaction; what else
+    is recorded in it is `besides`.
     """
     now = datetime.now(UTC)
     tables = tuple(_published(one, as_of, now) for one in advanced)
@@ -45,14 +52,23 @@ def publish(
 
     def serve(transaction: Transaction) -> None:
         for one, table in zip(advanced, tables, strict=True):
+            if one.old is not None:
+                replace_served(transaction, one.old, table, one.change)
+                continue
             if one.table.epoch == 0:
                 create_served(transaction, table)
             apply_change(transaction, table, one.change)
 
     relations = tuple(relation for one in advanced for relation in one.relations)
-    change = Change(put=(*relations, *tables), refreshes=refreshes)
+    change = replace(
+        besides,
+        put=(*besides.put, *relations, *tables),
+        refreshes=(*besides.refreshes, *refreshes),
+    )
     with engine.step(Publish(tuple(table.relation for table in tables))):
         engine.catalog.commit(change, fence=fence, apply=serve)
+    for one in advanced:
+        one.change.discard()
     return refreshes
 
 
@@ -69,11 +85,10 @@ def _published(one: Advanced, as_of: datetime | None, now: datetime) -> StreamTa
 
 
 def _recorded(one: Advanced, now: datetime) -> Refresh:
-    inserted, deleted = count_rows(one.change)
     return replace(
         one.refresh,
-        rows_inserted=inserted,
-        rows_deleted=deleted,
+        rows_inserted=one.change.inserted,
+        rows_deleted=one.change.deleted,
         finished_at=now,
         versions={relation.id: relation.pin.version for relation in one.relations},
     )

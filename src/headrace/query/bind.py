@@ -8,18 +8,26 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.errors import UserError
+from headrace.functions import cast
+from headrace.functions.decimals import QUOTIENT
+from headrace.plan.depth import depth
 from headrace.plan.keys import smallest_key
-from headrace.plan.operators import Operator
+from headrace.plan.operators import Operator, Project
 from headrace.plan.passes import improve
+from headrace.plan.scalar import Column, Scalar
+from headrace.query.block import Block
 from headrace.query.clauses import check_clauses
+from headrace.query.context import Context, nested_too_deeply
 from headrace.query.identifiers import name_of, table_name
 from headrace.query.ids import ColumnIds
 from headrace.query.parse import parse
 from headrace.query.precedence import check_precedence
-from headrace.query.schema import BoundTable, Schema
-from headrace.query.select import bind_select
+from headrace.query.queries import bind_query
+from headrace.query.schema import BoundTable, BoundView, Schema
 
 ORDER_NOTICE = "ORDER BY is ignored: a table has no order. Order the rows when you read them."
+MAXIMUM_DEPTH = 128
+"""Operators above each other in a plan. Each costs a few of Python's thousand frames."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +52,34 @@ def bind(text: str, schema: Schema) -> BoundQuery:
     query = parse(text)
     check_clauses(query)
     check_precedence(query)
-    assert isinstance(query, exp.Select), "check_clauses accepts no other query"
     recorded = _Recorded(schema)
-    block = bind_select(query, recorded, ColumnIds())
+    ids = ColumnIds()
+    block = bind_query(query, Context(recorded, ids))
     _require_distinct(block.names)
-    plan = improve(block.plan)
+    written = _shown(block, ids)
+    if depth(written) > MAXIMUM_DEPTH:
+        raise nested_too_deeply()
+    ordered = any(node.args.get("order") is not None for node in query.find_all(exp.Query))
     return BoundQuery(
-        plan=plan,
-        written=block.plan,
+        plan=improve(written),
+        written=written,
         names=block.names,
-        key=smallest_key(block.plan, recorded.keys),
-        notices=(ORDER_NOTICE,) if query.args.get("order") is not None else (),
+        key=smallest_key(written, recorded.keys),
+        notices=(ORDER_NOTICE,) if ordered else (),
     )
+
+
+def _shown(block: Block, ids: ColumnIds) -> Operator:
+    """A quotient is computed with more digits than it is right to show."""
+    if not block.quotients:
+        return block.plan
+    outputs: list[tuple[Column, Scalar]] = []
+    for name, column in zip(block.names, block.plan.columns, strict=True):
+        if column in block.quotients:
+            outputs.append((ids.computed(name, QUOTIENT), cast(column, QUOTIENT)))
+        else:
+            outputs.append((column, column))
+    return Project(block.plan, tuple(outputs))
 
 
 class _Recorded:
@@ -65,9 +89,9 @@ class _Recorded:
         self._schema = schema
         self.keys: dict[str, tuple[frozenset[str], ...]] = {}
 
-    def resolve(self, schema: str | None, name: str) -> BoundTable | None:
+    def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
         table = self._schema.resolve(schema, name)
-        if table is not None:
+        if isinstance(table, BoundTable):
             physical = {column.name: column.physical for column in table.columns}
             self.keys[table.relation] = tuple(
                 frozenset(physical[part] for part in key) for key in table.keys
@@ -87,18 +111,39 @@ def _require_distinct(names: tuple[str, ...]) -> None:
 
 
 def table_names(text: str) -> tuple[tuple[str | None, str], ...]:
-    """Schema and name of every table that the query reads, in the text's order, each once.
+    """Schema and name of every table that the query reads, each once.
 
-    Names that WITH defines are left out where they are visible.
+    Names that WITH defines are left out where they are visible, and so are the tables of a query of
+    WITH that is not used.
     """
     names: dict[tuple[str | None, str], None] = {}
-    for table in parse(text).find_all(exp.Table, bfs=False):
-        if isinstance(table.this, exp.Identifier) and not _is_defined_by_with(table):
-            names[table_name(table)] = None
+    seen: set[int] = set()
+    waiting: list[exp.Expr] = [parse(text)]
+    while waiting:
+        part = waiting.pop()
+        for table in part.find_all(exp.Table, bfs=False):
+            if not isinstance(table.this, exp.Identifier) or _stands_in_with(table, part):
+                continue
+            defined = _defined_by_with(table)
+            if defined is None:
+                names[table_name(table)] = None
+            elif id(defined) not in seen:
+                seen.add(id(defined))
+                waiting.append(defined.this)
     return tuple(names)
 
 
-def _is_defined_by_with(table: exp.Table) -> bool:
+def _stands_in_with(node: exp.Expr, part: exp.Expr) -> bool:
+    """Whether the node is inside a definition of WITH that is itself inside the part."""
+    while node is not part and node.parent is not None:
+        node = node.parent
+        if isinstance(node, exp.CTE):
+            return True
+    return False
+
+
+def _defined_by_with(table: exp.Table) -> exp.CTE | None:
+    """The query of WITH that the table's name means where it stands."""
     schema, name = table_name(table)
     inside: exp.Expr = table
     while schema is None and inside.parent is not None:
@@ -109,7 +154,9 @@ def _is_defined_by_with(table: exp.Table) -> bool:
             # A definition sees the ones before it, and itself only if the WITH is recursive.
             if inside in defined and not with_.args.get("recursive"):
                 defined = defined[: defined.index(inside)]
-            if any(name_of(cte.args["alias"].this) == name for cte in defined):
-                return True
+            for cte in reversed(defined):
+                if name_of(cte.args["alias"].this) == name:
+                    assert isinstance(cte, exp.CTE)
+                    return cte
         inside = outer
-    return False
+    return None

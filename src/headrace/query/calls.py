@@ -32,7 +32,9 @@ VOLATILE = Refused(
     "unsupported-function",
 )
 AGGREGATE = Refused(
-    "this aggregate", "COUNT, SUM and AVG are maintained; see docs/sql.md.", "unsupported-function"
+    "this aggregate",
+    "COUNT, SUM, AVG, MIN and MAX are maintained; see docs/sql.md.",
+    "unsupported-function",
 )
 UNKNOWN = Refused(
     "this function",
@@ -94,8 +96,6 @@ REFUSED_CALLS: dict[str, Refused] = {
             "json_object_agg",
             "jsonb_agg",
             "jsonb_object_agg",
-            "max",
-            "min",
             "mode",
             "percentile_cont",
             "percentile_disc",

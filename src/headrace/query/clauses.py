@@ -23,10 +23,17 @@ Each costs sqlglot's generator about twenty Python frames of the thousand there 
 _BINARY = frozenset({"this", "expression"})
 
 ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from_", "joins", "where", "group", "having", "order"}),
+    exp.Select: frozenset({"expressions", "from_", "joins", "where", "group", "having", "order"})
+    | {"distinct", "with_"},
+    exp.Union: frozenset({"this", "expression", "distinct", "order", "with_"}),
+    exp.Subquery: frozenset({"this", "alias", "joins", "order", "with_"}),
+    exp.With: frozenset({"expressions"}),
+    # Whether it is computed once or at each use changes nothing in the result.
+    exp.CTE: frozenset({"this", "alias", "materialized"}),
+    exp.Distinct: frozenset(),
     exp.From: frozenset({"this"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
-    exp.Table: frozenset({"this", "db", "alias"}),
+    exp.Table: frozenset({"this", "db", "alias", "joins"}),
     exp.TableAlias: frozenset({"this", "columns"}),
     exp.Where: frozenset({"this"}),
     exp.Group: frozenset({"expressions"}),
@@ -70,6 +77,8 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.DataTypeParam: frozenset({"this"}),
     exp.Anonymous: frozenset({"this", "expressions"}),
     exp.Filter: _BINARY,
+    exp.Any: frozenset({"this"}),
+    exp.Array: frozenset({"expressions"}),
 }
 
 
@@ -95,22 +104,19 @@ SESSION = Refused(
 # Reserved words that PostgreSQL reads as functions and sqlglot as names of columns.
 SESSION_WORDS = frozenset({"current_role", "system_user", "user"})
 _DERIVED = Refused("a subquery", "Make the inner query a stream table of its own.")
+_LIMIT = Refused("LIMIT", "Limit the rows when you read the stream table.")
+_OFFSET = Refused("OFFSET", "Skip the rows when you read the stream table.")
 _STRING = Refused("a string with a prefix", "Write it as a plain string in single quotes.")
 _CUBE = Refused("grouping sets", "Make one stream table for each set of grouping columns.")
 
 REFUSED_NODES: dict[type[exp.Expr], Refused] = {
-    exp.Union: Refused("UNION", "Make one stream table for each part."),
     exp.Intersect: Refused("INTERSECT"),
     exp.Except: Refused("EXCEPT"),
     exp.Values: Refused("VALUES"),
-    exp.Subquery: _DERIVED,
     exp.Exists: _DERIVED,
-    exp.Any: Refused("ANY", "Write the alternatives as IN (…)."),
     exp.All: Refused("ALL (…)"),
-    exp.With: Refused("WITH", "Make the inner query a stream table of its own."),
     exp.Window: Refused("OVER"),
     exp.WithinGroup: Refused("WITHIN GROUP"),
-    exp.Distinct: Refused("DISTINCT in an aggregate"),
     exp.Order: Refused("ORDER BY in an aggregate"),
     exp.Lateral: Refused("LATERAL"),
     exp.Unnest: Refused("UNNEST"),
@@ -119,7 +125,6 @@ REFUSED_NODES: dict[type[exp.Expr], Refused] = {
     exp.GroupingSets: _CUBE,
     exp.Tuple: Refused("a row value", "Compare the columns one by one."),
     exp.Interval: Refused("INTERVAL", None, "unsupported-type"),
-    exp.Array: Refused("ARRAY", None, "unsupported-type"),
     exp.Bracket: Refused("a subscript", None, "unsupported-type"),
     exp.Dot: Refused("a name with dots", "Write the name without its schema."),
     exp.Escape: Refused("ESCAPE", "Use the default escape character, a backslash."),
@@ -150,17 +155,17 @@ REFUSED_NODES: dict[type[exp.Expr], Refused] = {
     exp.CurrentCatalog: SESSION,
 }
 REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], Refused] = {
-    (exp.Select, "with_"): REFUSED_NODES[exp.With],
-    (exp.Select, "distinct"): Refused("SELECT DISTINCT", "GROUP BY all columns means the same."),
-    (exp.Select, "limit"): Refused("LIMIT", "Limit the rows when you read the stream table."),
-    (exp.Select, "offset"): Refused("OFFSET", "Skip the rows when you read the stream table."),
+    **{(query, "limit"): _LIMIT for query in (exp.Select, exp.Union, exp.Subquery)},
+    **{(query, "offset"): _OFFSET for query in (exp.Select, exp.Union, exp.Subquery)},
+    (exp.Union, "by_name"): Refused("UNION BY NAME"),
+    (exp.With, "recursive"): Refused("WITH RECURSIVE"),
+    (exp.Distinct, "on"): Refused("DISTINCT ON"),
     (exp.Select, "windows"): Refused("WINDOW"),
     (exp.Select, "locks"): Refused("FOR UPDATE", "A stream table reads without row locks."),
     (exp.Select, "into"): Refused("SELECT INTO", "The stream table's name says where rows go."),
     (exp.Table, "only"): Refused("ONLY", "Name the table that holds the rows."),
     (exp.Table, "sample"): Refused("TABLESAMPLE", "Sample when you read the stream table."),
     (exp.Table, "catalog"): Refused("a table of another database"),
-    (exp.Table, "joins"): Refused("a nested join", "Write the joins one after the other."),
     (exp.Table, "ordinality"): Refused("WITH ORDINALITY"),
     (exp.Table, "rows_from"): Refused("a function in FROM"),
     (exp.In, "query"): _DERIVED,
@@ -169,28 +174,47 @@ REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], Refused] = {
 }
 
 
+MISPLACED: tuple[tuple[type[exp.Expr], tuple[type[exp.Expr], ...], Refused], ...] = (
+    (exp.Query, (exp.From, exp.Join, exp.Subquery, exp.Union, exp.CTE), _DERIVED),
+    (exp.Distinct, (exp.Select,), Refused("DISTINCT in an aggregate")),
+    (exp.Any, (exp.EQ,), Refused("ANY", "Write the alternatives as IN (…).")),
+    (
+        exp.Array,
+        (exp.Any, exp.Anonymous, exp.Paren, exp.Cast),
+        Refused("ARRAY", None, "unsupported-type"),
+    ),
+)
+"""What is accepted only directly below some nodes, as a query is in FROM."""
+
+
 def check_clauses(query: exp.Expr) -> None:
-    """Refuse whatever the binder would not look at. A top-level ORDER BY is not looked into."""
+    """Refuse whatever the binder would not look at. ORDER BY of a query is not looked into."""
     stack: list[tuple[exp.Expr, int]] = [(query, 0)]
     while stack:
         node, depth = stack.pop()
         accepted = ACCEPTED.get(type(node))
         if accepted is None:
             raise _refusal(node, REFUSED_NODES.get(type(node)))
+        for kind, places, refused in MISPLACED:
+            if isinstance(node, kind) and not isinstance(node.parent, (*places, type(None))):
+                raise _refusal(node, refused)
         for name, value in node.args.items():
             # sqlglot fills arguments that were not written with None, False or an empty list.
             if value and name not in accepted:
-                refused = REFUSED_ARGUMENTS.get((type(node), name))
+                found = REFUSED_ARGUMENTS.get((type(node), name))
                 at = value if isinstance(value, exp.Expr) else node
-                raise _refusal(at, refused or Refused(f"{node.key.upper()} with {name}"))
+                raise _refusal(at, found or Refused(f"{node.key.upper()} with {name}"))
         if depth > MAXIMUM_DEPTH:
             raise too_deep()
         children = [child for child in node.iter_expressions() if child.arg_key != "order"]
-        stack.extend((child, depth + _descends(node, child)) for child in reversed(children))
+        stack.extend((child, _depth(node, child, depth)) for child in reversed(children))
 
 
-def _descends(node: exp.Expr, child: exp.Expr) -> int:
-    return 0 if isinstance(node, (exp.And, exp.Or)) and type(child) is type(node) else 1
+def _depth(node: exp.Expr, child: exp.Expr, depth: int) -> int:
+    """A query counts its own expressions; a link of a chain stands as deep as the one before."""
+    if isinstance(child, exp.Query):
+        return 0
+    return depth + (not (isinstance(node, (exp.And, exp.Or)) and type(child) is type(node)))
 
 
 def _refusal(node: exp.Expr, refused: Refused | None) -> Exception:

@@ -98,6 +98,15 @@ def _without_blanks(scalar: Scalar) -> Scalar:
 
 def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar, ...]:
     """The branches of CASE, COALESCE or an IN list, all of the one type PostgreSQL gives them."""
+    common = common_to(bounds, what, node)
+    return tuple(
+        _brought(typed(bound, common) if isinstance(bound, Untyped) else bound, common)
+        for bound in bounds
+    )
+
+
+def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
+    """The one type that PostgreSQL gives to branches."""
     known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
     common = common_type(known) if known else PLAIN_TEXT
     if common is None:
@@ -119,10 +128,15 @@ def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar,
             node,
             "Cast the char(n) expressions to text.",
         )
-    return tuple(
-        _brought(typed(bound, common) if isinstance(bound, Untyped) else bound, common)
-        for bound in bounds
-    )
+    return common
+
+
+def as_type(bound: Bound, common: Type) -> Scalar:
+    """A branch in exactly the common type."""
+    if not isinstance(bound, Untyped):
+        return cast(bound, common)
+    literal = typed(bound, common)
+    return replace(literal, type=common) if common.is_text else cast(literal, common)
 
 
 def _brought(scalar: Scalar, common: Type) -> Scalar:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from headrace.functions import call, cast, chain
 from headrace.plan.scalar import Literal, Scalar, columns_of
+from headrace.query.arrays import array_items
 from headrace.query.clauses import SESSION, SESSION_WORDS
 from headrace.query.coerce import condition, operands, settled, unified
 from headrace.query.grouping import Aggregates
@@ -104,6 +106,10 @@ class Expressions:
             with located(node):
                 return call(_ARITHMETIC[type(node)], left, right)
         if type(node) in _COMPARISONS:
+            listed = array_items(node)
+            if listed is not None:
+                found = self._one_of(node.this, listed, node)
+                return negation(found) if isinstance(node, exp.NEQ) else found
             left_, right_ = self.bind(node.this), self.bind(node.args["expression"])
             return compare(_COMPARISONS[type(node)], left_, right_, node)
         raise refuse("unsupported-query", f"{node.key.upper()} is not an expression here", node)
@@ -160,15 +166,18 @@ class Expressions:
         return call("and", low, high)
 
     def _in(self, node: exp.In) -> Scalar:
+        return self._one_of(node.this, node.expressions, node)
+
+    def _one_of(self, subject: exp.Expr, listed: Sequence[exp.Expr], node: exp.Expr) -> Scalar:
         """Several constants share one type with the value; a column is compared by itself."""
-        value, *items = (self.bind(part) for part in (node.this, *node.expressions))
+        value, *items = (self.bind(part) for part in (subject, *listed))
         constants = [item for item in items if is_constant(item)]
         terms: list[Scalar] = []
         if len(constants) > 1 and not is_character(value):
             with located(node):
                 terms.append(call("in", *unified((value, *constants), "IN", node)))
             items = [item for item in items if not is_constant(item)]
-        elif len(constants) > 1 and not all(isinstance(item, Untyped) for item in constants):
+        elif len(constants) > 1 and not all(map(fits_character, constants)):
             hint = "Cast the char(n) expression to text."
             raise refuse("unsupported-query", "IN mixes char(n) with another type", node, hint)
         value = repeatable(value, len(items))
@@ -197,6 +206,10 @@ class Expressions:
 
     def _cast(self, node: exp.Cast) -> Bound:
         bound = self.bind(node.this)
+        if node.args["to"].this == exp.DType.BPCHAR and not is_compared(node):
+            # It keeps trailing blanks that it does not compare; PostgreSQL prints it in views.
+            message = "a char without a length has no exact counterpart on Spark"
+            raise refuse("unsupported-type", message, node)
         if isinstance(bound, Untyped):
             return constant_as(bound, named_type(node.args["to"], None))
         target = named_type(node.args["to"], bound.type)
@@ -253,9 +266,21 @@ class Expressions:
         return self._call(node.this, inside.condition(node.args["expression"].this))
 
 
+def is_compared(node: exp.Expr) -> bool:
+    """Whether the expression is a side of a comparison, or one of its alternatives."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return type(parent) in (*_COMPARISONS, exp.NullSafeNEQ, exp.In, exp.Array)
+
+
 def is_constant(bound: Bound) -> bool:
     return isinstance(bound, Untyped) or not columns_of(bound)
 
 
 def is_character(bound: Bound) -> bool:
     return not isinstance(bound, Untyped) and bound.type.kind == "character"
+
+
+def fits_character(bound: Bound) -> bool:
+    return isinstance(bound, Untyped) or is_character(bound)

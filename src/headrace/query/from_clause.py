@@ -1,8 +1,8 @@
-"""FROM: scans and joins, and the names they make visible."""
+"""FROM: scans, inner queries and joins, and the names they make visible."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -10,13 +10,17 @@ from sqlglot import exp
 from headrace.functions import call, chain
 from headrace.plan.operators import Join, Operator, Scan
 from headrace.plan.scalar import Scalar
+from headrace.query.block import Block
 from headrace.query.coerce import compared
+from headrace.query.context import Context, Defined
 from headrace.query.expressions import Expressions
 from headrace.query.identifiers import name_of, table_name
-from headrace.query.ids import ColumnIds
 from headrace.query.refusal import located, refuse
-from headrace.query.schema import BoundTable, Schema
+from headrace.query.schema import BoundTable, BoundView, Qualified
 from headrace.query.scope import Scope, Source, Visible, find
+from headrace.query.view_text import in_view, parse_view
+
+BindQuery = Callable[[exp.Expr, Context], Block]
 
 
 @dataclass(frozen=True)
@@ -29,18 +33,21 @@ class Item:
 
 @dataclass(frozen=True)
 class FromClause:
-    """Binds FROM and its joins against a schema."""
+    """Binds FROM and its joins where a query stands; `inner` binds the queries in it."""
 
-    schema: Schema
-    ids: ColumnIds
+    context: Context
+    inner: BindQuery
 
     def bind(self, select: exp.Select) -> Item:
         """Commas separate items, and an ON sees only the tables of its own item."""
         first = select.args.get("from_")
         if first is None:
             raise refuse("unsupported-query", "SELECT without FROM is not maintained", select)
-        items: list[tuple[Item, exp.Expr]] = [(self._item(first.this), first)]
-        for join in select.args.get("joins") or ():
+        return self._joined(self._item(first.this), first, select.args.get("joins") or ())
+
+    def _joined(self, item: Item, node: exp.Expr, joins: Sequence[exp.Join]) -> Item:
+        items: list[tuple[Item, exp.Expr]] = [(item, node)]
+        for join in joins:
             right = self._item(join.this)
             if _is_comma(join):
                 items.append((right, join))
@@ -53,19 +60,37 @@ class FromClause:
         return whole
 
     def _item(self, node: exp.Expr) -> Item:
-        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise refuse("unsupported-query", "only tables are maintained in FROM", node)
+        """A table or query, with the joins that stand beside it inside its own parentheses."""
+        match node:
+            case exp.Table(this=exp.Identifier()):
+                item = self._table(node)
+            case exp.Subquery(this=exp.Query() as query) if not isinstance(query, exp.Subquery):
+                item = self._query(node, query)
+            case exp.Subquery(this=inside):
+                item = self._parentheses(node, inside)
+            case _:
+                message = "only tables and queries are maintained in FROM"
+                raise refuse("unsupported-query", message, node)
+        return self._joined(item, node, node.args.get("joins") or ())
+
+    def _table(self, node: exp.Table) -> Item:
         schema, name = table_name(node)
-        table = self.schema.resolve(schema, name)
-        if table is None:
-            shown = name if schema is None else f"{schema}.{name}"
-            raise refuse("unknown-table", f'table "{shown}" does not exist', node)
-        return self._scan(table, node)
+        defined = self.context.defined.get(name) if schema is None else None
+        if defined is not None:
+            return self._defined(defined, name, node)
+        table = self.context.schema.resolve(schema, name)
+        match table:
+            case BoundTable():
+                return self._scan(table, node)
+            case BoundView():
+                return self._view(table, node)
+        shown = name if schema is None else f"{schema}.{name}"
+        raise refuse("unknown-table", f'table "{shown}" does not exist', node)
 
     def _scan(self, table: BoundTable, node: exp.Table) -> Item:
-        number = self.ids.next_scan()
+        number = self.context.next_scan()
         columns = {
-            column.name: self.ids.scanned(number, column.name, column.physical, column.type)
+            column.name: self.context.ids.scanned(number, column.name, column.physical, column.type)
             for column in table.columns
             if column.type is not None
         }
@@ -74,22 +99,43 @@ class FromClause:
             for column in table.columns
             if column.name in columns
         )
-        alias = node.args.get("alias")
-        names = _column_names(table, alias)
         visible = tuple(
-            Visible(name, columns.get(column.name), column.declared)
-            for name, column in zip(names, table.columns, strict=True)
+            Visible(column.name, columns.get(column.name), column.declared)
+            for column in table.columns
         )
         keys = tuple(
             frozenset[Scalar](columns[name] for name in key)
             for key in table.keys
             if all(name in columns for name in key)
         )
-        if alias is None:
-            source = Source(table.name, table.schema, visible, keys)
-        else:
-            source = Source(name_of(alias.this), None, visible, keys)
-        return Item(Scan(table.relation, fields), Scope.of(source))
+        source = Source(table.name, table.schema, visible, keys)
+        return Item(Scan(table.relation, fields), Scope.of(_aliased(source, node)))
+
+    def _defined(self, defined: Defined, name: str, node: exp.Table) -> Item:
+        """A query of WITH: bound where it stands, named where it is used."""
+        seen = replace(defined.context, level=self.context.level)
+        block = self.inner(defined.node.this, seen.deeper())
+        source = _renamed(_source(name, block), defined.node.args["alias"])
+        return Item(block.plan, Scope.of(_aliased(source, node), block.quotients))
+
+    def _view(self, view: BoundView, node: exp.Table) -> Item:
+        inside = replace(self.context, schema=Qualified(self.context.schema), defined={})
+        with in_view(view):
+            block = self.inner(parse_view(view), inside.deeper())
+        source = _source(view.name, replace(block, names=view.columns), view.schema)
+        return Item(block.plan, Scope.of(_aliased(source, node), block.quotients))
+
+    def _query(self, node: exp.Subquery, query: exp.Query) -> Item:
+        block = self.inner(query, self.context.deeper())
+        return Item(block.plan, Scope.of(_aliased(_source("", block), node), block.quotients))
+
+    def _parentheses(self, node: exp.Subquery, inside: exp.Expr) -> Item:
+        """Parentheses around a join or a query; with an alias they hide the names inside."""
+        item = self._item(inside)
+        if node.args.get("alias") is None:
+            return item
+        hidden = Source("", None, item.scope.columns)
+        return Item(item.plan, Scope.of(_aliased(hidden, node), item.scope.quotients))
 
     def _join(self, left: Item, right: Item, join: exp.Join) -> Item:
         side, kind = join.args.get("side"), join.args.get("kind")
@@ -125,16 +171,30 @@ def _cross(left: Item, right: Item, node: exp.Expr) -> Item:
     return Item(Join(left.plan, right.plan), left.scope.beside(right.scope, node))
 
 
-def _column_names(table: BoundTable, alias: exp.Expr | None) -> Iterator[str]:
-    """The columns' names; `AS t (a, b)` renames the first of them."""
-    renamed = [] if alias is None else alias.args.get("columns") or []
-    if len(renamed) > len(table.columns):
-        assert alias is not None
-        message = f'table "{table.name}" has {len(table.columns)} columns, not {len(renamed)}'
+def _source(name: str, block: Block, schema: str | None = None) -> Source:
+    """A query's columns under a name. It has no keys that PostgreSQL would know of."""
+    columns = zip(block.names, block.plan.columns, strict=True)
+    visible = tuple(Visible(shown, column, column.type.sql) for shown, column in columns)
+    return Source(name, schema, visible)
+
+
+def _aliased(source: Source, node: exp.Expr) -> Source:
+    """The source under the alias that the node gives it, if any."""
+    alias = node.args.get("alias")
+    if alias is None:
+        return source
+    return replace(_renamed(source, alias), alias=name_of(alias.this), schema=None)
+
+
+def _renamed(source: Source, alias: exp.Expr) -> Source:
+    """`AS t (a, b)` renames the first columns."""
+    names = [name_of(identifier) for identifier in alias.args.get("columns") or ()]
+    if len(names) > len(source.columns):
+        name = source.alias or name_of(alias.this)
+        message = f'table "{name}" has {len(source.columns)} columns, not {len(names)}'
         raise refuse("invalid-query", message, alias)
-    names = [column.name for column in table.columns]
-    names[: len(renamed)] = [name_of(identifier) for identifier in renamed]
-    return iter(names)
+    first = tuple(replace(c, name=n) for c, n in zip(source.columns, names, strict=False))
+    return replace(source, columns=first + source.columns[len(names) :])
 
 
 def _shared_names(left: Scope, right: Scope, join: exp.Join) -> list[str]:
@@ -170,7 +230,7 @@ def _join_using(left: Item, right: Item, names: list[str], join: exp.Join) -> It
         if column.name not in shared
     )
     plan = Join(left.plan, right.plan, chain("and", terms))
-    return Item(plan, Scope(both.sources, (*merged, *rest)))
+    return Item(plan, replace(both, columns=(*merged, *rest)))
 
 
 def _one(name: str, scope: Scope, join: exp.Join) -> Visible:

@@ -47,6 +47,13 @@ class Aggregates:
         type_ = AGGREGATE_BY_NAME[name].type_of(None if argument is None else argument.type)
         if type_ is None:
             assert argument is not None
+            if name in ("min", "max") and argument.type.is_text and not argument.type.ordered:
+                raise refuse(
+                    "text-order",
+                    f"{name} on text needs collation C",
+                    node,
+                    'Write COLLATE "C" after the text, or declare the column so.',
+                )
             message = f"{name}({argument.type.sql}) is not maintained"
             raise refuse("unsupported-function", message, node)
         key = (name, argument)
@@ -68,13 +75,12 @@ class Aggregates:
     def outputs(self) -> frozenset[Column]:
         return frozenset(self._columns.values())
 
-    @property
-    def quotients(self) -> frozenset[Column]:
-        """The results that come from a numeric division."""
+    def quotients(self, below: frozenset[Column]) -> frozenset[Column]:
+        """The results that come from a numeric division: here, or in one of the columns below."""
         return frozenset(
             column
             for (name, argument), column in self._columns.items()
-            if name == "avg" or (argument is not None and is_quotient(argument))
+            if name == "avg" or (argument is not None and is_quotient(argument, below))
         )
 
     def calls(self, columns: dict[Scalar, Column]) -> tuple[AggregateCall, ...]:

@@ -32,6 +32,7 @@ def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     """A comparison by its row's name; text is ordered under collation C only."""
     first, second = compared(left, right)
     if name in _ORDERING:
+        first, second = _collated(first, second), _collated(second, first)
         for side in (first, second):
             if side.type.is_text and not side.type.ordered:
                 raise refuse(
@@ -42,6 +43,13 @@ def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
                 )
     with located(node):
         return call(name, first, second)
+
+
+def _collated(side: Scalar, other: Scalar) -> Scalar:
+    """A constant has the database's collation, which gives way to that of a column."""
+    if not isinstance(side, Literal) or isinstance(other, Literal) or not side.type.is_text:
+        return side
+    return replace(side, type=replace(side.type, ordered=other.type.ordered))
 
 
 def concatenate(left: Bound, right: Bound, node: exp.Expr) -> Scalar:

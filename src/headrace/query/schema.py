@@ -36,8 +36,32 @@ class BoundTable:
     keys: tuple[tuple[str, ...], ...] = ()
 
 
-class Schema(Protocol):
-    """The tables that a query may name."""
+@dataclass(frozen=True)
+class BoundView:
+    """A view that a query may read: bound in place, as a derived table.
 
-    def resolve(self, schema: str | None, name: str) -> BoundTable | None:
-        """The table of that name; without a schema, the one PostgreSQL's search path finds."""
+    `query` is its text as `pg_get_viewdef` prints it where no search path is set, so that every
+    name in it has its schema; `columns` are the names that the view gives to its columns.
+    """
+
+    schema: str
+    name: str
+    query: str
+    columns: tuple[str, ...]
+
+
+class Schema(Protocol):
+    """The tables and views that a query may name."""
+
+    def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
+        """What has that name; without a schema, what PostgreSQL's search path finds."""
+
+
+@dataclass(frozen=True)
+class Qualified:
+    """A schema as the text of a view sees it: without a search path."""
+
+    schema: Schema
+
+    def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
+        return None if schema is None else self.schema.resolve(schema, name)

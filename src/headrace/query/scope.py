@@ -25,7 +25,7 @@ class Visible:
 
 @dataclass(frozen=True)
 class Source:
-    """A table in FROM under its alias. `schema` is kept where no alias hides it.
+    """A table in FROM under its alias, "" if it has none. `schema` is kept where no alias hides it.
 
     `keys` are columns that are unique together and never NULL.
     """
@@ -41,24 +41,30 @@ class Scope:
     """What is visible in a query block.
 
     `sources` answer qualified names, `columns` unqualified ones and `*`: after a join with USING
-    the shared columns come first, and once.
+    the shared columns come first, and once. `quotients` are columns of inner queries that come from
+    a numeric division.
     """
 
     sources: tuple[Source, ...]
     columns: tuple[Visible, ...]
+    quotients: frozenset[Column] = frozenset()
 
     @staticmethod
-    def of(source: Source) -> Scope:
-        return Scope((source,), source.columns)
+    def of(source: Source, quotients: frozenset[Column] = frozenset()) -> Scope:
+        return Scope((source,), source.columns, quotients)
 
     def beside(self, other: Scope, node: exp.Expr) -> Scope:
         """Both scopes at once, as a comma or a join without USING gives them."""
         taken = {source.alias for source in self.sources}
         for source in other.sources:
-            if source.alias in taken:
+            if source.alias and source.alias in taken:
                 message = f'table name "{source.alias}" specified more than once'
                 raise refuse("invalid-query", message, node, "Give one of them an alias.")
-        return Scope(self.sources + other.sources, self.columns + other.columns)
+        return Scope(
+            self.sources + other.sources,
+            self.columns + other.columns,
+            self.quotients | other.quotients,
+        )
 
     def column(self, node: exp.Column) -> Scalar:
         """What a column name means."""
@@ -122,7 +128,7 @@ class Scope:
         for source in self.sources:
             for visible in source.columns:
                 if visible.scalar == column:
-                    return f"{source.alias}.{visible.name}"
+                    return f"{source.alias}.{visible.name}" if source.alias else visible.name
         return column.id
 
 

@@ -1,7 +1,7 @@
 """One SELECT block as a plan.
 
-Project (select list) over Filter (HAVING) over Aggregate over Project (keys and arguments)
-over Filter (WHERE) over Joins of Scans
+Aggregate (DISTINCT) over Project (select list) over Filter (HAVING) over Aggregate
+over Project (keys and arguments) over Filter (WHERE) over Joins of Scans and inner queries
 """
 
 from __future__ import annotations
@@ -11,42 +11,39 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.functions import cast
-from headrace.functions.decimals import QUOTIENT
 from headrace.plan.operators import Aggregate, Filter, Operator, Project
 from headrace.plan.scalar import Column, Scalar, columns_of
+from headrace.query.block import Block, distinct
 from headrace.query.coerce import settled
+from headrace.query.context import Context
 from headrace.query.expressions import Expressions
-from headrace.query.from_clause import FromClause, Item
+from headrace.query.from_clause import BindQuery, FromClause, Item
 from headrace.query.grouping import Aggregates, Groups, is_quotient
 from headrace.query.identifiers import name_of
 from headrace.query.ids import ColumnIds
+from headrace.query.literals import Untyped
 from headrace.query.output_names import output_name
 from headrace.query.refusal import refuse
-from headrace.query.schema import Schema
 from headrace.query.scope import Scope, find
 
 
 @dataclass(frozen=True)
 class Target:
-    """An entry of the select list after stars are expanded."""
+    """An entry of the select list after stars are expanded; `untyped` if it is a bare constant."""
 
     name: str
     scalar: Scalar
     node: exp.Expr
+    untyped: Untyped | None = None
 
 
-@dataclass(frozen=True)
-class Block:
-    """A bound SELECT: its rows and the names of its columns."""
+def bind_select(select: exp.Select, context: Context, inner: BindQuery) -> Block:
+    """The block's plan; ids are taken in the order of FROM, then of the text.
 
-    plan: Operator
-    names: tuple[str, ...]
-
-
-def bind_select(select: exp.Select, schema: Schema, ids: ColumnIds) -> Block:
-    """The block's plan; ids are taken in the order of FROM, then of the text."""
-    item = FromClause(schema, ids).bind(select)
+    `inner` binds the queries in FROM.
+    """
+    ids = context.ids
+    item = FromClause(context, inner).bind(select)
     where = select.args.get("where")
     if where is not None:
         condition = Expressions(item.scope, "WHERE").condition(where.this)
@@ -56,20 +53,21 @@ def bind_select(select: exp.Select, schema: Schema, ids: ColumnIds) -> Block:
     keys = _group_keys(select, item.scope, targets)
     having = _having(select, item.scope, aggregates)
     plan = item.plan
-    quotients: frozenset[Column] = frozenset()
+    quotients = item.scope.quotients
     if aggregates or keys or having is not None:
         plan, targets, quotients = _grouped(item, targets, keys, having, aggregates, ids)
-    shown = [_shown(target.scalar, quotients) for target in targets]
-    outputs = tuple(
-        (ids.computed(target.name, scalar.type), scalar)
-        for target, scalar in zip(targets, shown, strict=True)
+    outputs = tuple((ids.computed(t.name, t.scalar.type), t.scalar) for t in targets)
+    block = Block(
+        Project(plan, outputs),
+        tuple(target.name for target in targets),
+        frozenset(column for column, scalar in outputs if is_quotient(scalar, quotients)),
+        {i: target.untyped for i, target in enumerate(targets) if target.untyped is not None},
     )
-    return Block(Project(plan, outputs), tuple(target.name for target in targets))
-
-
-def _shown(scalar: Scalar, quotients: frozenset[Column]) -> Scalar:
-    """A quotient is computed with more digits than it is right to show."""
-    return cast(scalar, QUOTIENT) if is_quotient(scalar, quotients) else scalar
+    if select.args.get("distinct") is None:
+        return block
+    for target in targets:
+        _require_comparable(target.scalar, "DISTINCT", target.node)
+    return replace(block, plan=distinct(block.plan), untyped={})
 
 
 def _targets(select: exp.Select, scope: Scope, aggregates: Aggregates) -> list[Target]:
@@ -83,8 +81,9 @@ def _targets(select: exp.Select, scope: Scope, aggregates: Aggregates) -> list[T
         if star is not None:
             targets.extend(star)
         else:
-            scalar = settled(expressions.bind(inner))
-            targets.append(Target(name or output_name(inner), scalar, inner))
+            bound = expressions.bind(inner)
+            untyped = bound if isinstance(bound, Untyped) else None
+            targets.append(Target(name or output_name(inner), settled(bound), inner, untyped))
     if not targets:
         raise refuse("unsupported-query", "a query without columns is not maintained", select)
     return targets
@@ -109,7 +108,7 @@ def _group_keys(
     keys: list[tuple[Scalar, str]] = []
     for node in () if group is None else group.expressions:
         scalar = _group_key(node, scope, targets)
-        _require_comparable(scalar, node)
+        _require_comparable(scalar, "GROUP BY", node)
         keys.append((scalar, output_name(node)))
     return keys
 
@@ -133,9 +132,9 @@ def _group_key(node: exp.Expr, scope: Scope, targets: Sequence[Target]) -> Scala
     return settled(Expressions(scope, "GROUP BY").bind(node))
 
 
-def _require_comparable(scalar: Scalar, node: exp.Expr) -> None:
+def _require_comparable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
     if scalar.type.comparison == "none":
-        message = f"GROUP BY on {scalar.type.sql} is not maintained"
+        message = f"{clause} on {scalar.type.sql} is not maintained"
         raise refuse("unsupported-type", message, node)
 
 
@@ -179,8 +178,9 @@ def _grouped(
     plan = Aggregate(plan, tuple(groups.keys.values()), aggregates.calls(computed))
     if condition is not None:
         plan = Filter(plan, condition)
-    divided = {column for scalar, column in groups.keys.items() if is_quotient(scalar)}
-    return plan, over, aggregates.quotients | divided
+    below = item.scope.quotients
+    divided = {column for scalar, column in groups.keys.items() if is_quotient(scalar, below)}
+    return plan, over, aggregates.quotients(below) | divided
 
 
 def _column(scalar: Scalar, name: str, ids: ColumnIds) -> Column:

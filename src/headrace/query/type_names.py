@@ -49,6 +49,8 @@ def named_type(node: exp.Expr, source: Type | None) -> Type:
         return Type(kind)
     if name == exp.DType.VARCHAR and len(parameters) <= 1:
         return Type("character varying", length=parameters[0] if parameters else None)
+    if name == exp.DType.BPCHAR and not parameters:
+        return Type("character")
     if name == exp.DType.CHAR and len(parameters) <= 1:
         return Type("character", length=parameters[0] if parameters else 1)
     if name == exp.DType.DECIMAL and len(parameters) <= 2:

@@ -1,23 +1,29 @@
-"""Performing the computing steps: each stage's query runs once and its rows are appended."""
+"""Performing the computing steps: each stage's query runs once and its rows are appended.
+
+A second query runs where the first finds stale groups; both results are one commit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from headrace.catalog import State
 from headrace.catalog.records import Relation, StreamTable
 from headrace.engine import Engine
-from headrace.plan.operators import Net
+from headrace.plan.operators import STALE, Net
 from headrace.refresh.clock import Clock
-from headrace.refresh.plan import netted
+from headrace.refresh.plan import names_of, netted
 from headrace.relations.reading import Reading
 from headrace.relations.rows import stored_schema, with_epoch
-from headrace.render import render
+from headrace.render import PlanInput, render
 from headrace.spark.profiles import Profile
 from headrace.spark.run import Input, TooLarge
 from headrace.steps import ComputeStage, Step
-from headrace.store import Pin, net
+from headrace.store import WEIGHT, Pin, net
 
 
 def compute(
@@ -55,7 +61,7 @@ def _compute_stage(
     epoch: int,
     clock: Clock,
 ) -> Pin:
-    names = tuple(physical for physical, _ in step.stage.stored)
+    names = names_of(step.stage, step.plan)
     with clock.phase("read"):
         inputs = [reading.input(wanted) for wanted in step.inputs]
     if step.mode == "DIFFERENTIAL" and not any(map(_may_have_rows, _changes(step, inputs))):
@@ -65,12 +71,18 @@ def _compute_stage(
         for wanted, given in zip(step.inputs, inputs, strict=True)
         if wanted.version == "change" and given.rows is None
     )
+    if large and step.touched is not None:
+        return _compute_stage(engine, step.touched, reading, relation, epoch, clock)
     plan = netted(step.plan, large) if large else step.plan
     text = render(plan, names) if large else step.sql
     profile: Profile = "wide" if large or step.mode == "FULL" else "tiny"
     with clock.phase("compute"):
         rows = engine.runner.collect(text, inputs, profile=profile, limit=reading.limit)
+        if step.stale is not None and isinstance(rows, pa.Table):
+            rows = _settled(engine, step.stale, rows, reading, relation)
     if isinstance(rows, TooLarge):
+        if step.touched is not None:
+            return _compute_stage(engine, step.touched, reading, relation, epoch, clock)
         folder = engine.store.new_folder(relation.id, epoch)
         with clock.phase("compute"):
             engine.runner.write(with_epoch(render(Net(plan), names), epoch), inputs, folder)
@@ -81,6 +93,31 @@ def _compute_stage(
         if rows.num_rows == 0:
             return relation.pin
         return engine.store.append(relation.id, relation.pin, epoch, rows)
+
+
+def _settled(
+    engine: Engine, again: ComputeStage, rows: pa.Table, reading: Reading, relation: Relation
+) -> pa.Table | TooLarge:
+    """The rows with stale groups taken out, and these recomputed by a second query, if any are."""
+    known = rows.filter(pc.invert(rows[STALE.id])).drop_columns(STALE.id)
+    stale = rows.filter(rows[STALE.id])
+    if stale.num_rows == 0:
+        return known
+    inputs = [
+        _keys(wanted, stale, relation) if wanted.version == "stale" else reading.input(wanted)
+        for wanted in again.inputs
+    ]
+    found = engine.runner.collect(again.sql, inputs, limit=reading.limit)
+    if isinstance(found, TooLarge):
+        return found
+    schema = stored_schema(relation)
+    return pa.concat_tables([known.cast(schema), found.cast(schema)])
+
+
+def _keys(wanted: PlanInput, stale: pa.Table, relation: Relation) -> Input:
+    types = dict(relation.columns)
+    schema = pa.schema([(WEIGHT, pa.int64()), *((c, types[c].arrow) for c in wanted.columns)])
+    return Input(wanted.name, schema, rows=stale.select(schema.names).cast(schema))
 
 
 def _changes(step: ComputeStage, inputs: list[Input]) -> list[Input]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.definition import Definition
-from headrace.delta.differentiate import relations_of, stage_change, stage_full
-from headrace.plan.operators import Net, Operator, Scan
+from headrace.delta.differentiate import (
+    Differentiation,
+    relations_of,
+    stage_change,
+    stage_full,
+    stale_change,
+)
+from headrace.plan.operators import STALE, Net, Operator, Scan
 from headrace.plan.stages import Stage
 from headrace.render import inputs_of, render
 from headrace.steps import ComputeStage, Mode, Publish, Step
@@ -59,30 +65,64 @@ def _computed(
     moved = set(changed)
     for stage in definition.stages:
         if decision.mode == "FULL":
-            plan = stage_full(stage, stored=stored)
+            steps.append(compute(stage, decision, stage_full(stage, stored=stored)))
         elif relations_of(stage.region) & moved:
-            plan = stage_change(stage, frozenset(moved))
+            steps.append(_changed(stage, decision, frozenset(moved)))
         else:
             continue
         moved.add(stage.relation)
-        steps.append(compute(stage, decision, plan))
     return tuple(steps)
+
+
+def _changed(stage: Stage, decision: Decision, moved: frozenset[str]) -> ComputeStage:
+    step = _watching(compute(stage, decision, stage_change(stage, moved)), moved)
+    if not stage.may_be_stale:
+        return step
+    recomputing = replace(stage, additive=False)
+    touched = compute(recomputing, decision, stage_change(recomputing, moved))
+    return replace(
+        step,
+        stale=compute(recomputing, decision, stale_change(stage, moved)),
+        touched=_watching(touched, moved),
+    )
+
+
+def _watching(step: ComputeStage, moved: frozenset[str]) -> ComputeStage:
+    """The step with the changes of its region among its inputs, though its query may read none.
+
+    The one group without keys is recomputed from the state alone; without a change it is not.
+    """
+    known = {given.name for given in step.inputs}
+    changes = inputs_of(Differentiation(moved).change(step.stage.region))
+    watched = (i for i in changes if i.version == "change" and i.name not in known)
+    return replace(step, inputs=(*step.inputs, *watched))
 
 
 def compute(stage: Stage, decision: Decision, plan: Operator) -> ComputeStage:
     """The step that evaluates `plan` for a stage."""
-    names = tuple(physical for physical, _ in stage.stored)
     reason = decision.reason if decision.mode == "FULL" else strategy(stage)
-    return ComputeStage(stage, decision.mode, reason, plan, inputs_of(plan), render(plan, names))
+    tiny = decision.mode == "DIFFERENTIAL"
+    text = render(plan, names_of(stage, plan), one_partition=tiny)
+    return ComputeStage(stage, decision.mode, reason, plan, inputs_of(plan), text)
+
+
+def names_of(stage: Stage, plan: Operator) -> tuple[str, ...]:
+    """The columns of a stage's query: those that it stores, and the mark of stale groups."""
+    stored = tuple(physical for physical, _ in stage.stored)
+    return (*stored, STALE.id) if STALE in plan.columns else stored
 
 
 def strategy(stage: Stage) -> str:
     """How a stage takes in a change, in words."""
     if stage.state is None:
         return "rows follow the change of their inputs"
+    if stage.may_be_stale:
+        return "changes are added to touched groups; one that loses its MIN or MAX is recomputed"
     if stage.additive:
         return "changes are added to the stored sums of touched groups"
-    return "touched groups are recomputed: float sums cannot be subtracted from"
+    if any(column.type.is_float for column, _ in stage.state.sums):
+        return "touched groups are recomputed: float sums cannot be subtracted from"
+    return "touched groups are recomputed"
 
 
 def netted(plan: Operator, relations: frozenset[str]) -> Operator:

@@ -11,11 +11,12 @@ from headrace.catalog.records import (
     RefreshMode,
     Status,
     StreamTable,
+    is_stale,
     taken_in,
 )
 from headrace.definition import Definition, define
 from headrace.engine import HOME, Engine
-from headrace.errors import HeadraceError, Transient, Unavailable, UserError
+from headrace.errors import HeadraceError, InternalError, Transient, Unavailable, UserError
 from headrace.graph import upstream
 from headrace.ingest.ingest import ingest
 from headrace.publish.publish import Advanced, publish
@@ -24,6 +25,7 @@ from headrace.refresh.compute import compute
 from headrace.refresh.plan import Decision, decide, plan_refresh
 from headrace.relations.compact import compact
 from headrace.relations.reading import Reading
+from headrace.relations.visible import visible_change
 from headrace.steps import RecordFailure
 
 
@@ -135,14 +137,18 @@ def advance(
     with clock.phase("read"):
         final = written[definition.final.relation]
         after = state.with_relations(written.values())
-        reading = Reading(engine.store, after, {final.id: table.epoch}, attempt.epoch, limit=0)
-        change = reading.change(final)
+        limit = engine.settings(state).collect_rows
+        reading = Reading(engine.store, after, {final.id: table.epoch}, attempt.epoch, limit)
+        change = visible_change(engine, reading, final)
     record = attempt.record(engine.runner.jobs - jobs)
     return Advanced(table, tuple(written.values()), change, record)
 
 
 def changed_inputs(table: StreamTable, state: State) -> frozenset[str]:
     """The inputs with rows beyond what the table has taken in."""
+    if is_stale(table):
+        name = f"{table.schema}.{table.name}"
+        raise InternalError("invariant", f"stream table {name} has to be made anew first")
     return frozenset(
         name for name in table.inputs if state.relation(name).pin.epoch > taken_in(table, name)
     )
@@ -169,7 +175,7 @@ def require_active(tables: tuple[StreamTable, ...]) -> None:
                 "table-suspended",
                 f"stream table {table.schema}.{table.name} is suspended",
                 detail=table.reason,
-                hint="Mend the cause and refresh again, or drop the stream table.",
+                hint="Mend the cause, then resume, reinit, alter or drop the stream table.",
             )
 
 

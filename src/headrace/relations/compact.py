@@ -1,25 +1,33 @@
-"""Keeping logs short: what no reader asks for any more is summed up."""
+"""Keeping logs short: what no reader tells apart is summed up, what nobody can need is removed."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 
 from headrace.catalog import Change, State
-from headrace.catalog.records import taken_in
+from headrace.catalog.records import Relation, taken_in
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
+from headrace.plan.operators import Net
+from headrace.relations.rows import in_parts, scan_all, stored_schema, with_epoch
+from headrace.render import render
+from headrace.render.inputs import input_name
+from headrace.spark.run import Input
 from headrace.steps import Compact
+from headrace.store import LogFile, Pin
+from headrace.store.compaction import worth_merging
+
+ROWS_A_PART = 1_000_000
 
 logger = logging.getLogger(__name__)
 
 
-def oldest_needed(state: State, relation: str) -> int:
-    """The oldest epoch that some reader may still need as its "before": its own frontier."""
-    pinned = state.relation(relation).pin.epoch
-    readers = state.readers(relation)
-    return min([pinned, *(taken_in(reader, relation) for reader in readers)])
+def epochs_needed(state: State, relation: str) -> frozenset[int]:
+    """The epochs that some reader needs as its "before": where each of them stands."""
+    return frozenset(taken_in(reader, relation) for reader in state.readers(relation))
 
 
 def compact(engine: Engine, relations: Iterable[str], fence: int) -> None:
@@ -42,8 +50,31 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
     moved = []
     for name in names:
         relation = state.relation(name)
-        pin = engine.store.compact(name, relation.pin, oldest_needed(state, name))
-        if pin != relation.pin:
-            moved.append(replace(relation, pin=pin))
+        files = engine.store.files(name, relation.pin, 0, relation.pin.epoch)
+        chosen = worth_merging(files, epochs_needed(state, name))
+        if chosen:
+            limit = engine.settings(state).collect_rows
+            moved.append(replace(relation, pin=_summed(engine, relation, chosen, limit)))
     if moved:
         engine.catalog.commit(Change(put=tuple(moved)), fence=fence)
+    # Only a compaction makes files superfluous, so this is when to look for them.
+    retention = timedelta(seconds=engine.settings(state).history_retention)
+    for relation in moved:
+        engine.store.vacuum(relation.id, relation.pin, retention)
+
+
+def _summed(engine: Engine, relation: Relation, chosen: tuple[LogFile, ...], limit: int) -> Pin:
+    """The pin after the chosen files were replaced by their sum; executors make a large one."""
+    rows = sum(file.rows for file in chosen)
+    if rows <= limit:
+        return engine.store.compact(relation.id, relation.pin, chosen)
+    epoch = chosen[-1].last_epoch
+    text = with_epoch(render(Net(scan_all(relation, "before"))), epoch)
+    files = Input(
+        input_name(relation.id, "before"),
+        stored_schema(relation),
+        files=tuple(file.uri for file in chosen),
+    )
+    folder = engine.store.new_folder(relation.id, epoch)
+    engine.runner.write(in_parts(text, 1 + rows // ROWS_A_PART), [files], folder)
+    return engine.store.replace(relation.id, relation.pin, chosen, folder)

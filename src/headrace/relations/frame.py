@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headrace.catalog import State
 from headrace.catalog.records import Relation, StreamTable
 from headrace.engine import Engine
-from headrace.plan.operators import Filter, Operator, Project, Scan
+from headrace.plan.operators import Filter, Operator, Project, Scan, Version
 from headrace.plan.scalar import Column
 from headrace.relations.reading import Reading
 from headrace.render import inputs_of
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def shown_rows(relation: Relation) -> Operator:
-    """What readers see of a relation, from its record alone."""
+def shown_rows(relation: Relation, version: Version = "after") -> Operator:
+    """What readers see of a relation, or of its change, from its record alone."""
     types = dict(relation.columns)
     visible = tuple((name, Column(name, types[name])) for name in relation.visible)
     if relation.condition is None:
-        return Scan(relation.id, visible)
+        return Scan(relation.id, visible, version)
     condition = Column(relation.condition, types[relation.condition])
-    rows = Scan(relation.id, (*visible, (relation.condition, condition)))
+    rows = Scan(relation.id, (*visible, (relation.condition, condition)), version)
     return Project(Filter(rows, condition), tuple((column, column) for _, column in visible))
 
 

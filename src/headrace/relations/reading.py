@@ -56,14 +56,7 @@ class Reading:
     def _from_files(self, wanted: PlanInput, schema: pa.Schema, after: int, upto: int) -> Input:
         relation = self.state.relation(wanted.relation)
         files = self.store.files(wanted.relation, relation.pin, after, upto)
-        inside = all(file.inside(after, upto) for file in files)
-        return Input(
-            wanted.name,
-            schema,
-            files=tuple(file.uri for file in files),
-            after=None if inside else after,
-            upto=None if inside else upto,
-        )
+        return Input(wanted.name, schema, files=tuple(file.uri for file in files))
 
     def is_large(self, name: str) -> bool:
         """Whether the relation's change is too large to be netted in memory."""

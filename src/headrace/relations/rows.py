@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from headrace.catalog.records import Relation
+from headrace.plan.operators import Scan, Version
+from headrace.plan.scalar import Column
 from headrace.store import EPOCH, WEIGHT
 
 
@@ -21,6 +23,16 @@ def stored_schema(relation: Relation) -> pa.Schema:
 def with_epoch(text: str, epoch: int) -> str:
     """The query with the epoch in front, as executors write it into a log."""
     return f"SELECT CAST({epoch:d} AS BIGINT) AS `{EPOCH}`, * FROM (\n{text}\n)"
+
+
+def in_parts(text: str, parts: int) -> str:
+    """The query with its result in so many parts at most."""
+    return f"SELECT /*+ COALESCE({parts:d}) */ * FROM (\n{text}\n)"
+
+
+def scan_all(relation: Relation, version: Version) -> Scan:
+    """All columns of a relation, under their own names."""
+    return Scan(relation.id, tuple((n, Column(n, t)) for n, t in relation.columns), version)
 
 
 def with_missing_columns(rows: pa.Table, relation: Relation) -> pa.Table:

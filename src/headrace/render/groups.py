@@ -7,8 +7,17 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from headrace.functions.function import spark_binary, spark_cast, spark_function
-from headrace.plan.operators import GroupState
+from headrace.plan.operators import STALE, GroupState
 from headrace.plan.scalar import Column
+from headrace.render.extrema import (
+    any_stale,
+    changed_values,
+    extremum,
+    gathered,
+    merged,
+    moved,
+    stored_values,
+)
 from headrace.render.pieces import (
     WEIGHT,
     aliased,
@@ -23,11 +32,13 @@ from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import BIGINT
 
 
-def accumulate(state: GroupState, rows: exp.Subquery) -> exp.Select:
+def accumulate(state: GroupState, rows: exp.Expression) -> exp.Select:
     """The state of every group of `rows`, each with weight 1."""
     count = spark_function("coalesce", spark_function("sum", column(WEIGHT)), bigint(0))
     sums = [named(_sum(c, _weighted_term(c, render_scalar(term))), c) for c, term in state.sums]
-    query = weighted(bigint(1), *_keys(state), named(count, state.rows), *sums).from_(rows)
+    bests = [named(extremum(e, render_scalar(e.term)), e.column) for e in state.extrema]
+    shown = (*_keys(state), named(count, state.rows), *sums, *bests)
+    query = weighted(bigint(1), *shown).from_(rows)
     if not state.keys:
         return query
     occupied = exp.NEQ(this=spark_function("sum", column(WEIGHT)), expression=bigint(0))
@@ -41,69 +52,83 @@ def _sum(c: Column, term: exp.Expression) -> exp.Expression:
 
 
 def merge(
-    state: GroupState, stored: exp.Subquery, change: exp.Subquery, alias: Callable[[], str]
+    state: GroupState, stored: exp.Expression, change: exp.Expression, alias: Callable[[], str]
 ) -> exp.Select:
-    """Stored sums and changes side by side, summed once; then −old and +new of what differs."""
-    values = (state.rows, *(c for c, _ in state.sums))
+    """Stored groups and changes side by side, summed once; then −old and +new of what differs."""
     union = exp.Union(
-        this=_stored_side(state, values, stored),
+        this=_stored_side(state, stored),
         expression=_change_side(state, change),
         distinct=False,
     )
     totals: list[exp.Expression] = []
-    moved: list[exp.Expression] = []
-    for c in values:
+    differs: list[exp.Expression] = []
+    for c in state.totals:
         for side in ("old", "added"):
             total = spark_function("sum", column(f"{side}_{c.id}"))
             totals.append(aliased(spark_cast(total, c.type), f"{side}_{c.id}"))
         added = spark_function("sum", column(f"added_{c.id}"))
-        moved.append(exp.NEQ(this=added, expression=spark_cast(exp.Literal.number(0), c.type)))
+        differs.append(exp.NEQ(this=added, expression=spark_cast(exp.Literal.number(0), c.type)))
+    for each in state.extrema:
+        totals.extend(gathered(each))
+        differs.append(moved(each))
     keys = columns_named(state.key_columns)
     summed = exp.Select(expressions=[*keys, *totals]).from_(as_table(union, alias()))
     if state.keys:
         summed = summed.group_by(*columns_named(state.key_columns))
-    return _two_rows(state, values, summed.having(exp.or_(*moved)), alias)
+    return _two_rows(state, summed.having(exp.or_(*differs)), alias)
 
 
-def _two_rows(
-    state: GroupState, values: tuple[Column, ...], summed: exp.Select, alias: Callable[[], str]
-) -> exp.Select:
+def _two_rows(state: GroupState, summed: exp.Select, alias: Callable[[], str]) -> exp.Select:
     """Each summed group as its old row (weight −1) and its new row (1), if it has them."""
     signs = exp.Lateral(
         this=spark_function("explode", spark_function("array", bigint(-1), bigint(1))),
         view=True,
         alias=exp.TableAlias(this=identifier(alias()), columns=[identifier(WEIGHT)]),
     )
+    totals = {c.id: _new_total(c) for c in state.totals}
+    new = [(c, totals[c.id]) for c in state.totals]
+    new += [(e.column, merged(e, totals[e.present.id].copy())) for e in state.extrema]
     shown = []
-    for c in values:
-        old, added = column(f"old_{c.id}"), column(f"added_{c.id}")
-        new = spark_cast(spark_binary(exp.Add, old.copy(), added), c.type)
+    for c, value in new:
         is_new = exp.EQ(this=column(WEIGHT), expression=bigint(1))
-        shown.append(named(exp.Case(ifs=[exp.If(this=is_new, true=new)], default=old), c))
+        old = column(f"old_{c.id}")
+        shown.append(named(exp.Case(ifs=[exp.If(this=is_new, true=value)], default=old), c))
+    columns = state.columns
+    if state.extrema:
+        shown.append(named(any_stale(state, totals), STALE))
+        columns += (STALE,)
     keys = columns_named(state.key_columns)
     both = weighted(column(WEIGHT), *keys, *shown).from_(as_table(summed, alias())).lateral(signs)
     if not state.keys:
         return both
     occupied = exp.NEQ(this=column(state.rows.id), expression=bigint(0))
-    rows = select_weighted((*state.key_columns, *values)).from_(as_table(both, alias()))
-    return rows.where(occupied)
+    return select_weighted(columns).from_(as_table(both, alias())).where(occupied)
 
 
-def _stored_side(state: GroupState, values: tuple[Column, ...], stored: exp.Subquery) -> exp.Select:
+def _new_total(c: Column) -> exp.Expression:
+    old, added = column(f"old_{c.id}"), column(f"added_{c.id}")
+    return spark_cast(spark_binary(exp.Add, old, added), c.type)
+
+
+def _stored_side(state: GroupState, stored: exp.Expression) -> exp.Select:
     shown = columns_named(state.key_columns)
-    for c in values:
+    for c in state.totals:
         shown.append(aliased(_weighted_term(c, column(c.id)), f"old_{c.id}"))
         shown.append(aliased(spark_cast(exp.Literal.number(0), c.type), f"added_{c.id}"))
+    for each in state.extrema:
+        shown.extend(stored_values(each))
     return exp.Select(expressions=shown).from_(stored)
 
 
-def _change_side(state: GroupState, change: exp.Subquery) -> exp.Select:
+def _change_side(state: GroupState, change: exp.Expression) -> exp.Select:
     terms: list[tuple[Column, exp.Expression]] = [(state.rows, column(WEIGHT))]
     terms += [(c, _weighted_term(c, render_scalar(term))) for c, term in state.sums]
     shown = _keys(state)
     for c, term in terms:
         shown.append(aliased(spark_cast(exp.Literal.number(0), c.type), f"old_{c.id}"))
         shown.append(aliased(spark_cast(term, c.type), f"added_{c.id}"))
+    for each in state.extrema:
+        shown.extend(changed_values(each))
     return exp.Select(expressions=shown).from_(change)
 
 

@@ -6,10 +6,9 @@ meaning of scalar expressions, so the two ways check each other.
 
 from __future__ import annotations
 
-from itertools import count
-
 from sqlglot import exp
 
+from headrace.functions import AGGREGATE_BY_NAME
 from headrace.functions.decimals import spark_quotient
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.numbers import as_numeric
@@ -26,6 +25,7 @@ from headrace.plan.operators import (
     UnionAll,
 )
 from headrace.plan.scalar import Column
+from headrace.render.nesting import Nesting
 from headrace.render.pieces import WEIGHT, as_table
 from headrace.render.plans import rendered, summed
 from headrace.render.scalars import column, identifier, render_scalar
@@ -56,12 +56,11 @@ def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) 
     return whole.from_(as_table(difference, "difference")).sql(dialect="spark", pretty=True)
 
 
-def _native(plan: Operator, names: tuple[str, ...]) -> exp.Select:
-    numbers = count(1)
+def _native(plan: Operator, names: tuple[str, ...]) -> exp.Query:
+    nesting = Nesting()
 
-    def subquery(node: Operator) -> exp.Subquery:
-        alias = exp.TableAlias(this=identifier(f"q{next(numbers)}"))
-        return exp.Subquery(this=query(node), alias=alias)
+    def subquery(node: Operator) -> exp.Expression:
+        return nesting.table(lambda: query(node))
 
     def query(node: Operator) -> exp.Query:
         match node:
@@ -93,7 +92,7 @@ def _native(plan: Operator, names: tuple[str, ...]) -> exp.Select:
         exp.alias_(column(c.id), name, quoted=True)
         for c, name in zip(plan.columns, names, strict=True)
     ]
-    return exp.Select(expressions=shown).from_(subquery(plan))
+    return nesting.whole(exp.Select(expressions=shown).from_(subquery(plan)))
 
 
 def _expanded(scan: Scan) -> exp.Select:
@@ -120,6 +119,9 @@ def _aggregated(call: AggregateCall) -> exp.Expression:
     if call.function == "count":
         return spark_function("count", argument or exp.Star())
     assert argument is not None and call.argument is not None
+    if call.function in ("min", "max"):
+        _, kept = AGGREGATE_BY_NAME[call.function].states(call.argument)
+        return spark_cast(spark_function(call.function, render_scalar(kept.term)), call.output.type)
     total = spark_function("sum", _summed(argument, call.argument.type, call.output.type))
     if call.function == "sum":
         return spark_cast(total, call.output.type)

@@ -6,8 +6,6 @@ is a view that the caller registered (see `inputs`).
 
 from __future__ import annotations
 
-from itertools import count
-
 from sqlglot import exp
 
 from headrace.functions.function import spark_binary, spark_cast, spark_function
@@ -28,9 +26,9 @@ from headrace.plan.operators import (
 from headrace.plan.scalar import Column
 from headrace.render.groups import accumulate, merge
 from headrace.render.inputs import input_name
+from headrace.render.nesting import Nesting
 from headrace.render.pieces import (
     WEIGHT,
-    as_table,
     bigint,
     columns_named,
     named,
@@ -41,9 +39,19 @@ from headrace.render.pieces import (
 from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import TEXT
 
+_COALESCED = exp.Hint(
+    expressions=[exp.Anonymous(this="COALESCE", expressions=[exp.Literal.number(1)])]
+)
 
-def render(plan: Operator, names: tuple[str, ...] | None = None) -> str:
-    """The query's text. Its columns are `_weight`, then the plan's, under `names` if given."""
+
+def render(
+    plan: Operator, names: tuple[str, ...] | None = None, *, one_partition: bool = False
+) -> str:
+    """The query's text. Its columns are `_weight`, then the plan's, under `names` if given.
+
+    With `one_partition` the inputs are known to have one partition each. A union of such rows has
+    one, too, but Spark sees that only where it is told: else it exchanges the rows.
+    """
     renderer = _Renderer()
     columns = plan.columns
     wanted = names or tuple(c.id for c in columns)
@@ -51,12 +59,19 @@ def render(plan: Operator, names: tuple[str, ...] | None = None) -> str:
         exp.alias_(column(c.id), name, quoted=True) for c, name in zip(columns, wanted, strict=True)
     ]
     query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(renderer.subquery(plan))
-    return query.sql(dialect="spark", pretty=True)
+    whole = renderer.nesting.whole(query)
+    if one_partition:
+        for union in list(whole.find_all(exp.Union)):
+            for side in (union.this, union.expression):
+                if isinstance(side, exp.Select):
+                    side.set("hint", _COALESCED.copy())
+    return whole.sql(dialect="spark", pretty=True)
 
 
 def rendered(plan: Operator) -> exp.Query:
     """The query's tree: `_weight` and the plan's columns by their ids."""
-    return _Renderer().query(plan)
+    renderer = _Renderer()
+    return renderer.nesting.whole(renderer.query(plan))
 
 
 def summed(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
@@ -79,16 +94,14 @@ def summed(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
 
 
 class _Renderer:
-    """One query: hands out names for its subqueries."""
+    """One query."""
 
     def __init__(self) -> None:
-        self._numbers = count(1)
+        self.nesting = Nesting()
+        self.alias = self.nesting.alias
 
-    def alias(self) -> str:
-        return f"q{next(self._numbers)}"
-
-    def subquery(self, plan: Operator) -> exp.Subquery:
-        return as_table(self.query(plan), self.alias())
+    def subquery(self, plan: Operator, name: str | None = None) -> exp.Expression:
+        return self.nesting.table(lambda: self.query(plan), name)
 
     def query(self, plan: Operator) -> exp.Query:
         match plan:
@@ -142,9 +155,9 @@ class _Renderer:
         condition = None if plan.condition is None else render_scalar(plan.condition)
         return (
             weighted(weight, *columns_named(plan.columns))
-            .from_(as_table(self.query(plan.left), left))
+            .from_(self.subquery(plan.left, left))
             .join(
-                as_table(self.query(plan.right), right),
+                self.subquery(plan.right, right),
                 on=condition,
                 join_type="inner" if condition is not None else "cross",
             )
@@ -161,6 +174,6 @@ class _Renderer:
         )
         return (
             select_weighted(plan.columns)
-            .from_(as_table(self.query(plan.child), child))
-            .join(as_table(self.query(plan.touched), touched), on=matches, join_type="left semi")
+            .from_(self.subquery(plan.child, child))
+            .join(self.subquery(plan.touched, touched), on=matches, join_type="left semi")
         )

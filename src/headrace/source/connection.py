@@ -101,7 +101,31 @@ class Database:
 
     def arrow(self, query: str | sql.Composed, *, by_index: bool = False) -> pa.Table:
         """The result of a query as Arrow, through COPY; `by_index` avoids sequential scans."""
-        text = query if isinstance(query, str) else query.as_string()
+        with self._arrow_cursor(by_index) as cursor:
+            cursor.execute(query if isinstance(query, str) else query.as_string())
+            return cursor.fetch_arrow_table()
+
+    def arrow_batches(
+        self, query: str | sql.Composed, *, by_index: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """What `arrow` gives, as it comes, in batches of some megabytes."""
+        with self._arrow_cursor(by_index) as cursor:
+            cursor.execute(query if isinstance(query, str) else query.as_string())
+            reader = cursor.fetch_record_batch()
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    return
+                except OSError as error:
+                    # Arrow passes no SQLSTATE on. A query that has begun to answer only stops when
+                    # somebody stops it.
+                    raise Transient("connection-lost", str(error).strip()) from error
+                yield batch
+
+    @contextmanager
+    def _arrow_cursor(self, by_index: bool) -> Iterator[Any]:
+        """Lend a cursor; its connection is kept for the next caller if nothing fails."""
         with self._lock:
             idle = self._idle_arrow[by_index]
             connection = idle.pop() if idle else None
@@ -111,15 +135,15 @@ class Database:
                 address = pinned(self._dsn, self.version, settings)
                 connection = dbapi.connect(address, autocommit=True)
             with connection.cursor() as cursor:
-                cursor.execute(text)
-                table = cursor.fetch_arrow_table()
-        except ArrowError as error:
+                yield cursor
+        except BaseException as error:
             if connection is not None:
                 connection.close()
-            raise translate(error) from error
+            if isinstance(error, ArrowError):
+                raise translate(error) from error
+            raise
         with self._lock:
             self._idle_arrow[by_index].append(connection)
-        return table
 
     def close(self) -> None:
         """Close what is idle; connections lent out are closed by whoever has them."""

@@ -55,6 +55,7 @@ class Lanes:
             self._free.append(lane)
 
     def close(self) -> None:
+        """Let go of the sessions that nobody uses."""
         with self._lock:
             while self._free:
                 self._free.pop().worker.stop()

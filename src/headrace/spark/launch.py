@@ -24,6 +24,7 @@ import headrace
 from headrace.errors import Transient, UserError
 from headrace.spark.failures import translate, translated
 from headrace.spark.java import require_java
+from headrace.spark.lost import forget_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,6 +91,13 @@ def release(application: Application) -> None:
         if _holders[application.mark] == 0:
             del _holders[application.mark]
             application.session.stop()
+
+
+def abandon(application: Application) -> None:
+    """Let go of an application whose JVM is dead, for all who hold it."""
+    with _lock:
+        if _holders.pop(application.mark, None) is not None:
+            forget_jvm()
 
 
 def start(

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from headrace.errors import Unavailable, UserError
 from headrace.spark import launch
+from headrace.spark.lost import answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +24,9 @@ class Origin(Protocol):
     remote: bool
 
     def new_session(self) -> SparkSession: ...
+
+    def is_lost(self) -> bool:
+        """Whether its sessions are gone for good; a new origin may find another Spark there."""
 
     def close(self) -> None:
         """Stop what we started, and only that."""
@@ -42,6 +46,12 @@ class Launched:
 
     def new_session(self) -> SparkSession:
         return self._application.session.newSession()
+
+    def is_lost(self) -> bool:
+        if answers(self._application.session):
+            return False
+        launch.abandon(self._application)
+        return True
 
     def close(self) -> None:
         launch.release(self._application)
@@ -64,6 +74,9 @@ class Remote:
         session: SparkSession = SparkSession.builder.remote(self._address).create()
         self._sessions.append(session)
         return session
+
+    def is_lost(self) -> bool:
+        return not all(map(answers, self._sessions))
 
     def close(self) -> None:
         while self._sessions:
@@ -90,6 +103,9 @@ class Given:
         clone.release_session_on_close = True
         self._clones.append(clone)
         return cast("SparkSession", clone)
+
+    def is_lost(self) -> bool:
+        return not answers(self._session)
 
     def close(self) -> None:
         while self._clones:

@@ -10,15 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from adbc_driver_manager import Error as ArrowError
-from adbc_driver_postgresql import dbapi
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from headrace.errors import HeadraceError
-from headrace.source.faults import translate
 from headrace.source.ranges import Range
-from headrace.source.reading import read_sql, stored_schema, to_stored
+from headrace.source.reading import stored_schema
+from headrace.source.snapshot import range_sql, read_in_snapshot
 from headrace.source.table import SourceColumn, SourceTable
 from headrace.spark.failures import WorkerFailure
 from headrace.spark.schema import EPOCH, LOG_FIELDS, WEIGHT
@@ -27,8 +25,6 @@ from headrace.types import Type
 NAME = "headrace_postgres"
 # Spark shows the options of a plan, and hides those whose name has one of the words it redacts.
 SECRET = "secret.conninfo"  # noqa: S105  the name of an option
-# A snapshot ends with the transaction that exported it; a table may be gone by then, too.
-_CUT_GONE = ("22023", "42704", "42P01", "55000")
 
 
 def copy_schema(columns: Sequence[SourceColumn]) -> pa.Schema:
@@ -41,13 +37,7 @@ def options(
 ) -> dict[str, str]:
     """A copy as options of the data source; all SQL is made here, none on executors."""
     columns = table.stored
-    parts = [
-        (
-            f"LOCK TABLE {part.relation} IN ACCESS SHARE MODE",
-            read_sql(part.relation, columns, part.where),
-        )
-        for part in ranges
-    ]
+    parts = [range_sql(part, columns) for part in ranges]
     return {
         SECRET: conninfo,
         "snapshot": snapshot,
@@ -100,49 +90,22 @@ class PostgresReader(DataSourceReader):
         if partition.value is None:
             return
         lock, query = partition.value
+        schema = copy_schema(self._columns)
+        rows = read_in_snapshot(self._conninfo, self._snapshot, lock, query, self._columns)
         try:
-            yield from self._batches(lock, query)
-        except ArrowError as error:
-            failure = translate(error)
-            raise WorkerFailure(failure.code, failure.message) from None
+            for stored in rows:
+                yield from self._logged(stored, schema).to_batches()
         except HeadraceError as error:
             raise WorkerFailure(error.code, error.message) from None
 
-    def _batches(self, lock: str, query: str) -> Iterator[pa.RecordBatch]:
-        schema = copy_schema(self._columns)
-        with (
-            dbapi.connect(self._conninfo, autocommit=True) as connection,
-            connection.cursor() as cursor,
-        ):
-            self._enter_snapshot(cursor, lock)
-            cursor.execute(query)
-            for batch in cursor.fetch_record_batch():
-                stored = to_stored(batch, self._columns)
-                yield from self._logged(stored, batch.num_rows, schema).to_batches()
-            cursor.execute("COMMIT")
-
-    def _enter_snapshot(self, cursor: Any, lock: str) -> None:
-        try:
-            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            cursor.execute(f"SET TRANSACTION SNAPSHOT {_literal(self._snapshot)}")
-            # Behind a waiting ALTER TABLE this waits for us to end: lock_timeout ends it instead.
-            cursor.execute(lock)
-        except ArrowError as error:
-            if error.sqlstate in _CUT_GONE:
-                raise WorkerFailure("cut-interrupted", "the snapshot of the copy is gone") from None
-            raise
-
-    def _logged(self, stored: pa.Table, count: int, schema: pa.Schema) -> pa.Table:
+    def _logged(self, stored: pa.Table, schema: pa.Schema) -> pa.Table:
+        count = stored.num_rows
         log = {
             EPOCH: pa.repeat(pa.scalar(self._epoch, pa.int64()), count),
             WEIGHT: pa.repeat(pa.scalar(1, pa.int64()), count),
         }
         columns = [log.get(name) if name in log else stored[name] for name in schema.names]
         return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _to_json(column: SourceColumn) -> dict[str, Any]:

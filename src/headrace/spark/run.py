@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from headrace.errors import HeadraceError, InternalError
+from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
 from headrace.spark.failures import translated
 from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
 from headrace.spark.lanes import Lane, Lanes
@@ -130,17 +130,32 @@ class Runner:
         call = Call(lane.session, f"headrace-{uuid.uuid4().hex}")
         future = lane.worker.submit(lambda: self._work(lane, call, inputs, work))
         self._running[call] = future
+        lost = False
         try:
             while watch is not None and not wait((future,), POLL_SECONDS).done:
                 watch(self._jobs, call)
             return future.result()
+        except (Transient, Unavailable) as error:
+            if not self._spark.is_lost():
+                raise
+            lost = True
+            self._lanes.close()
+            raise Transient(
+                "spark-lost",
+                "Spark was lost in the middle of a query",
+                detail=error.message,
+                hint="Try again: it is started anew.",
+            ) from error
         finally:
             # Not done means that the waiting was interrupted, not the work.
             self._stop({call: future})
             del self._running[call]
-            if future.done():
+            if lost:
+                lane.worker.stop()
+            elif future.done():
                 self._lanes.give(lane)
-            self._note(call)
+            if not lost:
+                self._note(call)
 
     def cancel(self) -> None:
         """Stop what runs now; those calls raise."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.errors import HeadraceError, UserError
+from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.spark import launch
 from headrace.spark.failures import translated
 from headrace.spark.origins import Given, Launched, Origin, Remote
@@ -85,6 +85,10 @@ class Spark:
         """A further session of a profile, with views of its own."""
         return self._worker.do(lambda: self._made(profile))
 
+    def is_lost(self) -> bool:
+        """Whether the application died under us; then its next use starts or finds another."""
+        return self._worker.do(self._forget_if_lost)
+
     def close(self, timeout: float = 10.0) -> None:
         """Stop what we started; what has not stopped after `timeout` seconds dies with the process.
 
@@ -116,6 +120,14 @@ class Spark:
         return self._origin
 
     def _made(self, profile: Profile) -> SparkSession:
+        try:
+            return self._set_up(profile)
+        except (Transient, Unavailable):
+            if not self._forget_if_lost():
+                raise
+        return self._set_up(profile)
+
+    def _set_up(self, profile: Profile) -> SparkSession:
         settings = settings_of(profile)
         with translated():
             session = self._reached().new_session()
@@ -127,6 +139,13 @@ class Spark:
         if profile not in self._profiles:
             self._profiles[profile] = self._made(profile)
         return self._profiles[profile]
+
+    def _forget_if_lost(self) -> bool:
+        if self._origin is None or not self._origin.is_lost():
+            return False
+        self._profiles.clear()
+        self._origin = None
+        return True
 
     def _stop(self) -> None:
         self._profiles.clear()

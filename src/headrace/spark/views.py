@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headrace.spark.schema import EPOCH, struct, to_schema
+from headrace.spark.schema import struct, to_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,28 +22,17 @@ MOST_BYTES = 64 << 20
 class Input:
     """A named input of a query: the rows of Parquet files and of an Arrow table together.
 
-    The view has exactly the columns of `schema`; files and rows may have more. `after` and `upto`
-    keep the epochs in (after, upto]; give them only if a file spans the boundary, for each new
-    number in a plan makes Spark generate new code.
+    The view has exactly the columns of `schema`; files and rows may have more.
     """
 
     name: str
     schema: pa.Schema
     files: tuple[str, ...] = ()
     rows: pa.Table | None = field(default=None, compare=False)
-    after: int | None = None
-    upto: int | None = None
 
     def same(self, other: Input) -> bool:
         """True if the other makes the same view; rows are compared by identity."""
         return self == other and self.rows is other.rows
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """The epoch filter as SQL conditions."""
-        after = () if self.after is None else (f"{quoted(EPOCH)} > {self.after:d}",)
-        upto = () if self.upto is None else (f"{quoted(EPOCH)} <= {self.upto:d}",)
-        return after + upto
 
 
 class Views:
@@ -104,16 +92,10 @@ class Views:
         return self._scans[key]
 
     def _opened(self, wanted: Input) -> DataFrame:
-        read = wanted.schema
-        if wanted.conditions and EPOCH not in read.names:
-            read = read.append(pa.field(EPOCH, pa.int64()))
-        frame = self._session.read.schema(struct(read)).parquet(*wanted.files)
-        for condition in wanted.conditions:
-            frame = frame.where(condition)
-        return frame.select(*(quoted(name) for name in wanted.schema.names))
+        return self._session.read.schema(struct(wanted.schema)).parquet(*wanted.files)
 
     def _local(self, wanted: Input) -> DataFrame:
-        rows = wanted.schema.empty_table() if wanted.rows is None else _kept(wanted)
+        rows = wanted.schema.empty_table() if wanted.rows is None else wanted.rows
         # One chunk: Spark makes a partition of each.
         table = to_schema(rows, wanted.schema).combine_chunks()
         return self._session.createDataFrame(table, struct(wanted.schema))
@@ -125,14 +107,3 @@ class Views:
 def quoted(name: str) -> str:
     """The name as a Spark identifier."""
     return "`" + name.replace("`", "``") + "`"
-
-
-def _kept(wanted: Input) -> pa.Table:
-    """The input's rows in its epochs."""
-    assert wanted.rows is not None
-    rows = wanted.rows
-    if wanted.after is not None:
-        rows = rows.filter(pc.greater(rows.column(EPOCH), wanted.after))
-    if wanted.upto is not None:
-        rows = rows.filter(pc.less_equal(rows.column(EPOCH), wanted.upto))
-    return rows

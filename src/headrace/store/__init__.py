@@ -4,9 +4,11 @@
     log       pins, files and what a relation's log holds at one version
     place     where the tables are: addresses, file systems, durability
     part      one Parquet file: writing it, checking one that Spark wrote
-    commit    one Delta commit from exactly one version
+    commit    one Delta commit from exactly one version; `actions` are what is in it
     failure   which error a failing disk or a shortened log becomes
+    parts     rows that only pass through, in a folder of parts
     compaction which old files are worth summing up
+    vacuum    removing what no log names any more
     recent    the newest rows, kept in memory
     net       the sum of weights a row
     store     the seam; `delta` is the real one, `memory` its fake
@@ -20,6 +22,17 @@ from headrace.store.layout import EPOCH, WEIGHT
 from headrace.store.log import LogFile, Pin
 from headrace.store.memory import MemoryStore
 from headrace.store.net import net
+from headrace.store.parts import Parts
 from headrace.store.store import Store
 
-__all__ = ["EPOCH", "WEIGHT", "DeltaStore", "LogFile", "MemoryStore", "Pin", "Store", "net"]
+__all__ = [
+    "EPOCH",
+    "WEIGHT",
+    "DeltaStore",
+    "LogFile",
+    "MemoryStore",
+    "Parts",
+    "Pin",
+    "Store",
+    "net",
+]

@@ -7,10 +7,12 @@ import logging
 import time
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from headrace.store.actions import add_action, remove_action
 from headrace.store.failure import behind, lease_lost, unavailable
 from headrace.store.layout import EPOCH, columns_of, stored
 from headrace.store.log import Log, LogFile, Pin, in_order
@@ -19,11 +21,19 @@ from headrace.store.place import Place
 # Without this delta-rs puts a stale append on top of whatever it finds.
 EXACT = CommitProperties(max_commit_retries=0)
 LABEL = "headrace"
+LOG_FOLDER = "_delta_log"
 COMPACTION = CommitProperties(custom_metadata={LABEL: "compaction"}, max_commit_retries=0)
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-CONFIGURATION = {"delta.enableExpiredLogCleanup": "false"}
+# Removed files are not remembered in checkpoints, which would grow with every commit: vacuum keeps
+# a record of its own.
+CONFIGURATION = {
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.deletedFileRetentionDuration": "interval 0 seconds",
+}
 # delta-rs replays every commit since the last checkpoint at each commit (0.2 ms each).
 CHECKPOINT_EVERY = 10
+# It also lists all commits at each commit. Pins are never so far behind.
+VERSIONS_KEPT = 100
 
 logger = logging.getLogger(__name__)
 
@@ -197,44 +207,29 @@ class Commits:
         try:
             table.update_incremental()
             table.create_checkpoint()
+            self._forget_versions(relation, table.version() - VERSIONS_KEPT)
         except (OSError, DeltaError) as error:
             logger.warning("checkpoint failed", extra={"relation": relation, "error": str(error)})
         self.forget(relation)
 
-
-def add_action(path: str, file: LogFile, now: int, data_change: bool) -> AddAction:
-    """The action that adds a file.
-
-    Its statistics are the row count and the epochs, all that `files` needs; Spark takes those of
-    other columns from the Parquet footer, where they are neither cut off nor rounded.
-    """
-    statistics = {
-        "numRecords": file.rows,
-        "minValues": {EPOCH: file.first_epoch},
-        "maxValues": {EPOCH: file.last_epoch},
-        "nullCount": {EPOCH: 0},
-    }
-    return AddAction(
-        path=path,
-        size=file.bytes,
-        partition_values={},
-        modification_time=now,
-        data_change=data_change,
-        stats=json.dumps(statistics),
-    )
+    def _forget_versions(self, relation: str, oldest: int) -> None:
+        """Remove the commits before the checkpoint that the version `oldest` is read from."""
+        files = self._place.files
+        entries = files.get_file_info(pafs.FileSelector(f"{relation}/{LOG_FOLDER}"))
+        versions = {entry.path: version_of(entry.base_name) for entry in entries}
+        checkpoints = [v for path, v in versions.items() if path.endswith(".checkpoint.parquet")]
+        first = max((v for v in checkpoints if v <= oldest), default=0)
+        for path, version in versions.items():
+            if 0 <= version < first:
+                files.delete_file(path)
 
 
-def remove_action(path: str, file: LogFile, now: int, data_change: bool) -> RemoveAction:
-    """The action that takes a file out of the log; vacuum deletes the file itself."""
-    return RemoveAction(
-        path=path,
-        data_change=data_change,
-        deletion_timestamp=now,
-        size=file.bytes,
-        partition_values={},
-    )
+def version_of(name: str) -> int:
+    """The version that a file of Delta's log belongs to; -1 for what has none."""
+    number = name.partition(".")[0]
+    return int(number) if number.isdecimal() else -1
 
 
 def log_path(version: int) -> str:
     """The file of a commit; Delta fixes the name."""
-    return f"_delta_log/{version:020d}.json"
+    return f"{LOG_FOLDER}/{version:020d}.json"

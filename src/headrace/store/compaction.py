@@ -3,9 +3,17 @@
 Like an LSM tree: small files are merged once there are enough of them, and a merged file again
 only when those beside it have grown to its size, so that each row is rewritten a few times at
 most while the number of live files stays small.
+
+A merged file has the epochs of all that it was made of, and none of them can be told apart in it
+any more. So no merge goes across an epoch that some reader stands at: what came before it and
+what came after it stay in different files, however far the reader lags behind.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import groupby
 
 from headrace.store.log import LogFile
 
@@ -13,23 +21,37 @@ from headrace.store.log import LogFile
 FEWEST_FILES = 8
 # An older file joins a merge if it is not much larger than all newer ones of it together.
 LARGEST_RATIO = 4
-# More rows than this are not summed up in the driver's memory.
-MOST_ROWS = 2_000_000
+# Files beyond this size are not too many, however many executors wrote at once.
+SMALL_ROWS = 100_000
 
 
-def worth_merging(files: tuple[LogFile, ...], since: int) -> tuple[LogFile, ...]:
-    """The files to sum up, or none. Only files whose epochs are all at or before `since` count.
+def worth_merging(files: tuple[LogFile, ...], kept: Iterable[int]) -> tuple[LogFile, ...]:
+    """The files to sum up, or none. `files` come oldest first, `kept` are the readers' epochs.
 
-    `files` come oldest first. What is chosen is a run without gaps, so that merging it moves no
-    row past a row of another epoch.
+    What is chosen is a run without gaps, so that merging it moves no row past a row of another
+    epoch.
     """
-    old = [file for file in files if file.last_epoch <= since]
-    run: list[LogFile] = []
-    rows = 0
-    for file in reversed(old):
-        too_large = run and file.rows > LARGEST_RATIO * rows
-        if too_large or rows + file.rows > MOST_ROWS:
+    between = sorted(kept)
+    spans = groupby(files, lambda file: bisect_left(between, file.last_epoch))
+    for span in reversed([tuple(span) for _, span in spans]):
+        if run := _run(span):
+            return run
+    return ()
+
+
+def _run(files: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
+    """The newest files that are alike in size, if they are enough.
+
+    Files that were written together count by those of them that are small, at least as one.
+    """
+    together = groupby(files, lambda file: (file.first_epoch, file.last_epoch))
+    run: tuple[LogFile, ...] = ()
+    rows = number = 0
+    for unit in reversed([tuple(unit) for _, unit in together]):
+        size = sum(file.rows for file in unit)
+        if run and size > LARGEST_RATIO * rows:
             break
-        run.append(file)
-        rows += file.rows
-    return tuple(reversed(run)) if len(run) >= FEWEST_FILES else ()
+        run = unit + run
+        rows += size
+        number += max(1, sum(file.rows < SMALL_ROWS for file in unit))
+    return run if number >= FEWEST_FILES else ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,15 +14,16 @@ from deltalake.exceptions import DeltaError
 
 from headrace.errors import InternalError, Unavailable
 from headrace.store.commit import Commits
-from headrace.store.compaction import worth_merging
-from headrace.store.failure import behind, unavailable
+from headrace.store.failure import behind, readable, require_after, unavailable
 from headrace.store.layout import check_columns, conform, weighted
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.net import net
 from headrace.store.part import discard, parts_in, read_part, write_part
+from headrace.store.parts import Parts
 from headrace.store.place import Place
 from headrace.store.recent import Recent
 from headrace.store.store import Store
+from headrace.store.vacuum import SCRATCH, clear_scratch, vacuum
 
 MEMORY_BYTES = 256 * 1024 * 1024
 LOGS_KEPT = 4
@@ -52,12 +55,13 @@ class DeltaStore(Store):
         return Pin(self._remember(relation, self._commits.create(relation, columns)).version, 0)
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
-        log = self._next(relation, pin, epoch)
-        rows = conform(rows, log.columns)
-        if not rows.num_rows:
-            return Pin(pin.version, epoch)
-        log = self._commit_rows(relation, pin, log, epoch, rows)
-        return Pin(log.version, epoch)
+        return self.extend(relation, pin, epoch, (rows,)).at(epoch)
+
+    def extend(self, relation: str, pin: Pin, epoch: int, tables: Iterable[pa.Table]) -> Pin:
+        log = self._log(relation, pin)
+        rows = (conform(table, log.columns) for table in tables)
+        written = self._commit_rows(relation, pin, log, epoch, rows)
+        return pin if written is log else Pin(written.version, epoch)
 
     def _commit_rows(
         self,
@@ -65,46 +69,77 @@ class DeltaStore(Store):
         pin: Pin,
         log: Log,
         epoch: int,
-        rows: pa.Table,
+        tables: Iterable[pa.Table],
         replaced: tuple[LogFile, ...] = (),
     ) -> Log:
-        """Write rows as one file and commit it, in the place of other files if any are given."""
-        self._commits.check(relation, pin)
-        uri = self._place.uri(relation, f"rows-{epoch}-{uuid4().hex}.parquet")
-        with self._writing():
-            size = write_part(self._place.files, self._place.path(uri), rows, epoch)
-        added = (LogFile(uri, rows.num_rows, size, epoch, epoch),) if rows.num_rows else ()
+        """Write each table as one file and commit them, in the place of `replaced` if given.
+
+        Tables without rows write nothing; with nothing to commit the log is the same.
+        """
+        added: list[LogFile] = []
+        first = replaced[0].first_epoch if replaced else epoch
+        for rows in tables:
+            if rows.num_rows:
+                if not replaced:
+                    require_after(relation, pin, epoch)
+                self._commits.check(relation, pin)
+                uri = self._place.uri(relation, f"rows-{epoch}-{uuid4().hex}.parquet")
+                with self._writing():
+                    size = write_part(self._place.files, self._place.path(uri), rows, epoch)
+                added.append(LogFile(uri, rows.num_rows, size, first, epoch))
+                written = rows
+        if not added and not replaced:
+            return log
         try:
             log = self._commits.commit(
-                relation, pin, log, added, replaced, compaction=bool(replaced)
+                relation, pin, log, tuple(added), replaced, compaction=bool(replaced)
             )
         except Unavailable as error:
             if error.code == "lease-lost":
-                discard(self._place.files, self._place.path(uri))
+                for file in added:
+                    discard(self._place.files, self._place.path(file.uri))
             raise
-        self._recent.put(uri, rows)
+        # What comes in several tables is too large to be read from memory again.
+        if len(added) == 1:
+            self._recent.put(added[0].uri, written)
         return self._remember(relation, log)
 
-    def compact(self, relation: str, pin: Pin, since: int) -> Pin:
+    def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         log = self._log(relation, pin)
-        chosen = worth_merging(log.files, min(since, pin.epoch))
-        if not chosen:
-            return pin
-        first, last = chosen[0].first_epoch, chosen[-1].last_epoch
-        tables = [
-            self._read_part(relation, pin, file, log.columns, first - 1, last) for file in chosen
-        ]
-        rows = net(pa.concat_tables(tables))
-        log = self._commit_rows(relation, pin, log, last, rows, replaced=chosen)
+        tables = [self._read_part(relation, pin, file, log.columns) for file in chosen]
+        epoch = chosen[-1].last_epoch
+        summed = net(pa.concat_tables(tables))
+        log = self._commit_rows(relation, pin, log, epoch, (summed,), replaced=chosen)
         return Pin(log.version, pin.epoch)
+
+    def replace(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
+        log = self._log(relation, pin)
+        with self._writing():
+            parts = parts_in(self._place, folder, log.columns, chosen[-1].last_epoch)
+        added = tuple(replace(part, first_epoch=chosen[0].first_epoch) for part in parts)
+        log = self._commits.commit(relation, pin, log, added, chosen, compaction=True)
+        return Pin(self._remember(relation, log).version, pin.epoch)
+
+    def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:
+        self._commits.check(relation, pin)
+        named = self._log(relation, pin).files
+        with self._writing():
+            paths = [self._place.path_in(relation, file.uri) for file in named]
+            return vacuum(self._place, relation, paths, older_than)
 
     def new_folder(self, relation: str, epoch: int) -> str:
         return self._place.uri(relation, f"parts-{epoch}-{uuid4().hex}")
 
+    def new_scratch(self, relation: str) -> str:
+        return self._place.uri(relation, f"{SCRATCH}{uuid4().hex}")
+
+    def parts(self, folder: str, schema: pa.Schema) -> Parts:
+        return Parts(self._place, folder, schema)
+
     def register(
         self, relation: str, pin: Pin, epoch: int, folder: str, rows: int | None = None
     ) -> Pin:
-        log = self._next(relation, pin, epoch)
+        log = self._log(relation, pin)
         with self._writing():
             parts = parts_in(self._place, folder, log.columns, epoch)
         counted = sum(part.rows for part in parts)
@@ -115,19 +150,20 @@ class DeltaStore(Store):
                 hint="The store must be a location that the driver and all executors share.",
             )
         if not parts:
-            return Pin(pin.version, epoch)
+            return pin.at(epoch)
+        require_after(relation, pin, epoch)
         log = self._commits.commit(relation, pin, log, added=parts)
         return Pin(self._remember(relation, log).version, epoch)
 
     def files(self, relation: str, pin: Pin, after: int, upto: int) -> tuple[LogFile, ...]:
         if upto > pin.epoch:
             raise InternalError("invariant", f"epoch {upto} of {relation} is beyond its pin {pin}")
-        return self._log(relation, pin).between(after, upto)
+        return readable(relation, self._log(relation, pin), after, upto)
 
     def read(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table:
         found = self.files(relation, pin, after, upto)
         columns = self._log(relation, pin).columns
-        tables = [self._read_part(relation, pin, file, columns, after, upto) for file in found]
+        tables = [self._read_part(relation, pin, file, columns) for file in found]
         return pa.concat_tables([weighted(columns).empty_table(), *tables])
 
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
@@ -135,8 +171,8 @@ class DeltaStore(Store):
         if log is None or upto > pin.epoch:
             return None
         tables = [weighted(log.columns).empty_table()]
-        for file in log.between(after, upto):
-            recent = self._recent.get(file.uri) if file.inside(after, upto) else None
+        for file in readable(relation, log, after, upto):
+            recent = self._recent.get(file.uri)
             if recent is None:
                 return None
             tables.append(recent)
@@ -158,6 +194,8 @@ class DeltaStore(Store):
         if unwanted:
             at = Pin(newest.version, pin.epoch)
             newest = self._commits.commit(relation, at, newest, removed=unwanted)
+        with self._writing():
+            clear_scratch(self._place, relation)
         return Pin(self._remember(relation, newest).version, pin.epoch)
 
     def drop(self, relation: str) -> None:
@@ -166,12 +204,6 @@ class DeltaStore(Store):
         self._recent.forget(self._place.uri(relation) + "/")
         with self._writing():
             self._place.remove(relation)
-
-    def _next(self, relation: str, pin: Pin, epoch: int) -> Log:
-        """The log that a write of `epoch` builds on."""
-        if epoch <= pin.epoch:
-            raise InternalError("invariant", f"epoch {epoch} of {relation} is not after {pin}")
-        return self._log(relation, pin)
 
     def _log(self, relation: str, pin: Pin) -> Log:
         """The log at the pin, from memory or from the Delta log."""
@@ -189,16 +221,13 @@ class DeltaStore(Store):
         self._logs[relation] = (*others[1 - LOGS_KEPT :], log)
         return log
 
-    def _read_part(
-        self, relation: str, pin: Pin, file: LogFile, columns: pa.Schema, after: int, upto: int
-    ) -> pa.Table:
-        whole = file.inside(after, upto)
-        recent = self._recent.get(file.uri) if whole else None
+    def _read_part(self, relation: str, pin: Pin, file: LogFile, columns: pa.Schema) -> pa.Table:
+        recent = self._recent.get(file.uri)
         if recent is not None:
             return recent
         files, path = self._place.files, self._place.path(file.uri)
         try:
-            return read_part(files, path, columns, None if whole else (after, upto))
+            return read_part(files, path, columns)
         except (OSError, pa.ArrowException) as error:
             missing = isinstance(error, FileNotFoundError)
             if missing or (self._place.local and self._place.trouble(writing=False) is None):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import re
 
-from headrace.errors import NeedsReinit, Unavailable
-from headrace.store.log import Pin
+from headrace.errors import InternalError, NeedsReinit, Unavailable
+from headrace.store.log import Log, LogFile, Pin
 from headrace.store.place import Place
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -40,6 +40,25 @@ def behind(relation: str, pin: Pin, found: str) -> NeedsReinit:
         detail=f"The catalog has version {pin.version} at epoch {pin.epoch}; {found}.",
         hint="Reinitialise the relation: its data are copied anew.",
     )
+
+
+def require_after(relation: str, pin: Pin, epoch: int) -> None:
+    """Rows are added at an epoch that is newer than all before."""
+    if epoch <= pin.epoch:
+        raise InternalError("invariant", f"epoch {epoch} of {relation} is not after {pin}")
+
+
+def readable(relation: str, log: Log, after: int, upto: int) -> tuple[LogFile, ...]:
+    """The files of the epochs in (after, upto], none of which may hold other epochs too."""
+    for epoch in (after, upto):
+        if file := log.merged_across(epoch):
+            raise NeedsReinit(
+                "epoch-expired",
+                f"relation {relation} cannot be read at epoch {epoch} any more",
+                detail=f"Epochs {file.first_epoch} to {file.last_epoch} were summed up.",
+                hint="Read it at its published epoch.",
+            )
+    return log.between(after, upto)
 
 
 def lease_lost(relation: str, pin: Pin) -> Unavailable:

@@ -16,14 +16,18 @@ class Pin:
     version: int
     epoch: int
 
+    def at(self, epoch: int) -> Pin:
+        """The pin of a relation that did not change up to an epoch; epochs never go back."""
+        return Pin(self.version, max(self.epoch, epoch))
+
 
 @dataclass(frozen=True)
 class LogFile:
     """One Parquet file of weighted rows, whose epochs are first_epoch to last_epoch.
 
     `uri` is what Spark reads: a plain path for a local store, else the root as it was given with
-    the file's path behind it. A file that is not `inside` the epochs asked for also holds rows of
-    other epochs; its reader filters by `_epoch`.
+    the file's path behind it. A file of several epochs is the sum of them, which cannot be taken
+    apart; its rows all have `_epoch` last_epoch.
     """
 
     uri: str
@@ -31,10 +35,6 @@ class LogFile:
     bytes: int
     first_epoch: int
     last_epoch: int
-
-    def inside(self, after: int, upto: int) -> bool:
-        """Whether all rows have epochs in (after, upto], so that no filter is needed."""
-        return after < self.first_epoch and self.last_epoch <= upto
 
     def touches(self, after: int, upto: int) -> bool:
         """Whether the file may hold rows with epochs in (after, upto]."""
@@ -53,13 +53,17 @@ class Log:
         """The files that hold the epochs in (after, upto]."""
         return tuple(file for file in self.files if file.touches(after, upto))
 
+    def merged_across(self, epoch: int) -> LogFile | None:
+        """The file that holds epochs on both sides of one, which then cannot be read."""
+        across = (file for file in self.files if file.first_epoch <= epoch < file.last_epoch)
+        return next(across, None)
+
     def beyond(self, epoch: int) -> tuple[LogFile, ...]:
         """The files of later epochs only; a file on both sides cannot be cut and is a bug."""
-        for file in self.files:
-            if file.first_epoch <= epoch < file.last_epoch:
-                raise InternalError(
-                    "invariant", f"{file.uri} holds epochs on both sides of epoch {epoch}"
-                )
+        if across := self.merged_across(epoch):
+            raise InternalError(
+                "invariant", f"{across.uri} holds epochs on both sides of epoch {epoch}"
+            )
         return tuple(file for file in self.files if file.first_epoch > epoch)
 
     def after_commit(self, added: tuple[LogFile, ...], removed: tuple[LogFile, ...]) -> Log:

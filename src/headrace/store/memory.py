@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import count
 
 import pyarrow as pa
 
 from headrace.errors import InternalError
-from headrace.store.compaction import worth_merging
-from headrace.store.failure import behind, lease_lost
+from headrace.store.failure import behind, lease_lost, readable, require_after
 from headrace.store.layout import check_columns, columns_of, conform, weighted
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.net import net
@@ -39,7 +39,10 @@ class MemoryStore(Store):
         return Pin(0, 0)
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
-        return self._add(relation, pin, epoch, [rows])
+        return self._add(relation, pin, epoch, [rows]).at(epoch)
+
+    def extend(self, relation: str, pin: Pin, epoch: int, tables: Iterable[pa.Table]) -> Pin:
+        return self._add(relation, pin, epoch, list(tables))
 
     def new_folder(self, relation: str, epoch: int) -> str:
         return f"memory:{relation}/parts-{epoch}-{next(self._numbers)}"
@@ -55,12 +58,18 @@ class MemoryStore(Store):
         counted = sum(part.num_rows for part in parts)
         if rows is not None and rows != counted:
             raise InternalError("invariant", f"{folder} holds {counted} rows, not {rows}")
-        return self._add(relation, pin, epoch, parts)
+        return self._add(relation, pin, epoch, parts).at(epoch)
+
+    def new_scratch(self, relation: str) -> str:
+        return f"memory:{relation}/scratch-{next(self._numbers)}"
+
+    def parts(self, folder: str, schema: pa.Schema) -> pa.Table:
+        return pa.concat_tables([schema.empty_table(), *self._folders.get(folder, [])])
 
     def files(self, relation: str, pin: Pin, after: int, upto: int) -> tuple[LogFile, ...]:
         if upto > pin.epoch:
             raise InternalError("invariant", f"epoch {upto} of {relation} is beyond its pin {pin}")
-        return self._at(relation, pin).between(after, upto)
+        return readable(relation, self._at(relation, pin), after, upto)
 
     def read(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table:
         found = self.files(relation, pin, after, upto)
@@ -73,18 +82,21 @@ class MemoryStore(Store):
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
         return self.read(relation, pin, after, upto)
 
-    def compact(self, relation: str, pin: Pin, since: int) -> Pin:
-        log = self._at(relation, pin)
-        chosen = worth_merging(log.files, min(since, pin.epoch))
-        if not chosen:
-            return pin
-        if log != self._relations[relation].versions[-1]:
-            raise lease_lost(relation, pin)
+    def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         rows = net(pa.concat_tables([self._relations[relation].rows[f.uri] for f in chosen]))
-        uri, epoch = f"memory:{relation}/{next(self._numbers)}", chosen[-1].last_epoch
-        added = (LogFile(uri, rows.num_rows, rows.nbytes, epoch, epoch),) if rows.num_rows else ()
-        compacted = self._commit(relation, log.after_commit(added, chosen), {uri: rows})
-        return Pin(compacted.version, pin.epoch)
+        return self._replace(relation, pin, chosen, [rows])
+
+    def replace(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
+        return self._replace(relation, pin, chosen, self._folders.get(folder, []))
+
+    def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:
+        """Nothing says when rows were replaced: a fake keeps them, or with no time none."""
+        was = self._relations[relation]
+        named = {file.uri for file in self._at(relation, pin).files}
+        due = was.rows.keys() - named if not older_than else frozenset()
+        kept = {uri: rows for uri, rows in was.rows.items() if uri not in due}
+        self._relations[relation] = replace(was, rows=kept)
+        return len(due)
 
     def rollback(self, relation: str, pin: Pin) -> Pin:
         self._at(relation, pin)
@@ -104,21 +116,34 @@ class MemoryStore(Store):
 
     def _add(self, relation: str, pin: Pin, epoch: int, tables: list[pa.Table]) -> Pin:
         log = self._at(relation, pin)
-        if epoch <= pin.epoch:
-            raise InternalError("invariant", f"epoch {epoch} of {relation} is not after {pin}")
         rows = {
             f"memory:{relation}/{next(self._numbers)}": conform(table, log.columns)
             for table in tables
             if table.num_rows
         }
         if not rows:
-            return Pin(pin.version, epoch)
+            return pin
+        require_after(relation, pin, epoch)
         if log != self._relations[relation].versions[-1]:
             raise lease_lost(relation, pin)
         added = tuple(
             LogFile(uri, table.num_rows, table.nbytes, epoch, epoch) for uri, table in rows.items()
         )
         return Pin(self._commit(relation, log.after_commit(added, ()), rows).version, epoch)
+
+    def _replace(
+        self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], tables: list[pa.Table]
+    ) -> Pin:
+        log = self._at(relation, pin)
+        if log != self._relations[relation].versions[-1]:
+            raise lease_lost(relation, pin)
+        first, last = chosen[0].first_epoch, chosen[-1].last_epoch
+        rows = {f"memory:{relation}/{next(self._numbers)}": t for t in tables if t.num_rows}
+        added = tuple(
+            LogFile(uri, table.num_rows, table.nbytes, first, last) for uri, table in rows.items()
+        )
+        compacted = self._commit(relation, log.after_commit(added, chosen), rows)
+        return Pin(compacted.version, pin.epoch)
 
     def _commit(self, relation: str, log: Log, rows: Mapping[str, pa.Table]) -> Log:
         was = self._relations[relation]

@@ -7,7 +7,6 @@ from contextlib import suppress
 from errno import ENOENT
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -102,15 +101,8 @@ def count_part(files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int
     return int(footer.num_rows)
 
 
-def read_part(
-    files: pafs.FileSystem, path: str, columns: pa.Schema, within: tuple[int, int] | None
-) -> pa.Table:
-    """The weighted rows of a file; `within` = (after, upto] filters them by epoch."""
+def read_part(files: pafs.FileSystem, path: str, columns: pa.Schema) -> pa.Table:
+    """The weighted rows of a file."""
     wanted = weighted(columns)
     with files.open_input_file(path) as source:
-        rows = pq.ParquetFile(source).read([*wanted.names, *([EPOCH] if within else [])])
-    if within:
-        after, upto = within
-        epochs = rows.column(EPOCH)
-        rows = rows.filter(pc.and_(pc.greater(epochs, after), pc.less_equal(epochs, upto)))
-    return rows.select(wanted.names).cast(wanted)
+        return pq.ParquetFile(source).read(wanted.names).select(wanted.names).cast(wanted)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Protocol
 
 import pyarrow as pa
 
 from headrace.store.log import LogFile, Pin
+from headrace.store.parts import Parts
 
 
 class Store(Protocol):
@@ -14,9 +17,9 @@ class Store(Protocol):
 
     `rows` are tables of `_weight` and the relation's columns. Every write is one commit from
     exactly `pin.version` and gives the next pin; if the relation is anywhere else it raises
-    Unavailable `lease-lost` and writes nothing that counts. `epoch` must be greater than
-    `pin.epoch`. A relation without changes gets no commit: the next pin has the same version and
-    the new epoch.
+    Unavailable `lease-lost` and writes nothing that counts. Where there are rows, `epoch`
+    must be greater than `pin.epoch`. A relation without changes gets no commit: the next pin has
+    the same version and the new epoch.
 
     Reading is always at a pin, whatever was written since; `upto` is at most `pin.epoch`. A log
     that does not hold what the pin says raises NeedsReinit `store-behind`. A store that cannot be
@@ -35,6 +38,13 @@ class Store(Protocol):
         """Add the change of one epoch from memory."""
         ...
 
+    def extend(self, relation: str, pin: Pin, epoch: int, tables: Iterable[pa.Table]) -> Pin:
+        """Add the change of one epoch from tables that come one by one, in one commit.
+
+        No more than one of them is needed in memory. If all are empty the pin is the same.
+        """
+        ...
+
     def new_folder(self, relation: str, epoch: int) -> str:
         """The address of a folder, not yet made, where executors write the change of one epoch.
 
@@ -49,10 +59,21 @@ class Store(Protocol):
         """Add the parts that executors wrote; `rows`, if known, must be what the parts hold."""
         ...
 
-    def files(self, relation: str, pin: Pin, after: int, upto: int) -> tuple[LogFile, ...]:
-        """The files that hold the epochs in (after, upto], oldest first.
+    def new_scratch(self, relation: str) -> str:
+        """The address of a folder, not yet made, for rows that only pass through.
 
-        A file may also hold other epochs: where not `file.inside(after, upto)`, filter.
+        `parts` reads it and its `discard` removes it; what a dead writer left, `rollback` removes.
+        """
+        ...
+
+    def parts(self, folder: str, schema: pa.Schema) -> Parts | pa.Table:
+        """What executors wrote into a folder, as rows of `schema` in batches."""
+        ...
+
+    def files(self, relation: str, pin: Pin, after: int, upto: int) -> tuple[LogFile, ...]:
+        """The files that hold the epochs in (after, upto], oldest first, and no other epochs.
+
+        Raises NeedsReinit `epoch-expired` where a compaction went across one of the two.
         """
         ...
 
@@ -64,11 +85,22 @@ class Store(Protocol):
         """What `read` gives, if it can be had without reading any file."""
         ...
 
-    def compact(self, relation: str, pin: Pin, since: int) -> Pin:
-        """Sum up old files into one where that is worth it; the pin with the version after it.
+    def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
+        """Replace files, neighbours in the log, by their sum; the pin with the version after it.
 
-        Every epoch from `since` on, the oldest that some reader may still ask for, reads as
-        before. A compaction that was committed but never pinned is found by `rollback`, and kept.
+        The sum is made in memory. Epochs inside the chosen files cannot be read afterwards. A
+        compaction that was committed but never pinned is found by `rollback`, and kept.
+        """
+        ...
+
+    def replace(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
+        """`compact` where executors wrote the sum, as rows of the last chosen epoch."""
+        ...
+
+    def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:
+        """Remove files that the log at the pin has not named for so long; how many.
+
+        Whoever took a list of files before they were replaced can read them until then.
         """
         ...
 

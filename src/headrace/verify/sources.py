@@ -13,6 +13,7 @@ from headrace.errors import Transient
 from headrace.graph import upstream
 from headrace.ingest.copying import difference_sql, live_rows, old_rows
 from headrace.ingest.ingest import ingest
+from headrace.ingest.small import difference_in_memory
 from headrace.source.introspect import inspect
 from headrace.spark.recopy import collect_difference
 from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
@@ -52,13 +53,15 @@ def _compare(engine: Engine, cut: OpenCut, state: State, source: Source) -> Comp
         relation,
         state.database(HOME).epoch,
     )
-    difference = collect_difference(
-        engine.runner,
-        live,
-        old_rows(engine, relation),
-        difference_sql(relation),
-        MOST_DIFFERENCES,
-    )
+    difference = difference_in_memory(engine, live, relation, settings.collect_rows)
+    if difference is None:
+        difference = collect_difference(
+            engine.runner,
+            live,
+            old_rows(engine, relation),
+            difference_sql(relation),
+            MOST_DIFFERENCES,
+        )
     names = [column.name for column in source.columns if column.type is not None]
     types = [type_ for _, type_ in relation.columns]
     return compared(f"source {name}", difference, names, types, exact=True)

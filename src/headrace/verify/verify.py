@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from headrace.catalog import Change, State
-from headrace.catalog.records import Receipt, StreamTable
+from headrace.catalog.records import Receipt, StreamTable, is_stale
 from headrace.definition import define
 from headrace.engine import Engine
 from headrace.errors import Transient, UserError
@@ -36,7 +36,9 @@ def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> R
     table = require_table(state, schema, name)
     if table.epoch == 0:
         raise UserError("table-suspended", f"stream table {schema}.{name} was never filled")
-    comparisons = [_recomputed(engine, state, one) for one in upstream(state.stream_tables, table)]
+    below = upstream(state.stream_tables, table)
+    _require_whole(below)
+    comparisons = [_recomputed(engine, state, one) for one in below]
     comparisons.append(_served(engine, state, table))
     if source:
         comparisons += verify_sources(engine, table)
@@ -57,6 +59,17 @@ def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> R
     with engine.writing() as lease:
         engine.catalog.commit(Change(receipts=(receipt,)), fence=lease.fence)
     return receipt
+
+
+def _require_whole(tables: tuple[StreamTable, ...]) -> None:
+    """What is to be made anew was computed from relations that are gone."""
+    for table in tables:
+        if is_stale(table):
+            raise UserError(
+                "table-suspended",
+                f"stream table {table.schema}.{table.name} has to be made anew",
+                hint="Refresh it first.",
+            )
 
 
 def _at(engine: Engine, state: State, table: StreamTable) -> Reading:

@@ -1,11 +1,12 @@
-"""create, refresh, drop: what changes stream tables."""
+"""create, replace, refresh, drop: stream tables come, are brought up to date, and go."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +17,10 @@ from headrace.cli.naming import chosen, named, sql_name
 from headrace.cli.tables import phases, refreshed
 from headrace.cli.words import counted, plain, seconds
 from headrace.errors import UserError
+
+if TYPE_CHECKING:
+    from headrace.api import Headrace
+    from headrace.table_status import TableStatus
 
 Mode = Annotated[
     str | None,
@@ -28,39 +33,57 @@ File = Annotated[
         "--file", "-f", help="A file with the query; - is the standard input.", allow_dash=True
     ),
 ]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="As in SQL: totals, sales.totals.")]
+RefreshMode = Annotated[str, typer.Option("--refresh-mode", help="AUTO, DIFFERENTIAL or FULL.")]
+Schedule = Annotated[
+    str | None,
+    typer.Option("--schedule", help="Kept with it: how often to refresh it, such as 30s."),
+]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables.")]
 All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
 
 
 def create(
     call: Call,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As in SQL: totals, sales.totals.")],
+    name: NewName,
     query: Query = None,
     file: File = None,
-    refresh_mode: Annotated[
-        str, typer.Option("--refresh-mode", help="AUTO, DIFFERENTIAL or FULL.")
-    ] = "AUTO",
-    schedule: Annotated[
-        str | None,
-        typer.Option("--schedule", help="Kept with it: how often to refresh it, such as 30s."),
-    ] = None,
+    refresh_mode: RefreshMode = "AUTO",
+    schedule: Schedule = None,
 ) -> None:
     """Make a stream table of a query's result and fill it.
 
     The query comes from --query, from --file, or from the standard input.
     """
     text = query_text(query, file)
-    with call.project() as project:
-        started = time.perf_counter()
-        with call.doing(f"creating {name}"):
-            table = project.create_stream_table(name, text, schedule, refresh_mode)
-        took = time.perf_counter() - started
-        first = project.history(sql_name(table.name), 1)
-    call.screen.document(
-        {"table": status_document(table, first[0] if first else None), "seconds": took}
+    _created(
+        call,
+        "creating",
+        name,
+        lambda project: project.create_stream_table(name, text, schedule, refresh_mode),
     )
-    rows = sum(refresh.rows_inserted for refresh in first)
-    call.screen.show(plain(f"created {table.name}: {counted(rows, 'row')} in {seconds(took)}"))
+
+
+def replace(
+    call: Call,
+    name: NewName,
+    query: Query = None,
+    file: File = None,
+    refresh_mode: RefreshMode = "AUTO",
+    schedule: Schedule = None,
+) -> None:
+    """Make a stream table, or give the one of that name another query and options.
+
+    What is served is brought to the new rows and columns in place. The query comes from --query,
+    from --file, or from the standard input.
+    """
+    text = query_text(query, file)
+    _created(
+        call,
+        "replacing",
+        name,
+        lambda project: project.create_or_replace_stream_table(name, text, schedule, refresh_mode),
+    )
 
 
 def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = None) -> int:
@@ -83,6 +106,22 @@ def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = Non
     return failed.exit_code
 
 
+def _created(call: Call, act: str, name: str, make: Callable[[Headrace], TableStatus]) -> None:
+    """Make a table and tell what it took."""
+    with call.project() as project:
+        started = time.perf_counter()
+        with call.doing(f"{act} {name}"):
+            table = make(project)
+        took = time.perf_counter() - started
+        first = project.history(sql_name(table.name), 1)
+    call.screen.document(
+        {"table": status_document(table, first[0] if first else None), "seconds": took}
+    )
+    rows = sum(refresh.rows_inserted for refresh in first)
+    done = {"creating": "created", "replacing": "replaced"}[act]
+    call.screen.show(plain(f"{done} {table.name}: {counted(rows, 'row')} in {seconds(took)}"))
+
+
 def drop(
     call: Call,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A stream table.")],
@@ -97,7 +136,7 @@ def drop(
         (table,) = named(project, [name])
         if not yes:
             readers = " and all stream tables that read it" if cascade else ""
-            _ask(f"Drop {plain(table.name)}{readers}, with what is served and stored?")
+            ask(f"Drop {plain(table.name)}{readers}, with what is served and stored?", "dropping")
         with call.doing(f"dropping {table.name}"):
             project.drop_stream_table(sql_name(table.name), cascade=cascade)
         left = {one.name for one in project.status()}
@@ -129,12 +168,12 @@ def query_text(query: str | None, file: Path | None) -> str:
     return sys.stdin.read()
 
 
-def _ask(question: str) -> None:
+def ask(question: str, doing: str) -> None:
     """Ask on a terminal and stop on no; without one the answer must be on the command line."""
     if not sys.stdin.isatty():
         raise UserError(
             "invalid-option",
-            "dropping needs a yes",
+            f"{doing} needs a yes",
             hint="There is no terminal to ask on: say --yes.",
         )
     sys.stderr.write(f"{question} [y/N] ")

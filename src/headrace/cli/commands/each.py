@@ -12,7 +12,7 @@ from headrace.cli.naming import sql_name
 from headrace.errors import HeadraceError, Unavailable
 
 if TYPE_CHECKING:
-    from headrace.api import TableStatus
+    from headrace.table_status import TableStatus
 
 Result = TypeVar("Result")
 

@@ -1,9 +1,11 @@
 """The operators, one file each with its rule in the header."""
 
 from headrace.plan.operators.aggregate import (
+    STALE,
     Accumulate,
     Aggregate,
     AggregateCall,
+    Extremum,
     GroupState,
     Merge,
 )
@@ -32,11 +34,13 @@ OPERATORS: tuple[type[Operator], ...] = (
 
 __all__ = [
     "OPERATORS",
+    "STALE",
     "Accumulate",
     "Aggregate",
     "AggregateCall",
     "Delta",
     "Empty",
+    "Extremum",
     "Filter",
     "GroupState",
     "Join",

@@ -8,12 +8,14 @@ from typing import Literal
 from headrace.plan.operators.operator import Delta, Operator
 from headrace.plan.scalar import Column
 
-Version = Literal["change", "before", "after"]
+Version = Literal["change", "before", "after", "stale"]
 
 
 @dataclass(frozen=True)
 class Scan(Operator):
     """Rows of `relation`: its change, or its state before or after the refresh.
+
+    Version "stale" are keys of its groups, found while the refresh runs.
 
     `fields` pairs each physical column of the relation with the plan's column. A plan that is not
     part of a delta has `version` "after".

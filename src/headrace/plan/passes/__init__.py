@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.plan.operators import Operator
+from headrace.plan.passes.lift_projects import lift_projects
+from headrace.plan.passes.merge_projects import merge_projects
 from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.passes.push_filters import push_filters
 
 Pass = Callable[[Operator], Operator]
 
-PASSES: tuple[Pass, ...] = (push_filters, prune_columns)
+PASSES: tuple[Pass, ...] = (push_filters, lift_projects, prune_columns, merge_projects)
 
 
 def improve(plan: Operator) -> Operator:
@@ -20,4 +22,12 @@ def improve(plan: Operator) -> Operator:
     return plan
 
 
-__all__ = ["PASSES", "Pass", "improve", "prune_columns", "push_filters"]
+__all__ = [
+    "PASSES",
+    "Pass",
+    "improve",
+    "lift_projects",
+    "merge_projects",
+    "prune_columns",
+    "push_filters",
+]

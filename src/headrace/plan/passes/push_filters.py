@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.functions import can_raise, chain
+from headrace.plan.compose import compose
 from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project, UnionAll
-from headrace.plan.scalar import Call, Column, Scalar, columns_of, substitute
+from headrace.plan.scalar import Call, Column, Scalar, columns_of
 
 
 def push_filters(plan: Operator) -> Operator:
@@ -59,8 +60,8 @@ def _push_project(
     below: list[Scalar] = []
     above: list[Scalar] = []
     for condition in conditions:
-        inlined = substitute(condition, lambda column: outputs[column])
-        if can_raise(inlined):
+        inlined = compose(condition, outputs)
+        if inlined is None or can_raise(inlined):
             above.append(condition)
         else:
             below.append(inlined)

@@ -1,0 +1,97 @@
+"""alter, suspend, resume, reinit: what happens to stream tables that are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headrace.cli.call import Call
+from headrace.cli.commands.change import All, File, Names, Query, query_text
+from headrace.cli.commands.each import for_each
+from headrace.cli.documents import refresh_document, status_document
+from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.tables import refreshed
+from headrace.cli.words import plain
+from headrace.errors import UserError
+
+if TYPE_CHECKING:
+    from headrace.table_status import TableStatus
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A stream table.")]
+
+
+def alter(
+    call: Call,
+    name: Name,
+    query: Query = None,
+    file: File = None,
+    refresh_mode: Annotated[
+        str | None, typer.Option("--refresh-mode", help="AUTO, DIFFERENTIAL or FULL.")
+    ] = None,
+    schedule: Annotated[
+        str | None, typer.Option("--schedule", help="How often to refresh it, such as 30s.")
+    ] = None,
+    no_schedule: Annotated[
+        bool, typer.Option("--no-schedule", help="Refresh it by hand only.")
+    ] = False,
+    rename_to: Annotated[str | None, typer.Option("--rename-to", help="Its new name.")] = None,
+) -> None:
+    """Change the query, the options or the name of a stream table, all of it or nothing.
+
+    Another query computes it anew, with all that read it, and brings what is served to the new
+    rows and columns in place.
+    """
+    given: dict[str, Any] = {}
+    if query is not None or file is not None:
+        given["query"] = query_text(query, file)
+    if schedule is not None and no_schedule:
+        raise UserError("invalid-option", "--schedule and --no-schedule exclude each other")
+    if schedule is not None or no_schedule:
+        given["schedule"] = schedule
+    if refresh_mode is not None:
+        given["refresh_mode"] = refresh_mode
+    if rename_to is not None:
+        given["rename_to"] = rename_to
+    if not given:
+        raise UserError("invalid-option", "nothing is said to be altered")
+    with call.project() as project:
+        (table,) = named(project, [name])
+        with call.doing(f"altering {table.name}"):
+            altered = project.alter_stream_table(sql_name(table.name), **given)
+    _show(call, "altered", altered)
+
+
+def suspend(call: Call, name: Name) -> None:
+    """Let a stream table stand still until it is resumed; what it serves stays readable."""
+    with call.project() as project:
+        (table,) = named(project, [name])
+        suspended = project.suspend(sql_name(table.name))
+    _show(call, "suspended", suspended)
+
+
+def resume(call: Call, name: Name) -> None:
+    """Let a suspended stream table go on; after a change of its sources it is made anew."""
+    with call.project() as project:
+        (table,) = named(project, [name])
+        with call.doing(f"resuming {table.name}"):
+            resumed = project.resume(sql_name(table.name))
+    _show(call, "resumed", resumed)
+
+
+def reinit(call: Call, names: Names = None, all_: All = False) -> int:
+    """Make stream tables anew from their inputs, also where logs are lost or damaged."""
+    with call.project() as project:
+        tables = chosen(project, names, everything=all_)
+        done, failed = for_each(call, "reinitialising", tables, project.reinit)
+    call.screen.document(
+        {"refreshes": [refresh_document(*one) for one in done], "errors": failed.documents}
+    )
+    if done:
+        call.screen.show(refreshed(done))
+    return failed.exit_code
+
+
+def _show(call: Call, act: str, table: TableStatus) -> None:
+    call.screen.document({"table": status_document(table)})
+    call.screen.show(plain(f"{act} {table.name}"))

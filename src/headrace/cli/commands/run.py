@@ -1,0 +1,70 @@
+"""run: statements about stream tables, from files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headrace.cli.call import Call
+from headrace.cli.words import plain
+from headrace.errors import HeadraceError, UserError
+
+if TYPE_CHECKING:
+    from headrace.lifecycle.run import Done
+
+
+def run(
+    call: Call,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Files with statements; - is the standard input.",
+            allow_dash=True,
+        ),
+    ],
+) -> None:
+    """Run CREATE, ALTER, DROP and REFRESH STREAM TABLE statements.
+
+    All files are read before anything is done. Tables that are created in a row are made
+    together and may read each other.
+    """
+    from headrace.statements import parse
+
+    texts = [(file, _text(file)) for file in files]
+    for file, text in texts:
+        with _naming(file):
+            parse(text)
+    done: list[Done] = []
+    with call.project() as project:
+        for file, text in texts:
+            with call.doing(f"running {file}"), _naming(file):
+                done += project.run(text)
+    call.screen.document({"done": [{"act": one.act, "table": one.table} for one in done]})
+    for one in done:
+        call.screen.show(plain(f"{one.act} {one.table}"))
+
+
+def _text(file: Path) -> str:
+    if str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("invalid-option", f"{file} cannot be read", detail=str(error)) from None
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Say in which file it was that something failed."""
+    try:
+        yield
+    except HeadraceError as error:
+        where = "" if str(file) == "-" else f"In {file}."
+        error.detail = " ".join(part for part in (error.detail, where) if part) or None
+        raise

@@ -1,0 +1,78 @@
+"""Altering a stream table: its query, its options, its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from headrace.catalog.records import RefreshMode, StreamTable
+from headrace.engine import Engine
+from headrace.lifecycle.build import build
+from headrace.lifecycle.change import change
+from headrace.lifecycle.check import Request, check_free
+from headrace.lifecycle.create import ALTERED
+from headrace.lifecycle.names import parse_name, quoted_name
+from headrace.lifecycle.planning import plan
+from headrace.lifecycle.sources import damaged_sources
+from headrace.lifecycle.wish import Wish
+from headrace.refresh.refresh import require_table
+
+
+class Keep(Enum):
+    """What is not given stays as it is; None is a value like others."""
+
+    KEEP = "keep"
+
+
+KEEP = Keep.KEEP
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """What shall be different."""
+
+    query: str | Keep = KEEP
+    schedule: str | Keep | None = KEEP
+    refresh_mode: RefreshMode | Keep = KEEP
+    rename_to: str | Keep = KEEP
+
+
+def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTable:
+    """Alter the table, all of it or nothing.
+
+    Another query computes it anew, with all that read it, and brings what is served to the new
+    rows and columns in place.
+    """
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        old = require_table(state, schema, name)
+        new = _changed(old, asked)
+        if (new.schema, new.name) != (old.schema, old.name):
+            with engine.database.session() as connection:
+                check_free(connection, state, new.schema, new.name)
+        if new.query == old.query:
+            change(engine, old, new, lease.fence)
+        else:
+            request = Request(
+                quoted_name(new.schema, new.name),
+                new.query,
+                new.schedule,
+                new.refresh_mode,
+                dict(new.options),
+            )
+            wish = Wish(ALTERED, request, old)
+            build(engine, plan(engine, state, [wish], damaged_sources(engine, state)), lease.fence)
+        return require_table(engine.catalog.state(), new.schema, new.name)
+
+
+def _changed(table: StreamTable, asked: Alteration) -> StreamTable:
+    if not isinstance(asked.query, Keep):
+        table = replace(table, query=asked.query)
+    if not isinstance(asked.schedule, Keep):
+        table = replace(table, schedule=asked.schedule)
+    if not isinstance(asked.refresh_mode, Keep):
+        table = replace(table, refresh_mode=asked.refresh_mode)
+    if not isinstance(asked.rename_to, Keep):
+        schema, name = parse_name(asked.rename_to, table.schema)
+        table = replace(table, schema=schema, name=name)
+    return table

@@ -1,0 +1,147 @@
+"""Making stream tables: captured, copied, computed in full and published as one.
+
+The order of writes keeps a crash harmless. A source is in the catalog before its triggers exist,
+and one that no stream table reads is taken down again by whoever writes next. Where a source is
+captured anew, the same commit tells its readers that they have to be made anew. A log that belongs
+to nobody counts for nothing and is removed by whoever writes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from headrace.catalog import Change, Record, State
+from headrace.catalog.records import Database, Refresh, Relation, Source, Status, StreamTable
+from headrace.definition import follow, relation_of, used_columns
+from headrace.engine import HOME, Engine
+from headrace.errors import HeadraceError, Transient, UserError
+from headrace.graph import upstream
+from headrace.ingest.ingest import ingest
+from headrace.lifecycle.check import Making
+from headrace.lifecycle.logs import create_logs
+from headrace.lifecycle.planning import Work
+from headrace.lifecycle.sources import remove_idle_sources
+from headrace.publish.publish import Advanced, publish
+from headrace.refresh.plan import Decision
+from headrace.refresh.refresh import Attempt, advance, advance_all, require_active
+from headrace.steps import RecordSources
+from headrace.store import Pin
+
+
+def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
+    """Do the work; the refreshes by relation. On any failure the tables are as they were."""
+    try:
+        state = _capture(engine, work, fence)
+        sources = frozenset(one.relation for making in work.makings for one in making.sources)
+        state = ingest(engine, state, fence, retry=sources)
+        _check_sources(state, work.makings)
+        refreshes = _publish(engine, state, work, fence)
+    except BaseException as error:
+        _clean_up(engine, fence, error)
+        raise
+    remove_idle_sources(engine, fence)
+    return {refresh.table: refresh for refresh in refreshes}
+
+
+def _clean_up(engine: Engine, fence: int, error: BaseException) -> None:
+    """Remove what failed work left; if it failed after it was published, nothing is."""
+    try:
+        remove_idle_sources(engine, fence)
+    except HeadraceError as second:
+        error.add_note(f"and cleaning up failed: {second.message}")
+
+
+def _capture(engine: Engine, work: Work, fence: int) -> State:
+    """New sources enter the catalog with empty logs; `ingest` sets them up and copies them."""
+    state = engine.catalog.state()
+    known = {source.relation for source in state.sources}
+    sources = {s.relation: s for making in work.makings for s in making.sources}
+    new = [source for relation, source in sources.items() if relation not in known]
+    put: list[Record] = [] if state.databases else [Database(HOME, "home", "", 0)]
+    if new:
+        put += [*create_logs(engine, [_relation(source) for source in new], fence), *new]
+    told = _told(state, {old.relation: source.relation for old, source in work.recaptured})
+    put += [_failed(reader, work.failing) for reader in told]
+    if put:
+        gone = tuple(old for old, _ in work.recaptured)
+        with engine.step(RecordSources(tuple(source.relation for source in new))):
+            engine.catalog.commit(Change(put=tuple(put), remove=gone), fence=fence)
+    return engine.catalog.state()
+
+
+def _relation(source: Source) -> Relation:
+    stored = tuple((c.physical, c.type) for c in source.columns if c.type is not None)
+    return Relation(source.relation, stored, tuple(name for name, _ in stored), Pin(0, 0))
+
+
+def _told(state: State, moved: Mapping[str, str]) -> list[StreamTable]:
+    """Readers of relations that go, with those that come instead: they have to be made anew."""
+    told: list[StreamTable] = []
+    for reader in state.stream_tables:
+        if not any(one in moved for one in reader.inputs):
+            continue
+        stopped = reader.status is Status.SUSPENDED
+        status = reader.status if stopped else Status.INITIALIZING
+        reason = reader.reason if stopped else "what it reads was made anew"
+        told.append(replace(follow(reader, moved), status=status, reason=reason))
+    return told
+
+
+def _failed(reader: StreamTable, failing: Mapping[str, str]) -> StreamTable:
+    if reader.relation not in failing:
+        return reader
+    return replace(reader, status=Status.SUSPENDED, reason=failing[reader.relation])
+
+
+def _check_sources(state: State, makings: tuple[Making, ...]) -> None:
+    """Every source is captured, with all columns that are used."""
+    for making in makings:
+        for source in making.sources:
+            name = f"{source.schema}.{source.name}"
+            current = state.source(HOME, source.oid)
+            if current is None or current.status is not Status.ACTIVE:
+                reason = current.reason if current is not None else "it is gone"
+                raise UserError("unsupported-source", f"{name} cannot be captured: {reason}")
+            captured = {column.physical for column in current.columns if column.type is not None}
+            if used_columns(making.definition.plan, source.relation) - captured:
+                raise Transient("cut-interrupted", f"{name} was altered just now")
+
+
+def _publish(engine: Engine, state: State, work: Work, fence: int) -> tuple[Refresh, ...]:
+    """Compute the tables at the newest epoch, and publish them with all that they read."""
+    makings = work.makings
+    new = {making.table.relation for making in makings}
+    old = tuple(making.old for making in makings if making.old is not None)
+    replaced = tuple(one.relation for one in old)
+    after = state.with_origins((making.table for making in makings), replaced)
+    below = {
+        one.relation: one
+        for making in makings
+        for one in upstream(after.stream_tables, making.table)
+        if one.relation not in new
+    }
+    require_active(tuple(below.values()))
+    advanced, state = advance_all(engine, state, tuple(below.values()), fence)
+    for making in makings:
+        done = _make(engine, state, making, fence)
+        state = state.with_relations(done.relations)
+        advanced += (done,)
+    moved = {one: work.moved[one] for one in replaced}
+    others = state.with_origins((), replaced)
+    besides = Change(
+        put=tuple(_told(others, moved)),
+        remove=old,
+        successors=tuple(moved.items()),
+    )
+    as_of = state.database(HOME).cut_at
+    return publish(engine, advanced, as_of=as_of, fence=fence, besides=besides)
+
+
+def _make(engine: Engine, state: State, making: Making, fence: int) -> Advanced:
+    relations = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
+    state = state.with_relations(create_logs(engine, relations, fence))
+    attempt = Attempt(making.table, state.database(HOME).epoch, Decision("FULL", making.reason))
+    inputs = frozenset(making.table.inputs)
+    done = advance(engine, attempt, making.definition, inputs, state)
+    return replace(done, old=making.old)

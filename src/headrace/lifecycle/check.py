@@ -1,0 +1,220 @@
+"""What a stream table will be, known before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from psycopg import Connection, sql
+
+from headrace.catalog import State, new_relation_id
+from headrace.catalog.records import (
+    Named,
+    OutputColumn,
+    RefreshMode,
+    Source,
+    Status,
+    StreamTable,
+)
+from headrace.definition import (
+    Definition,
+    Input,
+    InputSchema,
+    follow,
+    inputs_of,
+    new_definition,
+    used_columns,
+)
+from headrace.errors import UserError
+from headrace.lifecycle.inputs import Inputs, exists, find_inputs
+from headrace.lifecycle.names import parse_name
+from headrace.query import BoundQuery, bind
+from headrace.source.describe import DescribedColumn, describe
+from headrace.source.table import SourceColumn
+
+FIRST = "first refresh"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for, not yet checked against anything."""
+
+    name: str
+    query: str
+    schedule: str | None = None
+    refresh_mode: RefreshMode = RefreshMode.AUTO
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Making:
+    """A stream table about to be made, for a reason, or made anew in the place of `old`."""
+
+    table: StreamTable
+    definition: Definition
+    inputs: tuple[Input, ...]
+    notices: tuple[str, ...]
+    reason: str
+    old: StreamTable | None = None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(one for one in self.inputs if isinstance(one, Source))
+
+
+def check(
+    connection: Connection[Any],
+    state: State,
+    request: Request,
+    search_path: tuple[str, ...],
+    *,
+    old: StreamTable | None = None,
+    reason: str = FIRST,
+) -> Making:
+    """The table that a request means, or UserError. `old` is what it takes the place of.
+
+    A source that is captured already is used as it is. Where the query uses a column that is not
+    in it as it is in the table, `CaptureAnew` is raised.
+    """
+    schema, name = parse_name(request.name, search_path[0])
+    described = describe(connection, request.query, search_path)
+    found = find_inputs(connection, state, request.query, search_path)
+    inputs = _captured(found, state, request.query, search_path)
+    input_schema = InputSchema.of(inputs, found.views, state, search_path)
+    bound = bind(request.query, input_schema)
+    relation = new_relation_id()
+    definition = new_definition(relation, bound, input_schema)
+    columns = _outputs(bound, described)
+    table = StreamTable(
+        relation,
+        schema,
+        name,
+        request.query,
+        columns,
+        inputs=tuple(one.relation for one in inputs.values()),
+        key=tuple(columns[place].name for place in definition.key),
+        refresh_mode=request.refresh_mode,
+        schedule=request.schedule,
+        options=request.options,
+        search_path=search_path,
+        created_at=datetime.now(UTC) if old is None else old.created_at,
+        names={one.relation: named for named, one in inputs.items()},
+        views=found.views,
+    )
+    return Making(table, definition, tuple(inputs.values()), bound.notices, reason, old)
+
+
+def rebind(
+    connection: Connection[Any],
+    state: State,
+    table: StreamTable,
+    moved: Mapping[str, str],
+    *,
+    reason: str,
+) -> Making:
+    """The same table anew, over the same inputs; `moved` gives those a new relation has.
+
+    Its columns keep their names; a query that can no longer give them is refused.
+    """
+    anew = replace(
+        follow(table, moved),
+        relation=new_relation_id(),
+        status=Status.INITIALIZING,
+        reason=None,
+        frontier={},
+        epoch=0,
+        held=False,
+    )
+    inputs = inputs_of(anew, state)
+    input_schema = InputSchema.of(inputs, table.views, state, table.search_path)
+    bound = bind(table.query, input_schema)
+    if bound.names != tuple(column.name for column in table.columns):
+        missing = [c.name for c in table.columns if c.name not in bound.names]
+        raise UserError("unknown-column", f"column {', '.join(missing)} would be gone")
+    if tuple(c.type for c in bound.plan.columns) == tuple(c.type for c in table.columns):
+        columns = table.columns
+    else:
+        columns = _outputs(bound, describe(connection, table.query, table.search_path))
+    definition = new_definition(anew.relation, bound, input_schema)
+    key = tuple(columns[place].name for place in definition.key)
+    anew = replace(anew, columns=columns, key=key)
+    return Making(anew, definition, tuple(inputs.values()), bound.notices, reason, table)
+
+
+def check_free(connection: Connection[Any], state: State, schema: str, name: str) -> None:
+    """Refuse a name that is taken, or in a schema that is not there."""
+    if state.stream_table(schema, name) is not None:
+        raise UserError(
+            "name-exists",
+            f"stream table {schema}.{name} exists already",
+            hint="Drop it first, or choose another name.",
+        )
+    if exists(connection, schema, name):
+        raise UserError(
+            "name-exists",
+            f"a table, view or index called {schema}.{name} exists already",
+            hint="Choose another name for the stream table.",
+        )
+    quoted = sql.Identifier(schema).as_string()
+    row = connection.execute("SELECT to_regnamespace(%s)", [quoted]).fetchone()
+    if row is None or row[0] is None:
+        raise UserError(
+            "invalid-name",
+            f"schema {schema} does not exist",
+            hint=f"CREATE SCHEMA {quoted};",
+        )
+
+
+def _captured(
+    found: Inputs, state: State, query: str, search_path: tuple[str, ...]
+) -> dict[Named, Input]:
+    """The inputs, with every source that is captured already as it is recorded."""
+    if not found.captured:
+        return found.inputs
+    plan = bind(query, InputSchema.of(found.inputs, found.views, state, search_path)).plan
+    for named, known in found.captured.items():
+        now = found.inputs[named]
+        assert isinstance(now, Source)
+        if not has_columns(known, now.columns, used_columns(plan, known.relation)):
+            raise CaptureAnew(known.relation)
+    return {**found.inputs, **found.captured}
+
+
+class CaptureAnew(Exception):
+    """A source has not captured all that is used of it as it is now."""
+
+    def __init__(self, relation: str) -> None:
+        super().__init__(relation)
+        self.relation = relation
+
+
+def has_columns(source: Source, now: tuple[SourceColumn, ...], used: frozenset[str]) -> bool:
+    """Whether a source has captured these columns as they are now."""
+    captured = {(c.number, c.name, c.type) for c in source.columns if c.type is not None}
+    same = {c.physical for c in now if (c.number, c.name, c.type) in captured}
+    return used <= same
+
+
+def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple[OutputColumn, ...]:
+    """The served columns: PostgreSQL names and types them, and must agree with the binder."""
+    columns = []
+    seen: set[str] = set()
+    for column, name, wanted in zip(bound.plan.columns, bound.names, described, strict=True):
+        if wanted.name in seen:
+            raise UserError(
+                "invalid-query",
+                f"two output columns are called {wanted.name}",
+                hint="Give one of them another name with AS.",
+            )
+        seen.add(wanted.name)
+        if wanted.type is None or wanted.type.kind != column.type.kind or wanted.name != name:
+            raise UserError(
+                "unsupported-type",
+                f"output column {wanted.name} is {wanted.declared} in PostgreSQL"
+                f" and {column.type.sql} here",
+                hint="Cast it to the type that you want.",
+            )
+        columns.append(OutputColumn(name, column.type, wanted.declared))
+    return tuple(columns)

@@ -1,0 +1,99 @@
+"""What the names in a query stand for: stream tables, sources, and views of users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection, sql
+
+from headrace.catalog import State, new_relation_id
+from headrace.catalog.records import Named, Source, StreamTable, View
+from headrace.definition import Input, as_named
+from headrace.engine import HOME
+from headrace.lifecycle.names import is_reserved
+from headrace.query import table_names
+from headrace.source.introspect import find_table
+from headrace.source.table import SourceTable
+from headrace.source.views import find_views
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a query reads: inputs as they are recorded or will be, and views to be bound in place.
+
+    Sources have their tables' columns of now; `captured` gives those that are captured already as
+    they are recorded.
+    """
+
+    inputs: dict[Named, Input]
+    views: tuple[View, ...]
+    captured: dict[Named, Source]
+
+
+def find_inputs(
+    connection: Connection[Any], state: State, query: str, search_path: tuple[str, ...]
+) -> Inputs:
+    """Look up every name in the query, and in the views that it reads; UserError if one fails."""
+    inputs: dict[Named, Input] = {}
+    captured: dict[Named, Source] = {}
+    views: dict[tuple[str, str], View] = {}
+    texts = [query]
+    while texts:
+        for schema, name in table_names(texts.pop()):
+            found = _look_up(connection, state, schema, name, search_path)
+            if isinstance(found, View):
+                if (found.schema, found.name) not in views:
+                    views[found.schema, found.name] = found
+                    texts.append(found.text)
+            elif isinstance(found, StreamTable):
+                inputs[as_named(found)] = found
+            else:
+                known = state.source(HOME, found.oid)
+                relation = new_relation_id() if known is None else known.relation
+                source = source_of(found, relation)
+                inputs[as_named(source)] = source
+                if known is not None:
+                    captured[as_named(source)] = known
+    return Inputs(inputs, tuple(views.values()), captured)
+
+
+def _look_up(
+    connection: Connection[Any],
+    state: State,
+    schema: str | None,
+    name: str,
+    search_path: tuple[str, ...],
+) -> StreamTable | View | SourceTable:
+    for candidate in (schema,) if schema is not None else search_path:
+        table = state.stream_table(candidate, name)
+        if table is not None:
+            return table
+        view = find_views(connection, [(candidate, name)]).get((candidate, name))
+        if view is not None and not is_reserved(candidate):
+            return View(candidate, name, view.text, view.columns)
+        if exists(connection, candidate, name):
+            break
+    return find_table(connection, schema, name, search_path)
+
+
+def exists(connection: Connection[Any], schema: str, name: str) -> bool:
+    """Whether anything that takes up a table's name is called that."""
+    regclass = sql.Identifier(schema, name).as_string()
+    row = connection.execute("SELECT to_regclass(%s)", [regclass]).fetchone()
+    return row is not None and row[0] is not None
+
+
+def source_of(table: SourceTable, relation: str) -> Source:
+    """The source that captures a table as it is now, in the log of a relation."""
+    return Source(
+        relation,
+        HOME,
+        table.oid,
+        table.schema,
+        table.name,
+        table.columns,
+        table.keys,
+        table.storage,
+        table.row_triggers,
+    )

@@ -1,0 +1,44 @@
+"""Logs come and go with a record of them, so that none is left behind.
+
+A relation is recorded before its log is made, and forgotten after the log is removed. One that
+belongs to no source and no stream table is not in use yet or not any more: whoever writes next
+removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.catalog import Change, State, new_relation_id
+from headrace.catalog.records import Relation
+from headrace.engine import Engine
+from headrace.relations.rows import arrow_schema
+from headrace.steps import CreateLog, DropLog, ForgetLogs, RecordLogs
+
+
+def create_logs(engine: Engine, relations: Sequence[Relation], fence: int) -> tuple[Relation, ...]:
+    """Make empty logs; the relations as they are recorded. Nobody reads or owns them yet."""
+    with engine.step(RecordLogs(tuple(relation.id for relation in relations))):
+        engine.catalog.commit(Change(put=tuple(relations)), fence=fence)
+    for relation in relations:
+        with engine.step(CreateLog(relation.id)):
+            pin = engine.store.create(relation.id, arrow_schema(relation))
+        assert pin == relation.pin, "a new log is at version 0, epoch 0"
+    return tuple(relations)
+
+
+def drop_unowned_logs(engine: Engine, fence: int) -> None:
+    """Remove the logs of relations that belong to nobody, and then the relations."""
+    relations = unowned(engine.catalog.state())
+    for relation in relations:
+        with engine.step(DropLog(relation.id)):
+            engine.store.drop(relation.id)
+    if relations:
+        with engine.step(ForgetLogs(tuple(relation.id for relation in relations))):
+            engine.catalog.commit(Change(remove=relations), fence=fence)
+
+
+def unowned(state: State) -> tuple[Relation, ...]:
+    """Relations of no source and no stream table; hidden ones are named after their table's."""
+    length = len(new_relation_id())
+    return tuple(one for one in state.relations if state.origin(one.id[:length]) is None)

@@ -1,0 +1,110 @@
+"""Stream tables that stop, go on, or are made anew as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headrace.catalog import State
+from headrace.catalog.records import Refresh, RefreshMode, Status, StreamTable, is_stale
+from headrace.engine import Engine
+from headrace.errors import UserError
+from headrace.graph import upstream
+from headrace.lifecycle.build import build
+from headrace.lifecycle.change import change
+from headrace.lifecycle.planning import plan
+from headrace.lifecycle.sources import damaged_sources
+from headrace.lifecycle.whole import changed_views, is_whole
+from headrace.lifecycle.wish import READER, Wish
+from headrace.refresh.refresh import refresh_table, require_table
+
+BY_HAND = "suspended by hand"
+
+
+def suspend(engine: Engine, schema: str, name: str) -> StreamTable:
+    """Let the table stand still until it is resumed; what it serves stays readable."""
+    with engine.writing() as lease:
+        table = require_table(engine.catalog.state(), schema, name)
+        stopped = table.status is Status.SUSPENDED
+        held = replace(
+            table,
+            status=Status.SUSPENDED,
+            reason=table.reason if stopped else BY_HAND,
+            held=True,
+        )
+        change(engine, table, held, lease.fence)
+        return held
+
+
+def resume(engine: Engine, schema: str, name: str) -> StreamTable:
+    """Let the table go on; unless it merely stood still, it is made anew."""
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        table = require_table(state, schema, name)
+        if table.status is Status.ACTIVE:
+            return table
+        if table.held and not is_stale(table) and _is_whole(engine, state, table):
+            going = replace(table, status=Status.ACTIVE, reason=None, held=False)
+            change(engine, table, going, lease.fence)
+        else:
+            _renew(engine, state, {table.relation: "resumed"}, lease.fence)
+        return require_table(engine.catalog.state(), schema, name)
+
+
+def reinit(engine: Engine, schema: str, name: str) -> Refresh:
+    """Make the table anew from its inputs, and capture sources anew whose logs are damaged."""
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        table = require_table(state, schema, name)
+        done = _renew(engine, state, {table.relation: "reinitialised"}, lease.fence)
+        return done[require_table(engine.catalog.state(), schema, name).relation]
+
+
+def refresh(engine: Engine, schema: str, name: str, asked: RefreshMode | None = None) -> Refresh:
+    """Bring the table to the newest state of its sources; what has to be made anew is."""
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        table = require_table(state, schema, name)
+        below = tuple(
+            one
+            for one in upstream(state.stream_tables, table)
+            if one.status is not Status.SUSPENDED
+        )
+        reasons = {one.relation: READER for one in below if is_stale(one)}
+        if any(one.views for one in below):
+            with engine.database.session() as connection:
+                reasons |= changed_views(connection, *below)
+        if not reasons:
+            return refresh_table(engine, schema, name, asked)
+        done = _renew_or_suspend(engine, state, reasons, lease.fence)
+        now = require_table(engine.catalog.state(), schema, name)
+        return done.get(now.relation) or refresh_table(engine, schema, name, asked)
+
+
+def _is_whole(engine: Engine, state: State, table: StreamTable) -> bool:
+    with engine.database.session() as connection:
+        return is_whole(connection, state, table, {})
+
+
+def _renew(engine: Engine, state: State, reasons: dict[str, str], fence: int) -> dict[str, Refresh]:
+    """Make tables anew, each for its reason."""
+    wishes = [
+        Wish(reasons[table.relation], old=table)
+        for table in state.stream_tables
+        if table.relation in reasons
+    ]
+    return build(engine, plan(engine, state, wishes, damaged_sources(engine, state)), fence)
+
+
+def _renew_or_suspend(
+    engine: Engine, state: State, reasons: dict[str, str], fence: int
+) -> dict[str, Refresh]:
+    """Make tables anew; what a person has to mend suspends them, with the reason."""
+    try:
+        return _renew(engine, state, reasons, fence)
+    except UserError as error:
+        for one in engine.catalog.state().stream_tables:
+            if one.relation in reasons:
+                reason = f"{reasons[one.relation]}: {error.message}"
+                stopped = replace(one, status=Status.SUSPENDED, reason=reason)
+                change(engine, one, stopped, fence)
+        return {}

@@ -1,0 +1,107 @@
+"""Running statements about stream tables, in order; CREATEs in a row are made together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from headrace.catalog.records import RefreshMode
+from headrace.engine import Engine
+from headrace.errors import HeadraceError
+from headrace.lifecycle.alter import KEEP, Alteration, alter
+from headrace.lifecycle.check import Request
+from headrace.lifecycle.create import make
+from headrace.lifecycle.drop import drop
+from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.options import refresh_mode
+from headrace.lifecycle.renew import refresh, resume, suspend
+from headrace.statements import Alter, Create, Drop, Refresh, Statement, parse
+
+
+@dataclass(frozen=True)
+class Done:
+    """One statement that was run: what was done to which stream table."""
+
+    act: str
+    table: str
+
+
+def run(engine: Engine, text: str) -> Iterator[Done]:
+    """Run the statements of a text, which is read whole before anything is done.
+
+    Each tells when it is done. One that fails says where it is, and ends it; those before it stay.
+    """
+    for together, group in groupby(parse(text), lambda one: isinstance(one, Create)):
+        statements = list(group)
+        for batch in [statements] if together else [[one] for one in statements]:
+            try:
+                yield from _run(engine, batch)
+            except HeadraceError as error:
+                where = f"In the statement at {batch[0].place}."
+                error.detail = " ".join(part for part in (error.detail, where) if part)
+                raise
+
+
+def _run(engine: Engine, batch: Sequence[Statement]) -> list[Done]:
+    creates = [one for one in batch if isinstance(one, Create)]
+    if creates:
+        return _create(engine, creates)
+    (statement,) = batch
+    name = _name(engine, statement)
+    match statement:
+        case Alter():
+            act = _alter(engine, statement, *name)
+        case Drop():
+            act = _drop(engine, statement, *name)
+        case Refresh():
+            mode = refresh(engine, *name, RefreshMode.FULL if statement.full else None).mode
+            act = f"refreshed ({mode})"
+        case Create():
+            raise AssertionError("taken above")
+    return [Done(act, ".".join(name))]
+
+
+def _create(engine: Engine, creates: Sequence[Create]) -> list[Done]:
+    requests = [
+        Request(
+            one.name,
+            one.query,
+            one.options.get("schedule"),
+            refresh_mode(one.options.get("refresh_mode")),
+        )
+        for one in creates
+    ]
+    replacing = frozenset(_name(engine, one) for one in creates if one.replace)
+    make(engine, requests, replacing)
+    return [Done("created", ".".join(_name(engine, one))) for one in creates]
+
+
+def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
+    if statement.act == "suspend":
+        suspend(engine, schema, name)
+        return "suspended"
+    if statement.act == "resume":
+        resume(engine, schema, name)
+        return "resumed"
+    options = statement.options
+    asked = Alteration(
+        KEEP if statement.query is None else statement.query,
+        options.get("schedule", KEEP),
+        refresh_mode(options["refresh_mode"]) if "refresh_mode" in options else KEEP,
+        KEEP if statement.rename_to is None else statement.rename_to,
+    )
+    alter(engine, schema, name, asked)
+    return "altered"
+
+
+def _drop(engine: Engine, statement: Drop, schema: str, name: str) -> str:
+    missing = engine.catalog.state().stream_table(schema, name) is None
+    if missing and statement.if_exists:
+        return "was not there"
+    drop(engine, schema, name, cascade=statement.cascade)
+    return "dropped"
+
+
+def _name(engine: Engine, statement: Statement) -> tuple[str, str]:
+    return parse_name(statement.name, engine.database.search_path[0])

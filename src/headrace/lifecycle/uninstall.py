@@ -1,0 +1,161 @@
+"""Taking Headrace out again: everything of ours in the database and in the store, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection, errors, sql
+
+from headrace.capture.setup import perform
+from headrace.capture.statements import script
+from headrace.catalog import Change, Transaction
+from headrace.catalog.records import StreamTable
+from headrace.engine import Engine
+from headrace.errors import UserError
+from headrace.publish.served import COMMENT, index_name, served_name
+from headrace.source.faults import translated
+from headrace.source.introspect import CAPTURE_SCHEMA
+from headrace.steps import DropLog, RemoveCapture, RemoveCatalog
+
+CATALOG_SCHEMA = "headrace"
+
+# A trigger of a partitioned table goes with its clones.
+TRIGGERS = """
+SELECT g.tgname, n.nspname, c.relname
+FROM pg_trigger g
+JOIN pg_proc p ON p.oid = g.tgfoid
+JOIN pg_namespace o ON o.oid = p.pronamespace AND o.nspname = %s
+JOIN pg_class c ON c.oid = g.tgrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE NOT g.tgisinternal AND g.tgparentid = 0
+ORDER BY 2, 3, 1
+"""
+
+# What is in a schema, as DROP names it, each kind after what depends on it.
+CONTENTS = """
+SELECT 1, 'VIEW', c.oid::regclass::text FROM pg_class c
+WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind = 'v'
+UNION ALL
+SELECT 2, 'TABLE', string_agg(c.oid::regclass::text, ', ' ORDER BY c.relname) FROM pg_class c
+WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind = 'r' HAVING count(*) > 0
+UNION ALL
+SELECT 3, 'FUNCTION', p.oid::regprocedure::text FROM pg_proc p
+WHERE p.pronamespace = %(schema)s::regnamespace
+UNION ALL
+SELECT 4, 'SEQUENCE', c.oid::regclass::text FROM pg_class c
+WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind = 'S'
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('a', 'i'))
+UNION ALL
+SELECT 5, 'TYPE', c.reltype::regtype::text FROM pg_class c
+WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind = 'c'
+ORDER BY 1, 3
+"""
+
+
+def uninstall(engine: Engine, *, keep_tables: bool) -> None:
+    """Remove capture, logs, served tables and catalog; repeating it finishes what was begun.
+
+    UserError `has-dependents`, and nothing is done, where objects of users need what would go.
+    """
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        with engine.database.session() as connection:
+            capture = _capture_sql(connection)
+            home = _home_sql(connection, state.stream_tables, keep_tables=keep_tables)
+            with translated(), connection.transaction(force_rollback=True):
+                _execute(connection, home)
+        try:
+            with engine.step(RemoveCapture()):
+                perform(engine.database, lambda _: capture, "a source")
+        except errors.InsufficientPrivilege as error:
+            raise UserError(
+                "permission-denied",
+                "the role may not take away change capture",
+                detail=error.diag.message_primary,
+                hint="Let a superuser run what --print-sql prints.",
+            ) from error
+        for relation in state.relations:
+            with engine.step(DropLog(relation.id)):
+                engine.store.drop(relation.id)
+
+        def apply(transaction: Transaction) -> None:
+            _execute(transaction, home)
+
+        with engine.step(RemoveCatalog()):
+            engine.catalog.commit(Change(), fence=lease.fence, apply=apply)
+
+
+def uninstall_sql(engine: Engine, *, keep_tables: bool) -> str:
+    """What `uninstall` would run, as a script for psql; the logs in the store stay."""
+    tables = engine.catalog.state().stream_tables
+    with engine.database.session() as connection:
+        capture = _capture_sql(connection)
+        home = _home_sql(connection, tables, keep_tables=keep_tables)
+    return script((*capture, *home))
+
+
+def _capture_sql(connection: Connection[Any]) -> tuple[sql.Composed, ...]:
+    with translated():
+        triggers = connection.execute(TRIGGERS, [CAPTURE_SCHEMA]).fetchall()
+    return (
+        *(_drop("TRIGGER", name, sql.Identifier(*table)) for name, *table in triggers),
+        *_schema_sql(connection, CAPTURE_SCHEMA),
+    )
+
+
+def _home_sql(
+    connection: Connection[Any], tables: Sequence[StreamTable], *, keep_tables: bool
+) -> tuple[sql.Composed, ...]:
+    if not keep_tables:
+        names = [served_name(table) for table in tables]
+        listed = sql.SQL(", ").join(names)
+        served: tuple[sql.Composed, ...] = (
+            (sql.SQL("DROP TABLE IF EXISTS {}").format(listed),) if names else ()
+        )
+    else:
+        served = tuple(part for table in tables for part in _ordinary(connection, table))
+    return (*served, *_schema_sql(connection, CATALOG_SCHEMA))
+
+
+def _ordinary(connection: Connection[Any], table: StreamTable) -> list[sql.Composed]:
+    """Make a served table an ordinary one: without guard, without our index and comment."""
+    name = served_name(table)
+    parts = [
+        _drop("TRIGGER", "headrace_refuse_dml", name),
+        sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(table.schema, index_name(table))),
+    ]
+    row = connection.execute(
+        "SELECT obj_description(to_regclass(%s))", [name.as_string()]
+    ).fetchone()
+    if row is not None and row[0] == COMMENT:
+        parts.append(sql.SQL("COMMENT ON TABLE {} IS NULL").format(name))
+    return parts
+
+
+def _schema_sql(connection: Connection[Any], schema: str) -> list[sql.Composed]:
+    """Everything in a schema of ours, by name: what users hung on it stops it."""
+    present = connection.execute("SELECT to_regnamespace(%s)", [schema]).fetchone()
+    if present is None or present[0] is None:
+        return []
+    with translated():
+        found = connection.execute(CONTENTS, {"schema": schema}).fetchall()
+    parts = [sql.SQL(f"DROP {kind} {name}").format() for _, kind, name in found]
+    return [*parts, sql.SQL("DROP SCHEMA {}").format(sql.Identifier(schema))]
+
+
+def _drop(kind: str, name: str, table: sql.Identifier) -> sql.Composed:
+    return sql.SQL(f"DROP {kind} IF EXISTS {{}} ON {{}}").format(sql.Identifier(name), table)
+
+
+def _execute(connection: Connection[Any], statements: Sequence[sql.Composed]) -> None:
+    try:
+        for statement in statements:
+            connection.execute(statement)
+    except errors.DependentObjectsStillExist as error:
+        raise UserError(
+            "has-dependents",
+            "objects of users need what would be removed",
+            detail=error.diag.message_detail,
+            hint="Drop them first; --keep-tables leaves the stream tables as ordinary tables.",
+        ) from error

@@ -1,0 +1,143 @@
+"""What shall be made: new stream tables, others in their place, or the same anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+
+from headrace.catalog import State
+from headrace.catalog.records import StreamTable, is_stale
+from headrace.errors import UserError
+from headrace.graph import Cycle, in_order
+from headrace.lifecycle.check import Request
+from headrace.lifecycle.names import parse_name
+from headrace.query import table_names
+from headrace.source.views import find_views
+
+READER = "a table that it reads was made anew"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A table to be made of a request, or `old` as it is; with both, one in the other's place."""
+
+    reason: str
+    request: Request | None = None
+    old: StreamTable | None = None
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Who reads whom among tables that exist and tables that are wished for.
+
+    `wishes` has those that were made and those that follow from them: tables below a wished one
+    that are stale.
+    """
+
+    state: State
+    wishes: dict[str, Wish]
+    reads: dict[str, frozenset[str]]
+
+    @staticmethod
+    def of(
+        connection: Connection[Any],
+        state: State,
+        wishes: Sequence[Wish],
+        search_path: tuple[str, ...],
+    ) -> Reads:
+        named = {_name(wish, search_path): wish for wish in wishes}
+        if len(named) < len(wishes):
+            raise UserError("name-exists", "two of the stream tables have the same name")
+        known = {f"{table.schema}.{table.name}" for table in state.stream_tables}
+        reads = {
+            f"{table.schema}.{table.name}": frozenset(_inputs(state, table))
+            for table in state.stream_tables
+        }
+        for name, wish in named.items():
+            if wish.request is not None:
+                text = wish.request.query
+                reads[name] = frozenset(_read(connection, text, search_path, known | named.keys()))
+        below = _upstream(reads, named)
+        for table in state.stream_tables:
+            name = f"{table.schema}.{table.name}"
+            if name in below and name not in named and is_stale(table):
+                named[name] = Wish(READER, old=table)
+        return Reads(state, named, reads)
+
+    def ordered(self, readers: Iterable[StreamTable]) -> list[Wish]:
+        """The wishes and these readers, each after those it reads; `circular` if that cannot be."""
+        wanted = dict(self.wishes)
+        for reader in readers:
+            wanted.setdefault(f"{reader.schema}.{reader.name}", Wish(READER, old=reader))
+        try:
+            order = in_order(self.reads)
+        except Cycle as cycle:
+            raise _circular(cycle.names, self.wishes) from None
+        return [wanted[name] for name in order if name in wanted]
+
+
+def _circular(names: Sequence[str], wishes: Iterable[str]) -> UserError:
+    """The error of tables that read each other; the way round begins with one that is wished."""
+    begin = next((place for place, name in enumerate(names) if name in wishes), 0)
+    names = (*names[begin:], *names[:begin])
+    return UserError(
+        "circular",
+        f"stream table {names[0]} would read itself",
+        detail=f"By way of {' → '.join([*names, names[0]])}.",
+    )
+
+
+def _name(wish: Wish, search_path: tuple[str, ...]) -> str:
+    """The name that a table has now, or will have if it is new."""
+    if wish.old is not None:
+        return f"{wish.old.schema}.{wish.old.name}"
+    assert wish.request is not None
+    return ".".join(parse_name(wish.request.name, search_path[0]))
+
+
+def _inputs(state: State, table: StreamTable) -> list[str]:
+    origins = (state.origin(relation) for relation in table.inputs)
+    return [f"{o.schema}.{o.name}" for o in origins if isinstance(o, StreamTable)]
+
+
+def _read(
+    connection: Connection[Any], text: str, search_path: tuple[str, ...], tables: Iterable[str]
+) -> set[str]:
+    """Those of the tables that a query names, or a view that it reads."""
+    tables = frozenset(tables)
+    found: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    texts = [text]
+    while texts:
+        for schema, name in _names(texts.pop()):
+            candidates = (schema,) if schema is not None else search_path
+            table = next((f"{s}.{name}" for s in candidates if f"{s}.{name}" in tables), None)
+            if table is not None:
+                found.add(table)
+                continue
+            new = [(s, name) for s in candidates if (s, name) not in seen]
+            seen.update(new)
+            texts += [view.text for view in find_views(connection, new).values()]
+    return found
+
+
+def _names(text: str) -> tuple[tuple[str | None, str], ...]:
+    """The names in a text; what is wrong with it is told when it is checked."""
+    try:
+        return table_names(text)
+    except UserError:
+        return ()
+
+
+def _upstream(reads: dict[str, frozenset[str]], names: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        for name in reads.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found

@@ -1,0 +1,43 @@
+"""Expressions put into expressions, as long as the outcome stays small enough to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.plan.scalar import Call, Column, Scalar, substitute
+
+LARGEST = 2000
+"""Nodes of an expression that was composed; one that a query wrote may be larger."""
+DEEPEST = 32
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many nodes an expression has, and how many of them stand above each other."""
+
+    nodes: int
+    depth: int
+
+
+ONE = Extent(1, 1)
+
+
+def extent(scalar: Scalar, of: Mapping[Column, Extent] | None = None) -> Extent:
+    """The expression's extent; `of` gives those of what would replace its columns."""
+    if isinstance(scalar, Column) and of is not None:
+        return of.get(scalar, ONE)
+    if not isinstance(scalar, Call):
+        return ONE
+    inner = [extent(argument, of) for argument in scalar.arguments]
+    nodes = 1 + sum(each.nodes for each in inner)
+    return Extent(nodes, 1 + max((each.depth for each in inner), default=0))
+
+
+def compose(scalar: Scalar, values: Mapping[Column, Scalar]) -> Scalar | None:
+    """The expression with columns replaced by their values; None if it would become too large."""
+    before = extent(scalar)
+    after = extent(scalar, {column: extent(value) for column, value in values.items()})
+    if after.nodes > max(before.nodes, LARGEST) or after.depth > max(before.depth, DEEPEST):
+        return None
+    return substitute(scalar, lambda column: values.get(column, column))

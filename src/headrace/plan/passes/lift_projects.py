@@ -1,0 +1,55 @@
+"""lift_projects: what can raise is computed above the joins, for the rows that they leave.
+
+    π[f(a)](L) ⋈ R  =  π[f(a)](L ⋈ R)      f can raise, and the join's condition does not read it
+
+PostgreSQL computes the columns of an inner query there too. Groups are computed whole before they
+are joined, so what is computed from them stays.
+"""
+
+from __future__ import annotations
+
+from headrace.functions import can_raise
+from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project
+from headrace.plan.scalar import Column, Scalar, columns_of
+
+Outputs = dict[Column, Scalar]
+
+
+def lift_projects(plan: Operator) -> Operator:
+    """The plan with expressions that can raise above the joins they stood below."""
+    plan = plan.with_children(*(lift_projects(child) for child in plan.children))
+    if not isinstance(plan, Join):
+        return plan
+    tested = frozenset[Column]() if plan.condition is None else columns_of(plan.condition)
+    left, from_left = _divided(plan.left, tested)
+    right, from_right = _divided(plan.right, tested)
+    lifted = from_left | from_right
+    if not lifted:
+        return plan
+    joined = Join(left, right, plan.condition)
+    return Project(joined, tuple((column, lifted.get(column, column)) for column in plan.columns))
+
+
+def _divided(side: Operator, tested: frozenset[Column]) -> tuple[Operator, Outputs]:
+    """A side of a join without the expressions that are lifted, and those."""
+    if not isinstance(side, Project) or _is_grouped(side.child):
+        return side, {}
+    lifted = {c: scalar for c, scalar in side.outputs if can_raise(scalar) and c not in tested}
+    if not lifted:
+        return side, {}
+    kept: Outputs = {c: scalar for c, scalar in side.outputs if c not in lifted}
+    read = frozenset[Column]().union(*map(columns_of, lifted.values()))
+    kept |= {column: column for column in side.child.columns if column in read}
+    if not kept:
+        return side, {}
+    return Project(side.child, tuple(kept.items())), lifted
+
+
+def _is_grouped(plan: Operator) -> bool:
+    match plan:
+        case Aggregate():
+            return True
+        case Project(child=child) | Filter(child=child):
+            return _is_grouped(child)
+        case _:
+            return False

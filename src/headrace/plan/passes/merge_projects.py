@@ -1,0 +1,30 @@
+"""merge_projects: a projection over a projection is one.
+
+π[f(x)](π[x = g(a)](R))  =  π[f(g(a))](R)      where no g is computed more often than before
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from headrace.plan.compose import compose
+from headrace.plan.operators import Operator, Project
+from headrace.plan.scalar import Call, Column, Scalar, walk
+
+
+def merge_projects(plan: Operator) -> Operator:
+    """The plan with neighbouring projections merged."""
+    plan = plan.with_children(*(merge_projects(child) for child in plan.children))
+    if not isinstance(plan, Project) or not isinstance(plan.child, Project):
+        return plan
+    inner = dict(plan.child.outputs)
+    uses = Counter(n for _, s in plan.outputs for n in walk(s) if isinstance(n, Column))
+    if any(isinstance(scalar, Call) and uses[column] > 1 for column, scalar in inner.items()):
+        return plan
+    outputs: list[tuple[Column, Scalar]] = []
+    for column, scalar in plan.outputs:
+        merged = compose(scalar, inner)
+        if merged is None:
+            return plan
+        outputs.append((column, merged))
+    return Project(plan.child.child, tuple(outputs))

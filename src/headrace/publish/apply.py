@@ -1,0 +1,178 @@
+"""Applying a change to a served table, in place.
+
+Never by swapping or truncating, so that readers keep their snapshot and users keep their grants,
+indexes, comments and views.
+"""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from headrace.catalog.records import StreamTable
+from headrace.errors import InternalError
+from headrace.publish.change import VisibleChange
+from headrace.publish.served import (
+    Connection,
+    column_names,
+    index_key,
+    row,
+    row_hash,
+    served_name,
+)
+from headrace.publish.stage import stage, staged_columns
+from headrace.store import WEIGHT
+
+# Beyond so many changed rows PostgreSQL's planner chooses the way itself.
+SMALL_CHANGE = 10_000
+
+
+def apply_change(connection: Connection, table: StreamTable, change: VisibleChange) -> None:
+    """Bring the served table to the new epoch.
+
+    Finding fewer rows to delete than there must be means that somebody else wrote the table:
+    nothing is published.
+    """
+    if change.is_empty:
+        return
+    connection.execute("SET LOCAL headrace.publishing = 'on'")
+    if change.inserted + change.deleted <= SMALL_CHANGE:
+        connection.execute(
+            "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;"
+            " SET LOCAL enable_mergejoin = off"
+        )
+    staged = stage(connection, table, change)
+    if index_key(table):
+        found = _apply_by_key(connection, table, staged)
+    else:
+        found = _delete_from_bag(connection, table, staged) if change.deleted else 0
+        if change.inserted:
+            _insert(connection, table, staged)
+    if found != change.deleted:
+        raise _tampered(table, change.deleted, found)
+    connection.execute(sql.SQL("DROP TABLE {}").format(staged))
+
+
+def _tampered(table: StreamTable, expected: int, found: int) -> InternalError:
+    return InternalError(
+        "invariant",
+        f"served table {table.schema}.{table.name} is not as it was published",
+        detail=f"{expected} rows were to be deleted, {found} were found.",
+        hint="Somebody changed the table behind Headrace: reinit the stream table.",
+    )
+
+
+def _apply_by_key(connection: Connection, table: StreamTable, staged: sql.Identifier) -> int:
+    """Keys that only lose their row are deleted, all others inserted or updated in place.
+
+    Gives the number of old rows that were found.
+    """
+    positions = [_position(table, name) for name in table.key]
+    found = 0
+    for mask in _null_patterns(connection, staged, positions):
+        found += connection.execute(_delete_by_key(table, staged, positions, mask)).rowcount
+    updated = connection.execute(_upsert(table, staged)).fetchone()
+    return found + (updated[0] if updated else 0)
+
+
+def _null_patterns(
+    connection: Connection, staged: sql.Identifier, positions: list[int]
+) -> list[tuple[bool, ...]]:
+    """Which key columns are NULL together in the rows that go."""
+    missing = sql.SQL(", ").join(
+        sql.SQL("{} IS NULL").format(sql.Identifier(f"c{position}")) for position in positions
+    )
+    return connection.execute(
+        sql.SQL("SELECT DISTINCT {} FROM {} WHERE {} < 0").format(
+            missing, staged, sql.Identifier(WEIGHT)
+        )
+    ).fetchall()
+
+
+def _upsert(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
+    """Insert or update; the result is how many rows were there before."""
+    others = [column.name for column in table.columns if column.name not in table.key]
+    names = others or list(table.key)
+    updates = sql.SQL(", ").join(
+        sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in names
+    )
+    return sql.SQL(
+        "WITH written AS (INSERT INTO {table} ({columns}) SELECT {values} FROM {staged} d"
+        " WHERE d.{weight} > 0 ON CONFLICT ({key}) DO UPDATE SET {updates}"
+        " RETURNING xmax <> 0 AS was_there)"
+        " SELECT count(*) FILTER (WHERE was_there) FROM written"
+    ).format(
+        table=served_name(table),
+        columns=column_names(tuple(column.name for column in table.columns)),
+        values=staged_columns(table, "d"),
+        staged=staged,
+        weight=sql.Identifier(WEIGHT),
+        key=column_names(table.key),
+        updates=updates,
+    )
+
+
+def _delete_by_key(
+    table: StreamTable, staged: sql.Identifier, positions: list[int], mask: tuple[bool, ...]
+) -> sql.Composed:
+    """Delete the keys that are NULL just where `mask` says, so that the index serves each test."""
+    old, same = [], []
+    for name, position, missing in zip(table.key, positions, mask, strict=True):
+        staged_column = sql.Identifier("d", f"c{position}")
+        if missing:
+            old.append(sql.SQL("{} IS NULL").format(staged_column))
+            same.append(sql.SQL("s.{} IS NULL").format(sql.Identifier(name)))
+        else:
+            old.append(sql.SQL("{} IS NOT NULL").format(staged_column))
+            same.append(sql.SQL("s.{} = {}").format(sql.Identifier(name), staged_column))
+    return sql.SQL(
+        "DELETE FROM {table} s USING (SELECT {key} FROM {staged} GROUP BY {key}"
+        " HAVING max({weight}) < 0) d WHERE {old} AND {same}"
+    ).format(
+        table=served_name(table),
+        staged=staged,
+        weight=sql.Identifier(WEIGHT),
+        key=column_names(tuple(f"c{position}" for position in positions)),
+        old=sql.SQL(" AND ").join(old),
+        same=sql.SQL(" AND ").join(same),
+    )
+
+
+def _delete_from_bag(connection: Connection, table: StreamTable, staged: sql.Identifier) -> int:
+    """Delete as many copies of each row as its weight says; which ones does not matter."""
+    served_row = row(table, sql.SQL("s."))
+    staged_row = sql.SQL("ROW({})").format(staged_columns(table, "d"))
+    statement = sql.SQL(
+        "WITH found AS (SELECT s.ctid AS place, d.{weight} AS weight, row_number() OVER"
+        " (PARTITION BY d.ctid) AS number FROM {staged} d JOIN {table} s"
+        " ON {served_hash} = hash_record_extended({staged_row}, 0)"
+        " AND record_image_eq({served_row}, {staged_row}) WHERE d.{weight} < 0)"
+        " DELETE FROM {table} WHERE ctid IN (SELECT place FROM found WHERE number <= -weight)"
+    ).format(
+        weight=sql.Identifier(WEIGHT),
+        staged=staged,
+        table=served_name(table),
+        served_hash=row_hash(table, sql.SQL("s.")),
+        served_row=served_row,
+        staged_row=staged_row,
+    )
+    return connection.execute(statement).rowcount
+
+
+def _insert(connection: Connection, table: StreamTable, staged: sql.Identifier) -> None:
+    """Insert every new row as often as its weight says."""
+    connection.execute(
+        sql.SQL(
+            "INSERT INTO {} ({}) SELECT {} FROM {} d, generate_series(1, d.{}) WHERE d.{} > 0"
+        ).format(
+            served_name(table),
+            column_names(tuple(column.name for column in table.columns)),
+            staged_columns(table, "d"),
+            staged,
+            sql.Identifier(WEIGHT),
+            sql.Identifier(WEIGHT),
+        )
+    )
+
+
+def _position(table: StreamTable, name: str) -> int:
+    return next(i for i, column in enumerate(table.columns, 1) if column.name == name)

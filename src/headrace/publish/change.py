@@ -1,0 +1,51 @@
+"""What a refresh changes for readers, in memory or in parts that executors wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.store import WEIGHT, Parts
+
+BATCH_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class VisibleChange:
+    """The netted change of a stream table's visible columns, given in batches of bounded size.
+
+    Each batch has `_weight`, then the visible columns in order. `inserted` and `deleted` count
+    rows by their weights. A small change is in memory, a large one in parts beside the log, which
+    are removed by `discard`.
+    """
+
+    inserted: int
+    deleted: int
+    rows: pa.Table | Parts
+
+    @staticmethod
+    def of(rows: pa.Table | Parts) -> VisibleChange:
+        """The change with its rows counted."""
+        inserted = deleted = 0
+        columns = rows.select([WEIGHT])
+        for batch in columns.to_batches(max_chunksize=BATCH_ROWS):
+            weights = batch.column(WEIGHT)
+            inserted += pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0
+            deleted -= pc.sum(pc.min_element_wise(weights, 0)).as_py() or 0
+        return VisibleChange(inserted, deleted, rows)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.inserted and not self.deleted
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The weighted rows, from the first each time."""
+        yield from self.rows.to_batches(max_chunksize=BATCH_ROWS)
+
+    def discard(self) -> None:
+        """Give up the parts, if there are any."""
+        if isinstance(self.rows, Parts):
+            self.rows.discard()

@@ -1,0 +1,160 @@
+"""A served table brought to the rows and the shape of a stream table that was made anew.
+
+In place: grants, indexes, comments and views of users stay, rows that are in both are not touched.
+"""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+
+from headrace.catalog.records import StreamTable
+from headrace.errors import UserError
+from headrace.publish.change import VisibleChange
+from headrace.publish.served import (
+    Connection,
+    column_names,
+    create_index,
+    index_key,
+    index_name,
+    row,
+    served_name,
+)
+from headrace.publish.stage import stage, staged_columns
+from headrace.store import WEIGHT
+
+
+def replace_served(
+    connection: Connection, old: StreamTable, new: StreamTable, rows: VisibleChange
+) -> None:
+    """Make the served table of `old` that of `new`, whose rows are all given, with their weights.
+
+    Rows are compared by their binary images: 1.0 and 1.00 are two values.
+    """
+    # A small change before it in the transaction may have turned these off.
+    connection.execute(
+        "SET LOCAL headrace.publishing = 'on'; SET LOCAL enable_seqscan = on;"
+        " SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"
+    )
+    keep = _shape(old) == _shape(new)
+    if not keep:
+        name = sql.Identifier(old.schema, index_name(old))
+        connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(name))
+    reshape(connection, old, new)
+    staged = stage(connection, new, rows)
+    connection.execute(_delete(new, staged))
+    connection.execute(_insert(new, staged))
+    connection.execute(sql.SQL("DROP TABLE {}").format(staged))
+    if keep:
+        name, given = sql.Identifier(new.schema, index_name(old)), sql.Identifier(index_name(new))
+        connection.execute(sql.SQL("ALTER INDEX IF EXISTS {} RENAME TO {}").format(name, given))
+    else:
+        create_index(connection, new)
+
+
+def reshape(connection: Connection, old: StreamTable, new: StreamTable) -> None:
+    """Give the served table its new name and columns; its rows are whatever they are then.
+
+    UserError `has-dependents` where a user's view needs what would go. Columns that are new come
+    last, whatever their place in the query.
+    """
+    rename(connection, old, new)
+    before = {column.name: column.served for column in old.columns}
+    after = {column.name: column.served for column in new.columns}
+    try:
+        for name in sorted(before.keys() - after.keys()):
+            _alter(connection, new, "DROP COLUMN {}", sql.Identifier(name))
+        for name, type_ in after.items():
+            if name not in before:
+                _alter(connection, new, "ADD COLUMN {} {}", sql.Identifier(name), sql.SQL(type_))
+            elif before[name] != type_:
+                _retype(connection, new, sql.Identifier(name), sql.SQL(type_))
+    except (
+        psycopg.errors.DependentObjectsStillExist,
+        psycopg.errors.FeatureNotSupported,
+    ) as error:
+        raise UserError(
+            "has-dependents",
+            f"other objects need columns of {old.schema}.{old.name} as they are",
+            detail=error.diag.message_detail or error.diag.message_primary,
+            hint="Drop them first, and make them again afterwards.",
+        ) from error
+
+
+def rename(connection: Connection, old: StreamTable, new: StreamTable) -> None:
+    """Give the served table another name or schema, if it has one."""
+    if old.schema != new.schema:
+        connection.execute(
+            sql.SQL("ALTER TABLE {} SET SCHEMA {}").format(
+                served_name(old), sql.Identifier(new.schema)
+            )
+        )
+    if old.name != new.name:
+        connection.execute(
+            sql.SQL("ALTER TABLE {} RENAME TO {}").format(
+                sql.Identifier(new.schema, old.name), sql.Identifier(new.name)
+            )
+        )
+
+
+def _shape(table: StreamTable) -> tuple[object, ...]:
+    """What the index that publish finds rows by depends on."""
+    columns = tuple((column.name, column.served) for column in table.columns)
+    return columns, index_key(table)
+
+
+def _alter(connection: Connection, table: StreamTable, act: str, *parts: sql.Composable) -> None:
+    text = sql.SQL("ALTER TABLE {} ").format(served_name(table)) + sql.SQL(act).format(*parts)
+    connection.execute(text)
+
+
+def _retype(
+    connection: Connection, table: StreamTable, name: sql.Identifier, type_: sql.SQL
+) -> None:
+    """Another type, with the values where they can be cast; else the rows go first."""
+    act = "ALTER COLUMN {} TYPE {} USING {}"
+    try:
+        with connection.transaction():
+            cast = sql.SQL("{}::{}").format(name, type_)
+            _alter(connection, table, act, name, type_, cast)
+    except (psycopg.DataError, psycopg.errors.CannotCoerce):
+        connection.execute("SET LOCAL headrace.publishing = 'on'")
+        connection.execute(sql.SQL("DELETE FROM {}").format(served_name(table)))
+        nothing = sql.SQL("NULL::{}").format(type_)
+        _alter(connection, table, act, name, type_, nothing)
+
+
+def _delete(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
+    """Of each row, the copies beyond as many as there shall be."""
+    return sql.SQL(
+        "WITH old AS (SELECT s.ctid AS place, record_send({served}) AS image,"
+        " row_number() OVER (PARTITION BY record_send({served})) AS copy FROM {table} s),"
+        " new AS (SELECT record_send(ROW({values})) AS image, sum(d.{weight}) AS copies"
+        " FROM {staged} d GROUP BY 1)"
+        " DELETE FROM {table} WHERE ctid IN (SELECT old.place FROM old LEFT JOIN new USING (image)"
+        " WHERE old.copy > coalesce(new.copies, 0))"
+    ).format(
+        served=row(table, sql.SQL("s.")),
+        table=served_name(table),
+        values=staged_columns(table, "d"),
+        weight=sql.Identifier(WEIGHT),
+        staged=staged,
+    )
+
+
+def _insert(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
+    """Of each row, the copies that are still missing."""
+    return sql.SQL(
+        "WITH old AS (SELECT record_send({served}) AS image, count(*) AS copies FROM {table} s"
+        " GROUP BY 1)"
+        " INSERT INTO {table} ({columns}) SELECT {values} FROM {staged} d"
+        " LEFT JOIN old ON old.image = record_send(ROW({values})),"
+        " generate_series(1, d.{weight} - coalesce(old.copies, 0))"
+    ).format(
+        served=row(table, sql.SQL("s.")),
+        table=served_name(table),
+        columns=column_names(tuple(column.name for column in table.columns)),
+        values=staged_columns(table, "d"),
+        weight=sql.Identifier(WEIGHT),
+        staged=staged,
+    )

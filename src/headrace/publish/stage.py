@@ -1,0 +1,56 @@
+"""Staging: the weighted rows of a change in a temporary table of the publishing session."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from psycopg import sql
+from pyarrow import csv
+
+from headrace.catalog.records import StreamTable
+from headrace.publish.change import VisibleChange
+from headrace.publish.served import Connection
+from headrace.store import WEIGHT
+
+
+def stage(connection: Connection, table: StreamTable, change: VisibleChange) -> sql.Identifier:
+    """The change as a temporary table: `_weight`, then the served columns as `c1`, `c2`, …
+
+    It goes with the transaction. No more than a batch of the change is in memory at a time.
+    """
+    name = f"headrace_change_{table.relation}"
+    columns = sql.SQL(", ").join(
+        sql.SQL("{} {}").format(sql.Identifier(f"c{i}"), sql.SQL(column.served))
+        for i, column in enumerate(table.columns, 1)
+    )
+    connection.execute(
+        sql.SQL("CREATE TEMPORARY TABLE {} ({} bigint, {}) ON COMMIT DROP").format(
+            sql.Identifier(name), sql.Identifier(WEIGHT), columns
+        )
+    )
+    staged = sql.Identifier("pg_temp", name)
+    copying = sql.SQL("COPY {} FROM STDIN (FORMAT csv)").format(staged)
+    with connection.cursor() as cursor, cursor.copy(copying) as copy:
+        for batch in change.batches():
+            sink = pa.BufferOutputStream()
+            csv.write_csv(_as_text(batch), sink, csv.WriteOptions(include_header=False))
+            copy.write(memoryview(sink.getvalue()))
+    return staged
+
+
+def staged_columns(table: StreamTable, alias: str) -> sql.Composed:
+    """The served columns of a staged change, in order."""
+    return sql.SQL(", ").join(
+        sql.Identifier(alias, f"c{i}") for i in range(1, len(table.columns) + 1)
+    )
+
+
+def _as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with those columns spelled out that Arrow does not write as PostgreSQL reads."""
+    for i, field in enumerate(batch.schema):
+        if pa.types.is_binary(field.type):
+            spelled = [
+                None if value is None else "\\x" + value.hex()
+                for value in batch.column(i).to_pylist()
+            ]
+            batch = batch.set_column(i, field.name, pa.array(spelled, pa.string()))
+    return batch

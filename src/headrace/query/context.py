@@ -1,0 +1,67 @@
+"""Where a query stands: what table names mean there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from headrace.errors import UserError
+from headrace.query.ids import ColumnIds
+from headrace.query.schema import Schema
+
+MAXIMUM_NESTING = 32
+"""Queries inside queries: derived tables, uses of WITH, and views."""
+MAXIMUM_TABLES = 256
+"""Tables in FROM after WITH and views are put in place; a WITH query that is used twice is two."""
+
+
+@dataclass(frozen=True)
+class Defined:
+    """A query of WITH, and where it stands."""
+
+    node: exp.CTE
+    context: Context
+
+
+@dataclass(frozen=True)
+class Context:
+    """The tables that a query can name, the ids of its plan, and how deep it stands.
+
+    `defined` are the visible queries of WITH, which go before the tables of the schema.
+    """
+
+    schema: Schema
+    ids: ColumnIds = field(default_factory=ColumnIds)
+    defined: Mapping[str, Defined] = field(default_factory=dict)
+    level: int = 0
+
+    def deeper(self) -> Context:
+        """The same for a query inside this one."""
+        if self.level == MAXIMUM_NESTING:
+            raise nested_too_deeply()
+        return replace(self, level=self.level + 1)
+
+    def defining(self, name: str, node: exp.CTE) -> Context:
+        """With one more query of WITH, which sees the ones before it."""
+        return replace(self, defined={**self.defined, name: Defined(node, self)})
+
+    def next_scan(self) -> int:
+        number = self.ids.next_scan()
+        if number > MAXIMUM_TABLES:
+            raise UserError(
+                "unsupported-query",
+                f"the query reads more than {MAXIMUM_TABLES} tables",
+                detail="A query of WITH counts as often as it is used.",
+                hint="Make an inner query a stream table of its own.",
+            )
+        return number
+
+
+def nested_too_deeply() -> UserError:
+    return UserError(
+        "unsupported-query",
+        "queries are nested too deeply",
+        hint="Make an inner query a stream table of its own.",
+    )

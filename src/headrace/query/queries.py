@@ -1,0 +1,42 @@
+"""A query of any form as a plan: SELECT, UNION, in parentheses, with WITH before it."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.query.block import Block
+from headrace.query.context import Context
+from headrace.query.identifiers import name_of
+from headrace.query.select import bind_select
+from headrace.query.union import Branches
+
+
+def bind_query(node: exp.Expr, context: Context) -> Block:
+    """The query's plan. A query of WITH is bound wherever it is used, each time with new ids."""
+    with_ = node.args.get("with_")
+    for cte in () if with_ is None else with_.expressions:
+        context = context.defining(name_of(cte.args["alias"].this), cte)
+    return _bind(node, context)
+
+
+def _bind(node: exp.Expr, context: Context) -> Block:
+    match node:
+        case exp.Select():
+            return bind_select(node, context, bind_query)
+        case exp.Subquery():
+            return bind_query(node.this, context)
+        case exp.Union():
+            return _union(node, context)
+    raise AssertionError(f"check_clauses accepts no {node.key}")
+
+
+def _union(node: exp.Union, context: Context) -> Block:
+    """A chain of UNIONs reads from the left, and may be long."""
+    chain: list[exp.Union] = [node]
+    while isinstance(chain[-1].this, exp.Union):
+        chain.append(chain[-1].this)
+    branches = Branches.of(bind_query(chain[-1].this, context))
+    for link in reversed(chain):
+        right = bind_query(link.args["expression"], context)
+        branches = branches.union(right, context.ids, link)
+    return branches.block(context.ids)

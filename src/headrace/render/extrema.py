@@ -1,0 +1,99 @@
+"""Extrema as Spark SQL: what was kept beside what came and went, and what follows from the three.
+
+For the extremum x of a group: `old_x` is what is kept, `in_x` and `out_x` the best of the values
+that a change inserts and deletes. The table of cases is in `plan/operators/aggregate.py`.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.functions.function import spark_cast, spark_function
+from headrace.plan.operators import Extremum, GroupState
+from headrace.render.pieces import WEIGHT, aliased, bigint
+from headrace.render.scalars import column, render_scalar
+
+SIDES = ("old", "in", "out")
+
+
+def extremum(each: Extremum, value: exp.Expression) -> exp.Expression:
+    """The aggregate over a group's values, in the type that it is kept in."""
+    return spark_cast(spark_function(each.kept, value), each.column.type)
+
+
+def stored_values(each: Extremum) -> list[exp.Expression]:
+    """The three columns, from the kept row of a group."""
+    return _sides(each, column(each.column.id), None, None)
+
+
+def changed_values(each: Extremum) -> list[exp.Expression]:
+    """The three columns, from a row of the change."""
+    zero = bigint(0)
+    came = exp.GT(this=column(WEIGHT), expression=zero)
+    went = exp.LT(this=column(WEIGHT), expression=zero.copy())
+    values = (exp.Case(ifs=[exp.If(this=c, true=render_scalar(each.term))]) for c in (came, went))
+    return _sides(each, None, *values)
+
+
+def _sides(each: Extremum, *values: exp.Expression | None) -> list[exp.Expression]:
+    return [
+        aliased(spark_cast(value or exp.Null(), each.column.type), f"{side}_{each.column.id}")
+        for side, value in zip(SIDES, values, strict=True)
+    ]
+
+
+def gathered(each: Extremum) -> list[exp.Expression]:
+    """The three columns of a whole group; only one row of it has an old value."""
+    return [aliased(_gathered(each, side), f"{side}_{each.column.id}") for side in SIDES]
+
+
+def _gathered(each: Extremum, side: str) -> exp.Expression:
+    return extremum(each, column(f"{side}_{each.column.id}"))
+
+
+def moved(each: Extremum) -> exp.Expression:
+    """Whether a group's extremum may have changed: something came before it, or it went."""
+    old, came, went = (_gathered(each, side) for side in SIDES)
+    nothing = exp.Is(this=old.copy(), expression=exp.Null())
+    some = exp.Not(this=exp.Is(this=came.copy(), expression=exp.Null()))
+    either = _as_good(each, came, old), _as_good(each, went, old)
+    return exp.Paren(this=exp.or_(exp.and_(nothing, some), *either))
+
+
+def merged(each: Extremum, present: exp.Expression) -> exp.Expression:
+    """The new extremum; `present` is the number of values that are left."""
+    old, came, went = (column(f"{side}_{each.column.id}") for side in SIDES)
+    none_left = exp.EQ(this=present, expression=bigint(0))
+    better = spark_function("least" if each.kept == "min" else "greatest", old, came)
+    return exp.Case(
+        ifs=[
+            exp.If(this=none_left, true=exp.Null()),
+            exp.If(this=exp.not_(_as_good(each, went, old.copy())), true=better),
+            exp.If(this=_as_good(each, came.copy(), old.copy()), true=came.copy()),
+        ]
+    )
+
+
+def stale(each: Extremum, present: exp.Expression) -> exp.Expression:
+    """Whether the group lost its extremum and nothing that came takes its place."""
+    old, came, went = (column(f"{side}_{each.column.id}") for side in SIDES)
+    some_left = exp.NEQ(this=present, expression=bigint(0))
+    lost = _as_good(each, went, old)
+    kept = _as_good(each, came, old.copy())
+    return exp.Paren(this=exp.and_(some_left, lost, exp.not_(kept)))
+
+
+def _as_good(each: Extremum, value: exp.Expression, old: exp.Expression) -> exp.Expression:
+    """Whether there is a value, and it is at least as good as the old one."""
+    compare = exp.LTE if each.kept == "min" else exp.GTE
+    return spark_function("coalesce", compare(this=value, expression=old), exp.false())
+
+
+def any_stale(state: GroupState, left: dict[str, exp.Expression]) -> exp.Expression:
+    """Whether a group that stays is stale; `left` gives the new totals by their columns' ids."""
+    each_one = (stale(each, left[each.present.id].copy()) for each in state.extrema)
+    found = exp.Paren(this=exp.or_(*each_one))
+    if not state.keys:
+        return found
+    stays = exp.NEQ(this=left[state.rows.id].copy(), expression=bigint(0))
+    return exp.Paren(this=exp.and_(stays, found))

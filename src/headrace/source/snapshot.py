@@ -1,0 +1,59 @@
+"""The rows of a table in a snapshot that another transaction exported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from adbc_driver_manager import Error as ArrowError
+from adbc_driver_postgresql import dbapi
+
+from headrace.errors import Transient
+from headrace.source.faults import translate
+from headrace.source.ranges import Range
+from headrace.source.reading import read_sql, to_stored
+from headrace.source.table import SourceColumn
+
+# A snapshot ends with the transaction that exported it; a table may be gone by then, too.
+_CUT_GONE = ("22023", "42704", "42P01", "55000")
+
+
+def range_sql(part: Range, columns: Sequence[SourceColumn]) -> tuple[str, str]:
+    """What locks the range's table, and what reads its rows."""
+    lock = f"LOCK TABLE {part.relation} IN ACCESS SHARE MODE"
+    return lock, read_sql(part.relation, columns, part.where)
+
+
+def read_in_snapshot(
+    conninfo: str, snapshot: str, lock: str, query: str, columns: Sequence[SourceColumn]
+) -> Iterator[pa.Table]:
+    """The rows of one `range_sql` in their stored types, batch by batch: memory holds one.
+
+    The exporting transaction, and its lock on the table, must outlive the reading.
+    """
+    try:
+        with (
+            dbapi.connect(conninfo, autocommit=True) as connection,
+            connection.cursor() as cursor,
+        ):
+            _enter(cursor, snapshot, lock)
+            cursor.execute(query)
+            for batch in cursor.fetch_record_batch():
+                yield to_stored(batch, columns)
+            cursor.execute("COMMIT")
+    except ArrowError as error:
+        raise translate(error) from error
+
+
+def _enter(cursor: Any, snapshot: str, lock: str) -> None:
+    quoted = "'" + snapshot.replace("'", "''") + "'"
+    try:
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        cursor.execute(f"SET TRANSACTION SNAPSHOT {quoted}")
+        # Behind a waiting ALTER TABLE this waits for us to end: lock_timeout ends it instead.
+        cursor.execute(lock)
+    except ArrowError as error:
+        if error.sqlstate in _CUT_GONE:
+            raise Transient("cut-interrupted", "the snapshot of the copy is gone") from error
+        raise

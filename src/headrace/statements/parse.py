@@ -1,0 +1,165 @@
+"""Tokens to statements. What is not a statement about stream tables is an error with its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.errors import UserError
+from headrace.statements.statement import Alter, Create, Drop, Place, Refresh, Statement
+from headrace.statements.tokens import Token, place_of, tokens
+
+OPTIONS = ("schedule", "refresh_mode")
+_END = Token("symbol", "", 0)
+
+
+def parse(text: str) -> tuple[Statement, ...]:
+    """The statements of a text, in order; `syntax-error` or `invalid-option` with the place."""
+    statements = []
+    begun: list[Token] = []
+    for token in (*tokens(text), Token("symbol", ";", len(text))):
+        if (token.kind, token.text) != ("symbol", ";"):
+            begun.append(token)
+        elif begun:
+            statements.append(_Parser(text, begun).statement())
+            begun = []
+    return tuple(statements)
+
+
+@dataclass
+class _Parser:
+    """One statement's tokens, and how many are read."""
+
+    text: str
+    tokens: list[Token]
+    read: int = 0
+
+    def statement(self) -> Statement:
+        place = place_of(self.text, self.tokens[0].start)
+        made: Statement
+        if self.accept("CREATE"):
+            replace = self.accept("OR") and self.require("REPLACE")
+            self.stream_table()
+            name = self.name()
+            options = self.options() if self.accept("WITH") else {}
+            self.require("AS")
+            made = Create(place, name, self.rest(), options, replace)
+        elif self.accept("ALTER"):
+            self.stream_table()
+            made = self.alteration(place, self.name())
+        elif self.accept("DROP"):
+            self.stream_table()
+            if_exists = self.accept("IF") and self.require("EXISTS")
+            name = self.name()
+            cascade = self.accept("CASCADE")
+            if not cascade:
+                self.accept("RESTRICT")
+            made = Drop(place, name, if_exists, cascade)
+        elif self.accept("REFRESH"):
+            self.stream_table()
+            made = Refresh(place, self.name(), self.accept("FULL"))
+        else:
+            raise self.unexpected("CREATE, ALTER, DROP or REFRESH STREAM TABLE")
+        if self.read < len(self.tokens):
+            raise self.unexpected("the end of the statement")
+        return made
+
+    def alteration(self, place: Place, name: str) -> Alter:
+        if self.accept("SET"):
+            return Alter(place, name, options=self.options())
+        if self.accept("AS"):
+            return Alter(place, name, query=self.rest())
+        if self.accept("RENAME"):
+            self.require("TO")
+            return Alter(place, name, rename_to=self.name())
+        if self.accept("SUSPEND"):
+            return Alter(place, name, act="suspend")
+        if self.accept("RESUME"):
+            return Alter(place, name, act="resume")
+        raise self.unexpected("SET, AS, RENAME TO, SUSPEND or RESUME")
+
+    def stream_table(self) -> None:
+        self.require("STREAM")
+        self.require("TABLE")
+
+    def name(self) -> str:
+        """A name as it is written, for `parse_name` to read."""
+        parts = [self.identifier()]
+        while self.accept("."):
+            parts.append(self.identifier())
+        return ".".join(parts)
+
+    def identifier(self) -> str:
+        token = self.next
+        if token.kind not in ("word", "name") or token.text[:1].isdigit():
+            raise self.unexpected("a name")
+        self.read += 1
+        return token.text
+
+    def options(self) -> dict[str, str | None]:
+        """`(option = value, …)`; each option must exist and is given once."""
+        options: dict[str, str | None] = {}
+        self.require("(")
+        while not options or self.accept(","):
+            token = self.next
+            option = self.identifier().lower()
+            if option not in OPTIONS or option in options:
+                raise UserError(
+                    "invalid-option",
+                    f"option {option} is given twice"
+                    if option in options
+                    else f"unknown option {option!r}",
+                    detail=f"At {place_of(self.text, token.start)}.",
+                    hint=f"The options are {' and '.join(OPTIONS)}.",
+                )
+            self.require("=")
+            options[option] = self.value()
+        self.require(")")
+        return options
+
+    def value(self) -> str | None:
+        """A string in single quotes, a bare word, or NULL."""
+        token = self.next
+        if token.kind == "string" and token.text.startswith("'"):
+            self.read += 1
+            return token.text[1:-1].replace("''", "'")
+        if self.accept("NULL"):
+            return None
+        if token.kind == "word":
+            self.read += 1
+            return token.text
+        raise self.unexpected("a value in single quotes, or NULL")
+
+    def rest(self) -> str:
+        """The text up to the end of the statement: a query, which others understand."""
+        if self.read == len(self.tokens):
+            raise self.unexpected("a query")
+        first, last = self.tokens[self.read], self.tokens[-1]
+        self.read = len(self.tokens)
+        return self.text[first.start : last.end]
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.read] if self.read < len(self.tokens) else _END
+
+    def accept(self, text: str) -> bool:
+        """Pass over the next token if it is this keyword or symbol."""
+        token = self.next
+        if token.kind not in ("word", "symbol") or token.text.upper() != text:
+            return False
+        self.read += 1
+        return True
+
+    def require(self, text: str) -> bool:
+        if not self.accept(text):
+            raise self.unexpected(text)
+        return True
+
+    def unexpected(self, wanted: str) -> UserError:
+        token = self.next
+        where = token.start if token is not _END else self.tokens[-1].end
+        near = f'at or near "{token.text}"' if token is not _END else "at the end of a statement"
+        return UserError(
+            "syntax-error",
+            f"syntax error {near}: {wanted} is expected",
+            detail=f"At {place_of(self.text, where)}.",
+        )

@@ -1,0 +1,66 @@
+"""The statements about stream tables, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a statement begins in its text, counted from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+@dataclass(frozen=True)
+class Create:
+    """CREATE [OR REPLACE] STREAM TABLE name [WITH (option = value, …)] AS query."""
+
+    place: Place
+    name: str
+    query: str
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    replace: bool = False
+
+
+@dataclass(frozen=True)
+class Alter:
+    """ALTER STREAM TABLE name SET (option = value, …) | AS query | RENAME TO name.
+
+    Or SUSPEND, or RESUME, as `act`.
+    """
+
+    place: Place
+    name: str
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    query: str | None = None
+    rename_to: str | None = None
+    act: Literal["suspend", "resume"] | None = None
+
+
+@dataclass(frozen=True)
+class Drop:
+    """DROP STREAM TABLE [IF EXISTS] name [CASCADE | RESTRICT]."""
+
+    place: Place
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """REFRESH STREAM TABLE name [FULL]."""
+
+    place: Place
+    name: str
+    full: bool = False
+
+
+Statement: TypeAlias = Create | Alter | Drop | Refresh

@@ -1,0 +1,68 @@
+"""Spark or PostgreSQL gone in the middle of things: the next refresh goes on by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.e2e]
+ROOT = Path(__file__).parents[2]
+
+KILLED_JVM = """
+import json, os, signal, sys, threading, time
+import psutil, psycopg, headrace
+from headrace.errors import HeadraceError
+
+def jvms():
+    children = psutil.Process().children(recursive=True)
+    return [p for p in children if p.name() == "java"]
+
+found = {}
+with headrace.connect(home=sys.argv[1]) as hr, psycopg.connect(hr.dsn, autocommit=True) as sql:
+    sql.execute("CREATE TABLE t (k int, v int)")
+    sql.execute("INSERT INTO t SELECT i % 5, i FROM generate_series(1, 100) i")
+    hr.create_stream_table("s", "SELECT k, sum(v) AS v FROM t GROUP BY k")
+    sql.execute("INSERT INTO t VALUES (2, 1)")
+    hr.refresh("s")
+    before = sql.execute("SELECT * FROM s ORDER BY k").fetchall()
+    sql.execute("INSERT INTO t VALUES (1, 1000)")
+    for process in jvms():
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    try:
+        hr.refresh("s")
+    except HeadraceError as error:
+        found["first"] = error.code
+    found["kept"] = sql.execute("SELECT * FROM s ORDER BY k").fetchall() == before
+    found["mode"] = hr.refresh("s").mode
+    query = "SELECT k, sum(v) FROM t GROUP BY k ORDER BY k"
+    found["exact"] = sql.execute("SELECT * FROM s ORDER BY k").fetchall() == (
+        sql.execute(query).fetchall())
+    found["verified"] = hr.verify("s", source=True).equal
+print(json.dumps(found))
+"""
+
+
+def test_a_killed_jvm_is_replaced(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_JVM, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=dict(os.environ),
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "first": "spark-lost",
+        "kept": True,
+        "mode": "DIFFERENTIAL",
+        "exact": True,
+        "verified": True,
+    }

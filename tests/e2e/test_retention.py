@@ -1,0 +1,98 @@
+"""What is kept of the past: readers that lag lose nothing, frames outlive compaction, files go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import headrace
+from headrace.store import LogFile, Pin
+from tests.e2e.oracle import assert_served
+
+pytestmark = pytest.mark.e2e
+EPOCHS, MOST_FILES = 12, 10
+QUERY = "SELECT customer, count(*) AS n, sum(amount) AS s FROM orders GROUP BY customer"
+
+
+@pytest.fixture
+def orders(sql: psycopg.Connection) -> None:
+    sql.execute("CREATE TABLE orders (id int, customer int, amount int)")
+    sql.execute("INSERT INTO orders SELECT i, i % 7, i FROM generate_series(1, 50) i")
+
+
+def run(hr: headrace.Headrace, sql: psycopg.Connection, name: str) -> None:
+    """Many epochs in each of which every row of the table changes."""
+    for epoch in range(EPOCHS):
+        sql.execute("UPDATE orders SET amount = amount + 1 WHERE id %% 10 <> %s", [epoch % 10])
+        assert hr.refresh(name).mode == "DIFFERENTIAL"
+
+
+def live(hr: headrace.Headrace) -> dict[str, tuple[LogFile, ...]]:
+    relations = hr._engine.catalog.state().relations
+    return {r.id: hr._engine.store.files(r.id, r.pin, 0, r.pin.epoch) for r in relations}
+
+
+def on_disk(folder: Path, relation: str) -> set[str]:
+    found = (folder / "store" / relation).rglob("*.parquet")
+    return {str(path) for path in found if "_delta_log" not in path.parts}
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_reader_that_lags_neither_holds_back_nor_starts_again(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    for name in ("eager", "lazy"):
+        project.create_stream_table(name, QUERY)
+    run(project, sql, "eager")
+    assert all(len(files) <= MOST_FILES for files in live(project).values())
+    assert_served(project, sql, "eager")
+    assert project.verify("lazy").equal, "its inputs can still be read where it stands"
+    assert project.refresh("lazy").mode == "DIFFERENTIAL"
+    assert_served(project, sql, "lazy")
+    assert project.verify("lazy", source=True).equal
+
+
+@pytest.mark.usefixtures("orders")
+def test_frames_outlive_compaction_until_the_retention_ends(
+    project: headrace.Headrace, sql: psycopg.Connection, tmp_path: Path
+) -> None:
+    project.create_stream_table("totals", QUERY)
+    frame = project.table("totals")
+    before = sql.execute("SELECT * FROM totals ORDER BY 1").fetchall()
+    run(project, sql, "totals")
+    kept = {name: on_disk(tmp_path, name) for name in live(project)}
+    assert all(len(kept[name]) > EPOCHS for name in kept), "nothing is removed at once"
+    assert [tuple(row) for row in frame.orderBy("customer").collect()] == before
+    project.set("history_retention", 0)
+    run(project, sql, "totals")
+    for name, files in live(project).items():
+        named = {file.uri for file in files}
+        assert named <= on_disk(tmp_path, name)
+        assert len(on_disk(tmp_path, name)) <= MOST_FILES
+    assert_served(project, sql, "totals")
+    assert project.verify("totals", source=True).equal
+
+
+@pytest.mark.usefixtures("orders")
+def test_executors_sum_up_large_runs(
+    project: headrace.Headrace, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.create_stream_table("totals", QUERY)
+    run(project, sql, "totals")
+    store = project._engine.store
+    replaced: list[str] = []
+    really = store.replace
+
+    def noted(relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
+        replaced.append(relation)
+        return really(relation, pin, chosen, folder)
+
+    monkeypatch.setattr(store, "replace", noted)
+    project.set("collect_rows", 20)
+    run(project, sql, "totals")
+    assert set(replaced) == set(live(project))
+    assert all(len(files) <= MOST_FILES for files in live(project).values())
+    assert_served(project, sql, "totals")
+    assert project.verify("totals", source=True).equal

@@ -1,0 +1,82 @@
+"""Statements about stream tables, read from text."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.errors import UserError
+from headrace.statements import Alter, Create, Drop, Refresh, parse
+from headrace.statements.statement import Place
+
+FILE = """\
+-- totals; with a semicolon
+CREATE STREAM TABLE "Odd ; name".totals WITH (schedule = '1m', refresh_mode = Auto) AS
+  SELECT 'a;''b' AS x, E'it\\';' AS y, $q$;'$q$ AS z, "we;ird" /* a /* nested; */ one; */
+  FROM t -- the end;
+;
+create or replace stream table t2 as select $$;$$;;
+Alter Stream Table t2 Set (schedule = NULL);
+ALTER STREAM TABLE t2 AS TABLE t;
+ALTER STREAM TABLE t2 RENAME TO a."B";
+ALTER STREAM TABLE t2 SUSPEND; ALTER STREAM TABLE t2 RESUME;
+DROP STREAM TABLE IF EXISTS t2 CASCADE;
+DROP STREAM TABLE t2 RESTRICT;
+REFRESH STREAM TABLE t2;
+REFRESH STREAM TABLE t2 FULL"""
+
+
+def test_every_form() -> None:
+    first, second, *rest = parse(FILE)
+    assert isinstance(first, Create)
+    assert (first.place, first.name, first.replace) == (Place(2, 1), '"Odd ; name".totals', False)
+    assert first.options == {"schedule": "1m", "refresh_mode": "Auto"}
+    assert first.query.startswith("SELECT 'a;''b'")
+    assert first.query.endswith("FROM t")
+    assert second == Create(Place(6, 1), "t2", "select $$;$$", {}, True)
+    assert rest == [
+        Alter(Place(7, 1), "t2", {"schedule": None}),
+        Alter(Place(8, 1), "t2", query="TABLE t"),
+        Alter(Place(9, 1), "t2", rename_to='a."B"'),
+        Alter(Place(10, 1), "t2", act="suspend"),
+        Alter(Place(10, 32), "t2", act="resume"),
+        Drop(Place(11, 1), "t2", if_exists=True, cascade=True),
+        Drop(Place(12, 1), "t2"),
+        Refresh(Place(13, 1), "t2"),
+        Refresh(Place(14, 1), "t2", full=True),
+    ]
+    assert parse("-- nothing\n;; /* at all */") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ("CREATE STREAM TABLE t AS", "syntax-error", "line 1, column 25"),
+        ("CREATE TABLE t (x int)", "syntax-error", "line 1, column 8"),
+        ("SELECT 1", "syntax-error", "line 1, column 1"),
+        (";\n  DROP STREAM TABLE t, u", "syntax-error", "line 2, column 22"),
+        ("ALTER STREAM TABLE t\nADD COLUMN x int", "syntax-error", "line 2, column 1"),
+        ("CREATE STREAM TABLE 1t AS SELECT 1", "syntax-error", "line 1, column 21"),
+        ("CREATE STREAM TABLE t WITH () AS SELECT 1", "syntax-error", "line 1, column 29"),
+        (
+            "CREATE STREAM TABLE t WITH\n  (colour = 'x') AS SELECT 1",
+            "invalid-option",
+            "line 2, column 4",
+        ),
+        (
+            "ALTER STREAM TABLE t SET (schedule = '1m', schedule = '2m')",
+            "invalid-option",
+            "line 1, column 44",
+        ),
+        ("ALTER STREAM TABLE t SET (schedule = (1))", "syntax-error", "line 1, column 38"),
+        ("REFRESH STREAM TABLE t; SELECT 'open", "syntax-error", "line 1, column 32"),
+        ("REFRESH STREAM TABLE t; SELECT E'open\\'", "syntax-error", "line 1, column 32"),
+        ('SELECT "open', "syntax-error", "line 1, column 8"),
+        ("SELECT $x$ $y$", "syntax-error", "line 1, column 8"),
+        ("/* /* */", "syntax-error", "line 1, column 1"),
+    ],
+)
+def test_mistakes_say_where_they_are(text: str, code: str, place: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(text)
+    assert caught.value.code == code
+    assert place in (caught.value.detail or "")
