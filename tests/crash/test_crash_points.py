@@ -119,7 +119,9 @@ def assert_exact(dsn: str, tables: tuple[str, ...]) -> None:
     with psycopg.connect(dsn) as connection:
         for name in tables:
             served = connection.execute(
-                sql.SQL("SELECT to_jsonb(t)::text FROM {} t ORDER BY 1").format(sql.Identifier(name))
+                sql.SQL("SELECT to_jsonb(t)::text FROM {} t ORDER BY 1").format(
+                    sql.Identifier(name)
+                )
             ).fetchall()
             query = sql.SQL("SELECT to_jsonb(t)::text FROM ({}) t ORDER BY 1").format(
                 sql.SQL(QUERIES[name])  # type: ignore[arg-type]

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
+
+import headrace
+from headrace.embedded import EmbeddedServer
+from headrace.errors import Transient, Unavailable
+from headrace.steps import Step
+from tests.e2e.oracle import assert_served
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 ROOT = Path(__file__).parents[2]
@@ -66,3 +79,47 @@ def test_a_killed_jvm_is_replaced(tmp_path: Path) -> None:
         "exact": True,
         "verified": True,
     }
+
+
+def crash(dsn: str) -> None:
+    """Kill one of the server's processes: PostgreSQL ends all others, recovers and goes on."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        os.kill(connection.info.backend_pid, signal.SIGKILL)
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT pg_sleep(60)")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            psycopg.connect(dsn).close()
+        except psycopg.OperationalError:
+            time.sleep(0.1)
+        else:
+            return
+    raise TimeoutError("PostgreSQL did not come back")
+
+
+@pytest.mark.parametrize("kind", ["PinCut", "Acknowledge", "Publish"])
+def test_postgres_restarts_in_the_middle(kind: str, tmp_path: Path, spark: SparkSession) -> None:
+    query = "SELECT k, sum(v) AS v FROM t GROUP BY k"
+    with (
+        EmbeddedServer.open(tmp_path / "server") as server,
+        headrace.connect(server.dsn, home=tmp_path / "home", spark=spark) as hr,
+    ):
+        with psycopg.connect(server.dsn, autocommit=True) as sql:
+            sql.execute("CREATE TABLE t (k int, v int)")
+            sql.execute("INSERT INTO t SELECT i % 5, i FROM generate_series(1, 100) i")
+            hr.create_stream_table("s", query)
+            sql.execute("INSERT INTO t VALUES (1, 1000)")
+
+        def watch(when: str, step: Step) -> None:
+            if when == "before" and type(step).__name__ == kind:
+                hr._engine.watch = lambda when, step: None
+                crash(server.dsn)
+
+        hr._engine.watch = watch
+        with pytest.raises((Transient, Unavailable)):
+            hr.refresh("s")
+        hr.refresh("s")
+        with psycopg.connect(server.dsn, autocommit=True) as sql:
+            assert_served(hr, sql, "s")
+        assert hr.verify("s", source=True).equal
