@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -55,10 +56,14 @@ def roll_back_prepared(dsn: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The local Spark session of this test run."""
+def spark() -> Iterator[SparkSession | str]:
+    """The local Spark session of this test run, or the Spark that HEADRACE_TEST_SPARK names."""
     from headrace.spark.session import local_session
 
-    session = local_session()
+    elsewhere = os.environ.get("HEADRACE_TEST_SPARK")
+    if elsewhere is not None and elsewhere.startswith("sc://"):
+        yield elsewhere
+        return
+    session = local_session() if elsewhere is None else local_session(elsewhere)
     yield session
     session.stop()

@@ -22,7 +22,7 @@ from headrace.lifecycle.options import refresh_mode as refresh_mode_of
 from headrace.lifecycle.options import refuse_unknown
 from headrace.lifecycle.renew import refresh, reinit, resume, suspend
 from headrace.lifecycle.run import Done, run
-from headrace.lifecycle.sources import remove_idle_sources
+from headrace.lifecycle.sources import finish_removals
 from headrace.lifecycle.uninstall import uninstall, uninstall_sql
 from headrace.refresh.explain import Explanation, explain
 from headrace.refresh.refresh import require_table
@@ -88,7 +88,7 @@ class Headrace:
             catalog = PostgresCatalog.open(database.connect)
             store = DeltaStore(where.store or str(self.home / "store"))
             runner = Runner(self._spark)
-            self._engine = Engine(database, catalog, store, runner, progress, remove_idle_sources)
+            self._engine = Engine(database, catalog, store, runner, progress, finish_removals)
         except BaseException:
             self._release()
             raise

@@ -142,3 +142,30 @@ def test_options_and_names(totals: headrace.Headrace, sql: psycopg.Connection) -
         with pytest.raises(headrace.UserError) as caught:
             totals.alter_stream_table("many", rename_to=wrong)
         assert caught.value.code == code
+
+
+def test_keys_that_become_one_when_they_are_cast(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute("CREATE TABLE prices (price numeric(4, 2), whole int)")
+    sql.execute("INSERT INTO prices VALUES (1.10, 1), (1.20, 1), (2.50, 2)")
+    query = "SELECT {} AS price, count(*) AS n FROM prices GROUP BY {}"
+    project.create_stream_table("counts", query.format("price", "price"))
+    project.alter_stream_table("counts", query=query.format("whole", "whole"))
+    assert sorted(sql.execute("TABLE counts")) == [(1, 2), (2, 1)]
+    sql.execute("INSERT INTO prices VALUES (1.30, 1)")
+    assert project.refresh("counts").mode == "DIFFERENTIAL"
+    assert_served(project, sql, "counts")
+
+
+def test_a_transaction_that_reads_what_is_served_is_told_apart_from_a_bug(
+    totals: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    query = TOTALS.replace("count(*)", "count(*)::numeric(20, 2)")
+    with sql.transaction():
+        sql.execute("TABLE totals")
+        with pytest.raises(headrace.Transient) as caught:
+            totals.alter_stream_table("totals", query=query)
+    assert caught.value.code == "source-busy"
+    assert len(totals.history("totals")) == 1
+    assert_served(totals, sql, "totals")

@@ -114,3 +114,39 @@ def test_lost_logs_are_healed(
         sql.execute("DELETE FROM orders WHERE id = 3")
         assert hr.refresh("ns").mode == "DIFFERENTIAL"
         assert hr.verify("ns", source=True).equal
+
+
+def test_a_reader_does_not_resume_what_was_suspended_by_hand(
+    tables: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    tables.suspend("ns")
+    tables.alter_stream_table("totals", query=TOTALS + " HAVING count(*) > 0")
+    with pytest.raises(headrace.UserError) as caught:
+        tables.create_stream_table("more", "SELECT n + 1 AS n FROM ns")
+    assert caught.value.code == "table-suspended"
+    assert "public.ns" in caught.value.message
+    assert statuses(tables) == {"ns": "SUSPENDED", "totals": "ACTIVE"}
+    assert sql.execute("SELECT to_regclass('more')").fetchone() == (None,)
+
+
+@pytest.mark.parametrize("lost", ["TABLE totals", "INDEX {index}"])
+def test_a_served_table_or_its_index_that_a_user_dropped_is_mended(
+    tables: headrace.Headrace, sql: psycopg.Connection, lost: str
+) -> None:
+    def indexes() -> list[str]:
+        found = "SELECT indexname FROM pg_indexes WHERE tablename = 'totals'"
+        return [name for (name,) in sql.execute(found)]
+
+    (index,) = indexes()
+    sql.execute(f"DROP {lost.format(index=index)}")
+    sql.execute("INSERT INTO orders VALUES (19, 1, 1)")
+    with pytest.raises(headrace.HeadraceError):
+        tables.refresh("totals")
+    assert tables.reinit("totals").mode == "FULL"
+    assert_served(tables, sql, "totals")
+    assert len(indexes()) == 1
+    with pytest.raises(psycopg.Error, match="is a stream table"):
+        sql.execute("DELETE FROM totals")
+    sql.execute("INSERT INTO orders VALUES (20, 1, 1), (21, 9, 9)")
+    assert tables.refresh("ns").mode == "DIFFERENTIAL"
+    assert_served(tables, sql, "totals")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
 import psycopg
 import pytest
 
 import headrace
 from tests.e2e.oracle import assert_served
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.e2e
 TOTALS = "SELECT customer, count(*) AS n, sum(amount) AS total FROM orders GROUP BY customer"
@@ -103,3 +110,65 @@ def test_drop_names_what_depends(orders: headrace.Headrace, sql: psycopg.Connect
     assert sql.execute(
         "SELECT count(*) FROM pg_namespace WHERE nspname ~ 'capture'"
     ).fetchone() == (0,)
+
+
+def test_points_in_names_do_not_make_them_the_same(
+    orders: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute('CREATE SCHEMA a; CREATE SCHEMA "a.b"')
+    orders.create_stream_tables({'"a.b".c': 'SELECT n FROM a."b.c"', 'a."b.c"': TOTALS})
+    assert sql.execute('TABLE "a.b".c').fetchall() == [(3,)] * 4
+
+
+def test_a_busy_source_is_left_to_a_later_writer(
+    dsn: str,
+    orders: headrace.Headrace,
+    sql: psycopg.Connection,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def captured() -> int:
+        count = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'orders'::regclass"
+        return int(sql.execute(count).fetchone()[0])
+
+    pauses: list[float] = []
+    monkeypatch.setattr("headrace.capture.setup.time", SimpleNamespace(sleep=pauses.append))
+    monkeypatch.setattr("headrace.capture.setup.LOCK_MILLISECONDS", 20)
+    sql.execute("CREATE TABLE other (id int); INSERT INTO other VALUES (1)")
+    orders.create_stream_tables({"totals": TOTALS, "ids": "SELECT id FROM other"})
+    with psycopg.connect(dsn) as writer, caplog.at_level(logging.WARNING, "headrace"):
+        writer.execute("INSERT INTO orders VALUES (20, 1, 1)")
+        orders.drop_stream_table("totals")
+        assert pauses, "it was tried for a while"
+        assert [r.getMessage() for r in caplog.records] == ["capture could not be taken away"]
+        assert [table.name for table in orders.status()] == ["public.ids"]
+        pauses.clear()
+        with headrace.connect(dsn=dsn, home=orders.home, spark=spark) as hr:
+            sql.execute("INSERT INTO other VALUES (2)")
+            assert hr.refresh("ids").mode == "DIFFERENTIAL"
+        assert pauses == [], "nobody waits for it who only refreshes"
+        assert captured() > 0
+    with headrace.connect(dsn=dsn, home=orders.home, spark=spark) as hr:
+        assert hr.refresh("ids").mode == "SKIPPED"
+        assert captured() == 0
+        assert len(hr._engine.catalog.state().sources) == 1
+
+
+def test_a_log_that_cannot_be_removed_is_left_to_a_later_writer(
+    orders: headrace.Headrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(relation: str) -> None:
+        raise headrace.Unavailable("store-unreachable", f"no way to {relation}")
+
+    orders.create_stream_table("totals", TOTALS)
+    engine, store = orders._engine, orders.home / "store"
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "drop", refuse)
+        orders.drop_stream_table("totals")
+    assert (orders.status(), engine.catalog.state().sources) == ((), ())
+    logs = {path.name for path in store.iterdir()}
+    assert logs == {relation.id for relation in engine.catalog.state().relations} != set()
+    engine.distrust()
+    with engine.writing():
+        assert (list(store.iterdir()), engine.catalog.state().relations) == ([], ())

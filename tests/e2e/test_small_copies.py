@@ -6,19 +6,20 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.ingest.small import SMALL_BYTES
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.parametrize("pages", [0, 1024])
+@pytest.mark.parametrize("most", [0, SMALL_BYTES])
 def test_both_ways_of_copying_give_the_same(
     project: headrace.Headrace,
     sql: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
-    pages: int,
+    most: int,
 ) -> None:
-    monkeypatch.setattr("headrace.ingest.small.SMALL_PAGES", pages)
+    monkeypatch.setattr("headrace.ingest.small.SMALL_BYTES", most)
     sql.execute(
         "CREATE TABLE t (id int, name text, price numeric(10,2), at timestamptz, extra json)"
     )

@@ -212,3 +212,20 @@ def test_a_lost_trigger_or_buffer_is_noticed(
     sql.execute("DELETE FROM orders WHERE id = 15")
     assert orders.refresh("totals").mode == "DIFFERENTIAL"
     assert_served(orders, sql, "totals")
+
+
+def test_a_reader_that_waits_to_be_made_anew_stops_nobody_else(
+    orders: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    query = "SELECT o.spare, t.n FROM orders o JOIN totals t ON o.customer = t.customer"
+    orders.create_stream_table("both", query)
+    orders.suspend("totals")
+    sql.execute("ALTER TABLE orders DROP COLUMN spare, ADD COLUMN extra int")
+    orders.create_stream_table("extras", "SELECT id, extra FROM orders")
+    sql.execute("ALTER TABLE orders DROP COLUMN note")
+    sql.execute("INSERT INTO orders VALUES (20, 1, 5, 6)")
+    assert orders.refresh("extras").mode == "DIFFERENTIAL"
+    assert_served(orders, sql, "extras")
+    statuses = {table.name: table.status for table in orders.status()}
+    assert statuses["public.both"] == "INITIALIZING"
+    assert statuses["public.totals"] == "SUSPENDED"

@@ -57,10 +57,19 @@ def test_what_can_raise_of_groups_stays_with_them() -> None:
 
 
 def test_expressions_are_not_computed_twice() -> None:
-    query = "SELECT x + x AS a, x AS b FROM (SELECT id * 2 AS x FROM orders) q"
+    query = "SELECT x || x AS a, x AS b FROM (SELECT note || 'x' AS x FROM orders) q"
     upper, lower = [n for n in nodes(bind(query, Shop()).plan) if isinstance(n, Project)]
     assert [type(scalar) for _, scalar in lower.outputs] == [Call]
     assert len(upper.outputs) == 2
+
+
+def test_what_can_raise_is_computed_where_it_is_asked_for() -> None:
+    query = (
+        "SELECT CASE WHEN qty <> 0 THEN r END AS a, CASE WHEN qty > 5 THEN r END AS b"
+        " FROM (SELECT qty, 10 / qty AS r FROM orders) q"
+    )
+    (project,) = [n for n in nodes(bind(query, Shop()).plan) if isinstance(n, Project)]
+    assert all(isinstance(s, Call) and s.function == "case" for _, s in project.outputs)
 
 
 def test_guard_and_guarded_keep_their_order() -> None:

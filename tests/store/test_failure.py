@@ -6,13 +6,16 @@ import contextlib
 import shutil
 import subprocess
 from collections.abc import Iterator
+from errno import ENOSPC
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from headrace.errors import NeedsReinit, Unavailable, UserError
-from headrace.store import DeltaStore, Pin
+from headrace.store import DeltaStore, Pin, vacuum
 from headrace.store.log import LogFile
 from headrace.store.place import Place
 from tests.store.conftest import COLUMNS, bag, weighted_rows
@@ -95,6 +98,107 @@ def test_a_failed_write_leaves_no_file(small_disk: Path) -> None:
     with pytest.raises(Unavailable):
         store.append("r1", pin, 1, MANY)
     assert list((small_disk / "r1").glob("*.parquet")) == []
+
+
+def data(root: Path) -> list[str]:
+    """What a relation's folder holds besides its log and the record of unnamed files."""
+    return sorted(path.name for path in (root / "r1").iterdir() if path.name[0] != "_")
+
+
+def named(store: DeltaStore, pin: Pin) -> list[str]:
+    return sorted(Path(file.uri).name for file in store.files("r1", pin, 0, pin.epoch))
+
+
+def test_rows_that_stop_coming_leave_no_file(delta: DeltaStore, tmp_path: Path) -> None:
+    def rows() -> Iterator[pa.Table]:
+        yield weighted_rows(A)
+        yield weighted_rows(B)
+        raise RuntimeError("the source is gone")
+
+    pin = delta.create("r1", COLUMNS)
+    with pytest.raises(RuntimeError):
+        delta.extend("r1", pin, 1, rows())
+    assert data(tmp_path) == []
+
+
+def failing(*_: object, **__: object) -> None:
+    raise OSError(ENOSPC, "no space")
+
+
+def test_a_commit_that_fails_leaves_no_file(
+    delta: DeltaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin = delta.append("r1", delta.create("r1", COLUMNS), 1, weighted_rows(A))
+    pin = delta.append("r1", pin, 2, weighted_rows(B))
+    chosen = delta.files("r1", pin, 0, 2)
+    folder = Path(delta.new_folder("r1", 2))
+    folder.mkdir()
+    summed = weighted_rows(A, B).add_column(0, "_epoch", pa.array([2, 2], pa.int64()))
+    pq.write_table(summed, folder / "part-0.parquet")
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", failing)
+    for act in (
+        lambda: delta.append("r1", pin, 3, weighted_rows(B)),
+        lambda: delta.compact("r1", pin, chosen),
+        lambda: delta.replace("r1", pin, chosen, str(folder)),
+    ):
+        with pytest.raises(Unavailable) as error:
+            act()
+        assert error.value.code == "store-full"
+    assert data(tmp_path) == named(delta, pin)
+
+
+@pytest.mark.parametrize("compaction", [False, True])
+def test_a_commit_that_landed_before_it_failed_keeps_its_files(
+    delta: DeltaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compaction: bool
+) -> None:
+    """A compaction is found and kept, an append is taken back with its file."""
+    pin = delta.append("r1", delta.create("r1", COLUMNS), 1, weighted_rows(A))
+    pin = delta.append("r1", pin, 2, weighted_rows(B))
+    chosen = delta.files("r1", pin, 0, 2) if compaction else ()
+    with monkeypatch.context() as patched:
+        patched.setattr(Place, "make_durable", failing)
+        with pytest.raises(Unavailable):
+            _ = (
+                delta.compact("r1", pin, chosen)
+                if chosen
+                else delta.append("r1", pin, 3, weighted_rows(B))
+            )
+    assert len(data(tmp_path)) == 3
+    back = delta.rollback("r1", pin)
+    assert len(delta.files("r1", back, 0, 2)) == (1 if compaction else 2)
+    assert bag(DeltaStore(tmp_path).read("r1", back, 0, 2)) == {A: 1, B: 1}
+    assert len(data(tmp_path)) == (3 if compaction else 2)
+
+
+def test_a_rollback_leaves_no_file_beyond_the_pin(delta: DeltaStore, tmp_path: Path) -> None:
+    """Neither what it takes out of the log, nor what a writer left that died before its commit."""
+    pin = delta.append("r1", delta.create("r1", COLUMNS), 1, weighted_rows(A))
+    beyond = delta.append("r1", pin, 2, weighted_rows(B))
+    delta.append("r1", beyond, 11, weighted_rows(B))
+    Path(delta.files("r1", beyond, 1, 2)[0].uri).unlink()
+    dead = Path(delta.new_folder("r1", 2), "_temporary")
+    dead.mkdir(parents=True)
+    (dead / "part-0.parquet").write_bytes(b"half")
+    (tmp_path / "r1" / "rows-10-dead.parquet").write_bytes(b"half")
+    summed = Path(delta.new_folder("r1", 1))
+    summed.mkdir()
+    pin = delta.rollback("r1", pin)
+    assert data(tmp_path) == sorted([*named(delta, pin), summed.name]), "one may be read yet"
+    assert bag(DeltaStore(tmp_path).read("r1", pin, 0, 1)) == {A: 1}
+
+
+def test_a_rollback_stands_although_a_file_cannot_be_removed(
+    delta: DeltaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin = delta.append("r1", delta.create("r1", COLUMNS), 1, weighted_rows(A))
+    delta.append("r1", pin, 2, weighted_rows(B))
+    with monkeypatch.context() as patched:
+        patched.setattr(vacuum, "_remove", failing)
+        pin = delta.rollback("r1", pin)
+    assert pin == Pin(3, 1)
+    assert len(data(tmp_path)) == 2
+    assert delta.rollback("r1", pin) == pin
+    assert data(tmp_path) == named(delta, pin)
 
 
 def test_a_read_only_disk_is_unreachable(small_disk: Path) -> None:
@@ -207,8 +311,6 @@ def test_rows_added_by_someone_else_are_noticed(tmp_path: Path) -> None:
 
 
 def test_rows_deleted_by_someone_else_are_noticed(tmp_path: Path) -> None:
-    from deltalake import DeltaTable
-
     store = DeltaStore(tmp_path)
     pin = store.append("r1", store.create("r1", COLUMNS), 1, weighted_rows(A, B))
     DeltaTable(tmp_path / "r1").delete("c1 = 1")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow.dataset as pads
+import pytest
 from deltalake import DeltaTable
 
-from headrace.store import DeltaStore, Pin, net
+from headrace.store import DeltaStore, Pin, commit, net, place
 from headrace.store.commit import CHECKPOINT_EVERY, VERSIONS_KEPT
 from headrace.store.compaction import worth_merging
 from tests.store.conftest import COLUMNS, bag, weighted_rows
@@ -37,3 +38,31 @@ def test_the_log_of_delta_stays_short(tmp_path: Path) -> None:
     recent = next(one for one in pins if one.version >= pin.version - VERSIONS_KEPT + 1)
     assert fresh.files("r1", recent, 0, recent.epoch), "readers may be so far behind"
     assert DeltaStore(tmp_path).rollback("r1", pin) == pin
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_checkpoint_is_on_disk_before_what_it_sums_up_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    really, forced = place.force, []
+    log = tmp_path / "r1" / "_delta_log"
+    first = log / f"{0:020d}.json"
+
+    def force(path: Path) -> None:
+        if path.parent == log and "checkpoint" in path.name:
+            forced.append((path.name, first.exists()))
+            if fails:
+                raise OSError("the disk is gone")
+        really(path)
+
+    monkeypatch.setattr(place, "force", force)
+    monkeypatch.setattr(commit, "VERSIONS_KEPT", 0)
+    store = DeltaStore(tmp_path)
+    pin = store.create("r1", COLUMNS)
+    for epoch in range(1, CHECKPOINT_EVERY + 1):
+        pin = store.append("r1", pin, epoch, weighted_rows((1, epoch, "a")))
+    checkpoint = f"{pin.version:020d}.checkpoint.parquet"
+    both = [(checkpoint, True), ("_last_checkpoint", True)]
+    assert forced == (both[:1] if fails else both)
+    assert first.exists() == fails
+    assert len(DeltaStore(tmp_path).files("r1", pin, 0, pin.epoch)) == CHECKPOINT_EVERY

@@ -88,12 +88,31 @@ def test_a_vacuum_that_was_cut_short_is_taken_up_again(
     assert bag(DeltaStore(tmp_path).read("r1", pin, 0, 10)).total() == 10
 
 
-def test_rolled_back_files_and_parts_that_were_never_registered_go(
-    delta: DeltaStore, tmp_path: Path
+def test_only_a_wait_that_is_over_asks_for_a_vacuum(
+    delta: DeltaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A relation that is read but not compacted again gets rid of its replaced files, too."""
+    clock = [1_000_000.0]
+    monkeypatch.setattr(module.time, "time", lambda: clock[0])
+    _, pin = compacted(delta)
+    assert not delta.vacuum_is_due("r1", AN_HOUR)
+    delta.vacuum("r1", pin, AN_HOUR)
+    clock[0] += 3_599
+    for store in (delta, DeltaStore(tmp_path)):
+        assert not store.vacuum_is_due("r1", AN_HOUR)
+    clock[0] += 1
+    fresh = DeltaStore(tmp_path)
+    for store in (delta, fresh):
+        assert store.vacuum_is_due("r1", AN_HOUR)
+    (tmp_path / "r1" / module.RECORD).rename(tmp_path / "away")
+    assert fresh.vacuum_is_due("r1", AN_HOUR), "the record is read once"
+    (tmp_path / "away").rename(tmp_path / "r1" / module.RECORD)
+    assert fresh.vacuum("r1", pin, AN_HOUR) == 10
+    assert not fresh.vacuum_is_due("r1", AN_HOUR)
+
+
+def test_parts_that_were_never_registered_go(delta: DeltaStore, tmp_path: Path) -> None:
     pin = delta.append("r1", delta.create("r1", COLUMNS), 1, weighted_rows((1, 1, "a")))
-    delta.append("r1", pin, 2, weighted_rows((1, 2, "a")))
-    pin = delta.rollback("r1", pin)
     orphan = Path(delta.new_folder("r1", 3))
     (orphan / "_temporary").mkdir(parents=True)
     (orphan / "_temporary" / "part-0.parquet").write_bytes(b"half")
@@ -103,8 +122,8 @@ def test_rolled_back_files_and_parts_that_were_never_registered_go(
     rows = weighted_rows((1, 3, "a")).add_column(0, "_epoch", epochs)
     pq.write_table(rows, registered / "part-0.parquet")
     pin = delta.register("r1", pin, 3, str(registered))
-    assert len(data_files(tmp_path)) == 4
-    assert delta.vacuum("r1", pin, AT_ONCE) == 2
+    assert len(data_files(tmp_path)) == 3
+    assert delta.vacuum("r1", pin, AT_ONCE) == 1
     assert not orphan.exists()
     assert bag(DeltaStore(tmp_path).read("r1", pin, 0, 3)) == {(1, 1, "a"): 1, (1, 3, "a"): 1}
 

@@ -93,8 +93,11 @@ def set_up(
     return True
 
 
-def tear_down(database: Database, oid: int) -> None:
-    """Remove triggers, function, buffer and records of a source; with the last one the schema."""
+def tear_down(database: Database, oid: int, *, patient: bool = True) -> None:
+    """Remove triggers, function, buffer and records of a source; with the last one the schema.
+
+    `source-busy` while others hold locks on the table; who is not patient tries only once.
+    """
     relation: sql.Identifier | None = None
     with database.session() as connection:
         if not capture_present(connection):
@@ -105,8 +108,8 @@ def tear_down(database: Database, oid: int) -> None:
     taken_away = teardown_sql(oid, relation)
     name = relation.as_string() if relation else str(oid)
     try:
-        perform(database, lambda _: taken_away, name)
-        perform(database, _remove_schema, name)
+        perform(database, lambda _: taken_away, name, patient=patient)
+        perform(database, _remove_schema, name, patient=patient)
     except errors.InsufficientPrivilege as error:
         raise UserError(
             "capture-not-set-up",
@@ -121,10 +124,12 @@ def perform(
     database: Database,
     statements: Callable[[Connection[Any]], Sequence[sql.Composed]],
     name: str,
+    *,
+    patient: bool = True,
 ) -> None:
     """Run statements in one transaction, trying again while someone else holds a lock."""
     with database.setup_connection() as connection:
-        for attempt in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS if patient else 1):
             if attempt:
                 time.sleep(PAUSE_SECONDS)
             try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import networkx as nx
 
 from headrace.catalog.records import StreamTable
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 def _graph(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
@@ -33,9 +36,9 @@ def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTa
     return _ordered(graph, wanted, known)
 
 
-def in_order(reads: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:
     """The names, each after those that it reads; `Cycle` with the way round if there is one."""
-    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph: nx.DiGraph[Name] = nx.DiGraph()
     for name, others in reads.items():
         graph.add_node(name)
         graph.add_edges_from((other, name) for other in others)
@@ -48,8 +51,8 @@ def in_order(reads: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 class Cycle(Exception):
     """Names that read each other in a circle."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        super().__init__(" → ".join(names))
+    def __init__(self, names: tuple[Any, ...]) -> None:
+        super().__init__(" → ".join(map(str, names)))
         self.names = names
 
 

@@ -232,7 +232,8 @@ def _take_copy(
     shape = shape_of(source, table)
     complaints = {}
     for reader in state.readers(source.relation):
-        if reader.status is Status.SUSPENDED:
+        # Those that are to be made anew are bound to the source as it is then.
+        if reader.status is Status.SUSPENDED or is_stale(reader):
             continue
         lost = [column for column in shape.lost if _uses(reader, state, source, column)]
         if lost:

@@ -16,7 +16,7 @@ from headrace.source.snapshot import range_sql, read_in_snapshot
 from headrace.spark.recopy import LiveRows
 from headrace.store import WEIGHT, net
 
-SMALL_PAGES = 1024
+SMALL_BYTES = 8 * 1024 * 1024
 
 
 def difference_in_memory(
@@ -25,7 +25,7 @@ def difference_in_memory(
     """The live rows minus those of the relation at its pin, netted; None if either is large."""
     pin = relation.pin
     files = engine.store.files(relation.id, pin, 0, pin.epoch)
-    if sum(part.pages for part in live.ranges) > SMALL_PAGES:
+    if sum(part.bytes for part in live.ranges) > SMALL_BYTES:
         return None
     if sum(file.rows for file in files) > most_rows:
         return None

@@ -7,13 +7,17 @@ removes it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from headrace.catalog import Change, State, new_relation_id
 from headrace.catalog.records import Relation
 from headrace.engine import Engine
+from headrace.errors import HeadraceError
 from headrace.relations.rows import arrow_schema
 from headrace.steps import CreateLog, DropLog, ForgetLogs, RecordLogs
+
+logger = logging.getLogger(__name__)
 
 
 def create_logs(engine: Engine, relations: Sequence[Relation], fence: int) -> tuple[Relation, ...]:
@@ -28,14 +32,25 @@ def create_logs(engine: Engine, relations: Sequence[Relation], fence: int) -> tu
 
 
 def drop_unowned_logs(engine: Engine, fence: int) -> None:
-    """Remove the logs of relations that belong to nobody, and then the relations."""
-    relations = unowned(engine.catalog.state())
-    for relation in relations:
-        with engine.step(DropLog(relation.id)):
-            engine.store.drop(relation.id)
-    if relations:
-        with engine.step(ForgetLogs(tuple(relation.id for relation in relations))):
-            engine.catalog.commit(Change(remove=relations), fence=fence)
+    """Remove the logs of relations that belong to nobody, and then the relations.
+
+    One that cannot be removed now is told and left to whoever writes next.
+    """
+    gone = []
+    for relation in unowned(engine.catalog.state()):
+        try:
+            with engine.step(DropLog(relation.id)):
+                engine.store.drop(relation.id)
+        except HeadraceError as error:
+            logger.warning(
+                "log could not be removed",
+                extra={"relation": relation.id, "code": error.code, "error": error.message},
+            )
+        else:
+            gone.append(relation)
+    if gone:
+        with engine.step(ForgetLogs(tuple(relation.id for relation in gone))):
+            engine.catalog.commit(Change(remove=tuple(gone)), fence=fence)
 
 
 def unowned(state: State) -> tuple[Relation, ...]:

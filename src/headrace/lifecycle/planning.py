@@ -25,6 +25,7 @@ from headrace.lifecycle.whole import is_whole
 from headrace.lifecycle.wish import READER, Reads, Wish
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
+from headrace.source.faults import translated
 from headrace.source.introspect import inspect
 from headrace.store import Pin
 
@@ -57,6 +58,7 @@ def plan(
     while True:
         try:
             with (
+                translated(),
                 engine.database.session() as connection,
                 connection.transaction(force_rollback=True),
             ):

@@ -74,10 +74,13 @@ def refresh(engine: Engine, schema: str, name: str, asked: RefreshMode | None = 
             with engine.database.session() as connection:
                 reasons |= changed_views(connection, *below)
         if not reasons:
-            return refresh_table(engine, schema, name, asked)
+            return refresh_table(engine, state, schema, name, asked, lease.fence)
         done = _renew_or_suspend(engine, state, reasons, lease.fence)
-        now = require_table(engine.catalog.state(), schema, name)
-        return done.get(now.relation) or refresh_table(engine, schema, name, asked)
+        state = engine.catalog.state()
+        now = require_table(state, schema, name)
+        return done.get(now.relation) or refresh_table(
+            engine, state, schema, name, asked, lease.fence
+        )
 
 
 def _is_whole(engine: Engine, state: State, table: StreamTable) -> bool:

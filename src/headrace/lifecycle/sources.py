@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+import logging
+
 from headrace.capture.setup import tear_down
 from headrace.catalog import Change, State
 from headrace.catalog.records import Status
 from headrace.engine import HOME, Engine
-from headrace.errors import NeedsReinit
+from headrace.errors import HeadraceError, NeedsReinit
 from headrace.lifecycle.logs import drop_unowned_logs
 from headrace.steps import ForgetSource, RollBack, TearDownCapture
 
+logger = logging.getLogger(__name__)
 
-def remove_idle_sources(engine: Engine, fence: int) -> None:
+
+def remove_idle_sources(engine: Engine, fence: int, *, patient: bool = True) -> None:
     """Take down every source without readers; their logs, and all that nobody owns, go with them.
 
-    Repeating it after a crash finishes the work.
+    Repeating it after a crash finishes the work. A source that cannot go now, because others hold
+    its table or a right is missing, stays recorded until this is done again; that is told and not
+    raised, because what made the source idle is done already.
     """
     state = engine.catalog.state()
     for source in state.sources:
         if source.database != HOME or state.readers(source.relation):
             continue
-        with engine.step(TearDownCapture(source.relation)):
-            tear_down(engine.database, source.oid)
+        try:
+            with engine.step(TearDownCapture(source.relation)):
+                tear_down(engine.database, source.oid, patient=patient)
+        except HeadraceError as error:
+            logger.warning(
+                "capture could not be taken away",
+                extra={
+                    "source": f"{source.schema}.{source.name}",
+                    "code": error.code,
+                    "error": error.message,
+                },
+            )
+            continue
         with engine.step(ForgetSource(source.relation)):
             engine.catalog.commit(Change(remove=(source,)), fence=fence)
     drop_unowned_logs(engine, fence)
+
+
+def finish_removals(engine: Engine, fence: int) -> None:
+    """What recovery does besides the logs: a short try, for it comes before work of all kinds."""
+    remove_idle_sources(engine, fence, patient=False)
 
 
 def damaged_sources(engine: Engine, state: State) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 
 from headrace.catalog import State
-from headrace.catalog.records import StreamTable, is_stale
+from headrace.catalog.records import Status, StreamTable, is_stale
 from headrace.errors import UserError
 from headrace.graph import Cycle, in_order
 from headrace.lifecycle.check import Request
@@ -18,6 +18,9 @@ from headrace.query import table_names
 from headrace.source.views import find_views
 
 READER = "a table that it reads was made anew"
+
+# Schema and name.
+Name = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,12 @@ class Reads:
     """Who reads whom among tables that exist and tables that are wished for.
 
     `wishes` has those that were made and those that follow from them: tables below a wished one
-    that are stale.
+    that are stale and do not stand still.
     """
 
     state: State
-    wishes: dict[str, Wish]
-    reads: dict[str, frozenset[str]]
+    wishes: dict[Name, Wish]
+    reads: dict[Name, frozenset[Name]]
 
     @staticmethod
     def of(
@@ -48,22 +51,20 @@ class Reads:
         wishes: Sequence[Wish],
         search_path: tuple[str, ...],
     ) -> Reads:
-        named = {_name(wish, search_path): wish for wish in wishes}
+        named = {_wished_name(wish, search_path): wish for wish in wishes}
         if len(named) < len(wishes):
             raise UserError("name-exists", "two of the stream tables have the same name")
-        known = {f"{table.schema}.{table.name}" for table in state.stream_tables}
-        reads = {
-            f"{table.schema}.{table.name}": frozenset(_inputs(state, table))
-            for table in state.stream_tables
-        }
+        reads = {_name(table): frozenset(_inputs(state, table)) for table in state.stream_tables}
+        tables = frozenset(reads) | named.keys()
         for name, wish in named.items():
             if wish.request is not None:
                 text = wish.request.query
-                reads[name] = frozenset(_read(connection, text, search_path, known | named.keys()))
+                reads[name] = frozenset(_read(connection, text, search_path, tables))
         below = _upstream(reads, named)
         for table in state.stream_tables:
-            name = f"{table.schema}.{table.name}"
-            if name in below and name not in named and is_stale(table):
+            name = _name(table)
+            going = is_stale(table) and table.status is not Status.SUSPENDED
+            if name in below and name not in named and going:
                 named[name] = Wish(READER, old=table)
         return Reads(state, named, reads)
 
@@ -71,7 +72,7 @@ class Reads:
         """The wishes and these readers, each after those it reads; `circular` if that cannot be."""
         wanted = dict(self.wishes)
         for reader in readers:
-            wanted.setdefault(f"{reader.schema}.{reader.name}", Wish(READER, old=reader))
+            wanted.setdefault(_name(reader), Wish(READER, old=reader))
         try:
             order = in_order(self.reads)
         except Cycle as cycle:
@@ -79,42 +80,45 @@ class Reads:
         return [wanted[name] for name in order if name in wanted]
 
 
-def _circular(names: Sequence[str], wishes: Iterable[str]) -> UserError:
+def _circular(names: Sequence[Name], wishes: Iterable[Name]) -> UserError:
     """The error of tables that read each other; the way round begins with one that is wished."""
     begin = next((place for place, name in enumerate(names) if name in wishes), 0)
-    names = (*names[begin:], *names[:begin])
+    shown = [".".join(name) for name in (*names[begin:], *names[:begin])]
     return UserError(
         "circular",
-        f"stream table {names[0]} would read itself",
-        detail=f"By way of {' → '.join([*names, names[0]])}.",
+        f"stream table {shown[0]} would read itself",
+        detail=f"By way of {' → '.join([*shown, shown[0]])}.",
     )
 
 
-def _name(wish: Wish, search_path: tuple[str, ...]) -> str:
+def _name(table: StreamTable) -> Name:
+    return table.schema, table.name
+
+
+def _wished_name(wish: Wish, search_path: tuple[str, ...]) -> Name:
     """The name that a table has now, or will have if it is new."""
     if wish.old is not None:
-        return f"{wish.old.schema}.{wish.old.name}"
+        return _name(wish.old)
     assert wish.request is not None
-    return ".".join(parse_name(wish.request.name, search_path[0]))
+    return parse_name(wish.request.name, search_path[0])
 
 
-def _inputs(state: State, table: StreamTable) -> list[str]:
+def _inputs(state: State, table: StreamTable) -> list[Name]:
     origins = (state.origin(relation) for relation in table.inputs)
-    return [f"{o.schema}.{o.name}" for o in origins if isinstance(o, StreamTable)]
+    return [_name(origin) for origin in origins if isinstance(origin, StreamTable)]
 
 
 def _read(
-    connection: Connection[Any], text: str, search_path: tuple[str, ...], tables: Iterable[str]
-) -> set[str]:
+    connection: Connection[Any], text: str, search_path: tuple[str, ...], tables: frozenset[Name]
+) -> set[Name]:
     """Those of the tables that a query names, or a view that it reads."""
-    tables = frozenset(tables)
-    found: set[str] = set()
-    seen: set[tuple[str, str]] = set()
+    found: set[Name] = set()
+    seen: set[Name] = set()
     texts = [text]
     while texts:
         for schema, name in _names(texts.pop()):
             candidates = (schema,) if schema is not None else search_path
-            table = next((f"{s}.{name}" for s in candidates if f"{s}.{name}" in tables), None)
+            table = next(((s, name) for s in candidates if (s, name) in tables), None)
             if table is not None:
                 found.add(table)
                 continue
@@ -132,8 +136,8 @@ def _names(text: str) -> tuple[tuple[str | None, str], ...]:
         return ()
 
 
-def _upstream(reads: dict[str, frozenset[str]], names: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+def _upstream(reads: dict[Name, frozenset[Name]], names: Iterable[Name]) -> set[Name]:
+    found: set[Name] = set()
     waiting = list(names)
     while waiting:
         for name in reads.get(waiting.pop(), ()):

@@ -15,6 +15,7 @@ from headrace.publish.served import (
     Connection,
     column_names,
     create_index,
+    create_served,
     index_key,
     index_name,
     row,
@@ -36,19 +37,14 @@ def replace_served(
         "SET LOCAL headrace.publishing = 'on'; SET LOCAL enable_seqscan = on;"
         " SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"
     )
-    keep = _shape(old) == _shape(new)
-    if not keep:
-        name = sql.Identifier(old.schema, index_name(old))
-        connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(name))
     reshape(connection, old, new)
     staged = stage(connection, new, rows)
     connection.execute(_delete(new, staged))
     connection.execute(_insert(new, staged))
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
-    if keep:
-        name, given = sql.Identifier(new.schema, index_name(old)), sql.Identifier(index_name(new))
-        connection.execute(sql.SQL("ALTER INDEX IF EXISTS {} RENAME TO {}").format(name, given))
-    else:
+    name, given = sql.Identifier(new.schema, index_name(old)), sql.Identifier(index_name(new))
+    connection.execute(sql.SQL("ALTER INDEX IF EXISTS {} RENAME TO {}").format(name, given))
+    if not _exists(connection, sql.Identifier(new.schema, index_name(new))):
         create_index(connection, new)
 
 
@@ -56,8 +52,15 @@ def reshape(connection: Connection, old: StreamTable, new: StreamTable) -> None:
     """Give the served table its new name and columns; its rows are whatever they are then.
 
     UserError `has-dependents` where a user's view needs what would go. Columns that are new come
-    last, whatever their place in the query.
+    last, whatever their place in the query. The index goes where it no longer fits; a table that
+    somebody dropped is made again.
     """
+    if not _exists(connection, served_name(old)):
+        create_served(connection, new)
+        return
+    if _shape(old) != _shape(new):
+        index = sql.Identifier(old.schema, index_name(old))
+        connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(index))
     rename(connection, old, new)
     before = {column.name: column.served for column in old.columns}
     after = {column.name: column.served for column in new.columns}
@@ -95,6 +98,11 @@ def rename(connection: Connection, old: StreamTable, new: StreamTable) -> None:
                 sql.Identifier(new.schema, old.name), sql.Identifier(new.name)
             )
         )
+
+
+def _exists(connection: Connection, name: sql.Identifier) -> bool:
+    found = connection.execute("SELECT to_regclass(%s)", [name.as_string()]).fetchone()
+    return found is not None and found[0] is not None
 
 
 def _shape(table: StreamTable) -> tuple[object, ...]:

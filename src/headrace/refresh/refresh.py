@@ -57,7 +57,12 @@ class Attempt:
 
 
 def refresh_table(
-    engine: Engine, schema: str, name: str, asked: RefreshMode | None = None
+    engine: Engine,
+    state: State,
+    schema: str,
+    name: str,
+    asked: RefreshMode | None,
+    fence: int,
 ) -> Refresh:
     """Bring a stream table to the newest state of its sources; what was done, or SKIPPED.
 
@@ -65,32 +70,30 @@ def refresh_table(
     """
     clock = Clock()
     started_at = datetime.now(UTC)
-    with engine.writing() as lease:
-        state = engine.catalog.state()
-        table = require_table(state, schema, name)
-        read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
-        with clock.phase("cut"):
-            state = ingest(engine, state, lease.fence, retry=frozenset(read))
-        table = require_table(state, schema, name)
-        *below, _ = upstream(state.stream_tables, table)
-        require_active((*below, table))
-        advanced, state = advance_all(engine, state, tuple(below), lease.fence)
-        changed = changed_inputs(table, state)
-        decision = decide(table, asked, changed)
-        attempt = Attempt(table, state.database(HOME).epoch, decision, clock, started_at)
+    table = require_table(state, schema, name)
+    read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
+    with clock.phase("cut"):
+        state = ingest(engine, state, fence, retry=frozenset(read))
+    table = require_table(state, schema, name)
+    *below, _ = upstream(state.stream_tables, table)
+    require_active((*below, table))
+    advanced, state = advance_all(engine, state, tuple(below), fence)
+    changed = changed_inputs(table, state)
+    decision = decide(table, asked, changed)
+    attempt = Attempt(table, state.database(HOME).epoch, decision, clock, started_at)
+    if decision.mode != "SKIPPED":
+        advanced += (advance_or_remember(engine, attempt, changed, state, fence),)
+    if advanced:
+        with clock.phase("publish"):
+            as_of = state.database(HOME).cut_at
+            *_, last = publish(engine, advanced, as_of=as_of, fence=fence)
+        # The history is written by publish itself, so only the answer can tell its time.
+        last = replace(last, phases=dict(clock.phases))
+        written = {r.id for one in advanced for r in one.relations}
+        compact(engine, sorted(written | read), fence)
         if decision.mode != "SKIPPED":
-            advanced += (advance_or_remember(engine, attempt, changed, state, lease.fence),)
-        if advanced:
-            with clock.phase("publish"):
-                as_of = state.database(HOME).cut_at
-                *_, last = publish(engine, advanced, as_of=as_of, fence=lease.fence)
-            # The history is written by publish itself, so only the answer can tell its time.
-            last = replace(last, phases=dict(clock.phases))
-            written = {r.id for one in advanced for r in one.relations}
-            compact(engine, sorted(written | read), lease.fence)
-            if decision.mode != "SKIPPED":
-                return last
-        return replace(attempt.record(), epoch=table.epoch)
+            return last
+    return replace(attempt.record(), epoch=table.epoch)
 
 
 def advance_all(

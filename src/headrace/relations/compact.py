@@ -57,10 +57,14 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
             moved.append(replace(relation, pin=_summed(engine, relation, chosen, limit)))
     if moved:
         engine.catalog.commit(Change(put=tuple(moved)), fence=fence)
-    # Only a compaction makes files superfluous, so this is when to look for them.
+    # Looking for superfluous files lists a folder, so it is done only where a compaction just made
+    # some, or where those that were noted before have waited for long enough.
+    state = state.with_relations(moved)
     retention = timedelta(seconds=engine.settings(state).history_retention)
-    for relation in moved:
-        engine.store.vacuum(relation.id, relation.pin, retention)
+    replaced = {relation.id for relation in moved}
+    for name in names:
+        if name in replaced or engine.store.vacuum_is_due(name, retention):
+            engine.store.vacuum(name, state.relation(name).pin, retention)
 
 
 def _summed(engine: Engine, relation: Relation, chosen: tuple[LogFile, ...], limit: int) -> Pin:

@@ -24,7 +24,7 @@ WITH RECURSIVE tree AS (
     SELECT i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid
 )
 SELECT c.oid, n.nspname, c.relname,
-    pg_relation_size(c.oid) / current_setting('block_size')::bigint,
+    pg_relation_size(c.oid) / current_setting('block_size')::bigint, pg_table_size(c.oid),
     has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
         AND NOT row_security_active(c.oid)
 FROM tree t
@@ -36,15 +36,28 @@ ORDER BY c.oid
 
 
 @dataclass(frozen=True)
+class Leaf:
+    """A table that holds rows itself, as `LEAVES` finds it."""
+
+    oid: int
+    schema: str
+    name: str
+    pages: int
+    bytes: int
+    readable: bool
+
+
+@dataclass(frozen=True)
 class Range:
     """Some pages of one table, for `read_sql`: SQL text of the relation and of the condition.
 
-    `pages` is how many there were when the range was made, for showing progress.
+    `bytes` is what they took when the range was made, with their share of the values that
+    PostgreSQL keeps beside the pages.
     """
 
     relation: str
     where: str
-    pages: int
+    bytes: int
 
 
 def page_ranges(connection: Connection[Any], table: SourceTable, parts: int) -> tuple[Range, ...]:
@@ -55,12 +68,13 @@ def page_ranges(connection: Connection[Any], table: SourceTable, parts: int) -> 
     open-ended all the same.
     """
     with translated():
-        leaves = connection.execute(LEAVES, {"oid": table.oid}).fetchall()
-    pages = max(sum(size for *_, size, _ in leaves) // max(parts, 1) + 1, MINIMUM_PAGES)
+        found = connection.execute(LEAVES, {"oid": table.oid}).fetchall()
+    leaves = [Leaf(*row) for row in found]
+    pages = max(sum(leaf.pages for leaf in leaves) // max(parts, 1) + 1, MINIMUM_PAGES)
     return tuple(
-        Range(_relation(table, leaf), _where(leaf, first, last), (last or leaf[3]) - first)
+        Range(_relation(table, leaf), _where(leaf, first, last), _bytes(leaf, first, last))
         for leaf in leaves
-        for first, last in _steps(leaf[3], pages)
+        for first, last in _steps(leaf.pages, pages)
     )
 
 
@@ -70,16 +84,19 @@ def _steps(size: int, step: int) -> Iterator[tuple[int, int | None]]:
     yield from zip(starts, [*starts[1:], None], strict=True)
 
 
-def _relation(table: SourceTable, leaf: tuple[Any, ...]) -> str:
-    _, schema, name, _, readable = leaf
-    if readable:
-        return relation_sql(schema, name)
+def _relation(table: SourceTable, leaf: Leaf) -> str:
+    if leaf.readable:
+        return relation_sql(leaf.schema, leaf.name)
     return sql.Identifier(table.schema, table.name).as_string()
 
 
-def _where(leaf: tuple[Any, ...], first: int, last: int | None) -> str:
-    oid, _, _, _, readable = leaf
-    conditions = [] if readable else [sql.SQL("tableoid = {}::oid").format(oid)]
+def _bytes(leaf: Leaf, first: int, last: int | None) -> int:
+    pages = (leaf.pages if last is None else last) - first
+    return leaf.bytes * pages // max(leaf.pages, 1)
+
+
+def _where(leaf: Leaf, first: int, last: int | None) -> str:
+    conditions = [] if leaf.readable else [sql.SQL("tableoid = {}::oid").format(leaf.oid)]
     conditions.append(sql.SQL("ctid >= {}::tid").format(sql.Literal(f"({first},0)")))
     if last is not None:
         conditions.append(sql.SQL("ctid < {}::tid").format(sql.Literal(f"({last},0)")))

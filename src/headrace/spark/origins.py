@@ -76,6 +76,12 @@ class Remote:
         return session
 
     def is_lost(self) -> bool:
+        # A session of a server that is gone would be tried for minutes, so the server comes first.
+        try:
+            _require_answer([self._address], CONNECT_PORT, "Spark Connect")
+        except Unavailable:
+            return True
+        # Each is asked: the server may have been started anew between two of them.
         return not all(map(answers, self._sessions))
 
     def close(self) -> None:

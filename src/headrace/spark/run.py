@@ -63,10 +63,10 @@ class Runner:
         """The result's rows, or `TooLarge` if there are more than `limit`."""
 
         def work(session: SparkSession) -> pa.Table | TooLarge:
-            frame = session.sql(sql)
             if limit is None:
-                return frame.toArrow()
-            table = frame.limit(limit + 1).toArrow()
+                return session.sql(sql).toArrow()
+            # In the text: a limit on the DataFrame would have the whole plan analysed once more.
+            table = session.sql(f"{sql}\nLIMIT {limit + 1:d}").toArrow()
             return table if table.num_rows <= limit else TooLarge(limit)
 
         return self.call(profile, inputs, work)

@@ -22,6 +22,8 @@ from headrace.store.place import Place
 EXACT = CommitProperties(max_commit_retries=0)
 LABEL = "headrace"
 LOG_FOLDER = "_delta_log"
+LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
+CHECKPOINT_SUFFIX = ".checkpoint.parquet"
 COMPACTION = CommitProperties(custom_metadata={LABEL: "compaction"}, max_commit_retries=0)
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 # Removed files are not remembered in checkpoints, which would grow with every commit: vacuum keeps
@@ -207,6 +209,8 @@ class Commits:
         try:
             table.update_incremental()
             table.create_checkpoint()
+            # A power cut must not leave an empty one in the place of the commits that it sums up.
+            self._place.make_durable(relation, (checkpoint_path(table.version()), LAST_CHECKPOINT))
             self._forget_versions(relation, table.version() - VERSIONS_KEPT)
         except (OSError, DeltaError) as error:
             logger.warning("checkpoint failed", extra={"relation": relation, "error": str(error)})
@@ -217,7 +221,7 @@ class Commits:
         files = self._place.files
         entries = files.get_file_info(pafs.FileSelector(f"{relation}/{LOG_FOLDER}"))
         versions = {entry.path: version_of(entry.base_name) for entry in entries}
-        checkpoints = [v for path, v in versions.items() if path.endswith(".checkpoint.parquet")]
+        checkpoints = [v for path, v in versions.items() if path.endswith(CHECKPOINT_SUFFIX)]
         first = max((v for v in checkpoints if v <= oldest), default=0)
         for path, version in versions.items():
             if 0 <= version < first:
@@ -233,3 +237,8 @@ def version_of(name: str) -> int:
 def log_path(version: int) -> str:
     """The file of a commit; Delta fixes the name."""
     return f"{LOG_FOLDER}/{version:020d}.json"
+
+
+def checkpoint_path(version: int) -> str:
+    """The file of a checkpoint; Delta fixes the name."""
+    return f"{LOG_FOLDER}/{version:020d}{CHECKPOINT_SUFFIX}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,18 +12,27 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from headrace.errors import InternalError, Unavailable
+from headrace.errors import HeadraceError, InternalError
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, unavailable
 from headrace.store.layout import check_columns, conform, weighted
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.net import net
-from headrace.store.part import discard, parts_in, read_part, write_part
+from headrace.store.part import parts_in, read_part, write_part
 from headrace.store.parts import Parts
 from headrace.store.place import Place
 from headrace.store.recent import Recent
 from headrace.store.store import Store
-from headrace.store.vacuum import SCRATCH, clear_scratch, vacuum
+from headrace.store.vacuum import (
+    PARTS,
+    ROWS,
+    SCRATCH,
+    clear_unpublished,
+    clear_written,
+    is_over,
+    unnamed_since,
+    vacuum,
+)
 
 MEMORY_BYTES = 256 * 1024 * 1024
 LOGS_KEPT = 4
@@ -48,6 +57,7 @@ class DeltaStore(Store):
         self._commits = Commits(self._place)
         self._logs: dict[str, tuple[Log, ...]] = {}
         self._recent = Recent(memory_bytes)
+        self._unnamed_since: dict[str, float] = {}
 
     def create(self, relation: str, columns: pa.Schema) -> Pin:
         check_columns(columns)
@@ -78,27 +88,22 @@ class DeltaStore(Store):
         """
         added: list[LogFile] = []
         first = replaced[0].first_epoch if replaced else epoch
-        for rows in tables:
-            if rows.num_rows:
-                if not replaced:
-                    require_after(relation, pin, epoch)
-                self._commits.check(relation, pin)
-                uri = self._place.uri(relation, f"rows-{epoch}-{uuid4().hex}.parquet")
-                with self._writing():
-                    size = write_part(self._place.files, self._place.path(uri), rows, epoch)
-                added.append(LogFile(uri, rows.num_rows, size, first, epoch))
-                written = rows
-        if not added and not replaced:
-            return log
-        try:
+        with self._discarding(relation, pin, (file.uri for file in added)):
+            for rows in tables:
+                if rows.num_rows:
+                    if not replaced:
+                        require_after(relation, pin, epoch)
+                    self._commits.check(relation, pin)
+                    uri = self._place.uri(relation, f"{ROWS}{epoch}-{uuid4().hex}.parquet")
+                    with self._writing():
+                        size = write_part(self._place.files, self._place.path(uri), rows, epoch)
+                    added.append(LogFile(uri, rows.num_rows, size, first, epoch))
+                    written = rows
+            if not added and not replaced:
+                return log
             log = self._commits.commit(
                 relation, pin, log, tuple(added), replaced, compaction=bool(replaced)
             )
-        except Unavailable as error:
-            if error.code == "lease-lost":
-                for file in added:
-                    discard(self._place.files, self._place.path(file.uri))
-            raise
         # What comes in several tables is too large to be read from memory again.
         if len(added) == 1:
             self._recent.put(added[0].uri, written)
@@ -114,21 +119,28 @@ class DeltaStore(Store):
 
     def replace(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
         log = self._log(relation, pin)
-        with self._writing():
-            parts = parts_in(self._place, folder, log.columns, chosen[-1].last_epoch)
-        added = tuple(replace(part, first_epoch=chosen[0].first_epoch) for part in parts)
-        log = self._commits.commit(relation, pin, log, added, chosen, compaction=True)
+        with self._discarding(relation, pin, (folder,)):
+            with self._writing():
+                parts = parts_in(self._place, folder, log.columns, chosen[-1].last_epoch)
+            added = tuple(replace(part, first_epoch=chosen[0].first_epoch) for part in parts)
+            log = self._commits.commit(relation, pin, log, added, chosen, compaction=True)
         return Pin(self._remember(relation, log).version, pin.epoch)
 
     def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:
         self._commits.check(relation, pin)
-        named = self._log(relation, pin).files
+        named = self._paths(relation, self._log(relation, pin))
+        self._unnamed_since.pop(relation, None)
         with self._writing():
-            paths = [self._place.path_in(relation, file.uri) for file in named]
-            return vacuum(self._place, relation, paths, older_than)
+            return vacuum(self._place, relation, named, older_than)
+
+    def vacuum_is_due(self, relation: str, older_than: timedelta) -> bool:
+        if relation not in self._unnamed_since:
+            with self._writing():
+                self._unnamed_since[relation] = unnamed_since(self._place, relation)
+        return is_over(self._unnamed_since[relation], older_than)
 
     def new_folder(self, relation: str, epoch: int) -> str:
-        return self._place.uri(relation, f"parts-{epoch}-{uuid4().hex}")
+        return self._place.uri(relation, f"{PARTS}{epoch}-{uuid4().hex}")
 
     def new_scratch(self, relation: str) -> str:
         return self._place.uri(relation, f"{SCRATCH}{uuid4().hex}")
@@ -195,12 +207,13 @@ class DeltaStore(Store):
             at = Pin(newest.version, pin.epoch)
             newest = self._commits.commit(relation, at, newest, removed=unwanted)
         with self._writing():
-            clear_scratch(self._place, relation)
+            clear_unpublished(self._place, relation, self._paths(relation, newest), pin.epoch)
         return Pin(self._remember(relation, newest).version, pin.epoch)
 
     def drop(self, relation: str) -> None:
         self._commits.forget(relation)
         self._logs.pop(relation, None)
+        self._unnamed_since.pop(relation, None)
         self._recent.forget(self._place.uri(relation) + "/")
         with self._writing():
             self._place.remove(relation)
@@ -233,6 +246,24 @@ class DeltaStore(Store):
             if missing or (self._place.local and self._place.trouble(writing=False) is None):
                 raise behind(relation, pin, f"{file.uri} cannot be read") from error
             raise unavailable(error, self._place, writing=False) from error
+
+    def _paths(self, relation: str, log: Log) -> list[str]:
+        return [self._place.path_in(relation, file.uri) for file in log.files]
+
+    @contextmanager
+    def _discarding(self, relation: str, pin: Pin, written: Iterable[str]) -> Iterator[None]:
+        """On any failure remove what was written, unless the commit landed before it failed.
+
+        What cannot be told is kept, for `rollback` or a vacuum.
+        """
+        try:
+            yield
+        except BaseException:
+            with suppress(HeadraceError):
+                named = self._paths(relation, self._commits.newest(relation, pin))
+                paths = [self._place.path_in(relation, uri) for uri in written]
+                clear_written(self._place, relation, named, paths)
+            raise
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

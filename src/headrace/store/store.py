@@ -104,8 +104,12 @@ class Store(Protocol):
         """
         ...
 
+    def vacuum_is_due(self, relation: str, older_than: timedelta) -> bool:
+        """Whether a vacuum noted files that it would remove by now; cheap enough to ask often."""
+        ...
+
     def rollback(self, relation: str, pin: Pin) -> Pin:
-        """Remove exactly the files of epochs beyond the pin, in one commit.
+        """Remove exactly the files of epochs beyond the pin, in one commit, and then from disk.
 
         Gives the pin with the same epoch and the version that the log is at now; the same pin, and
         no commit, if nothing lies beyond. The files that the pin does name must all be there.

@@ -4,13 +4,18 @@ Files that a compaction replaced are not deleted at once: whoever took the list 
 may still read them. How long something has been unnamed is not to be had from the files, so it is
 kept beside them: when each was first seen unnamed. Losing that record only makes the wait start
 anew.
+
+What nobody can have read goes at once: the rows of a write that failed or was rolled back.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import timedelta
 
 import pyarrow.fs as pafs
@@ -21,6 +26,8 @@ from headrace.store.place import Place
 HIDDEN = "_"
 RECORD = "_unnamed.json"
 SCRATCH = "scratch-"
+ROWS, PARTS = "rows-", "parts-"
+WRITTEN = re.compile(rf"(?:{ROWS}|{PARTS})(\d+)-")
 # Unbuffered, the file system of delta-rs is handed buffers that it does not take.
 BUFFER_BYTES = 65_536
 
@@ -31,11 +38,10 @@ def vacuum(place: Place, relation: str, named: Iterable[str], older_than: timede
     `named` are the paths of the files that the log names. A folder is kept whole as long as one
     file in it is named.
     """
-    kept = {path.partition("/")[0] for path in named}
-    found = [entry for entry in _entries(place, relation) if entry.base_name not in kept]
+    found = _unnamed(place, relation, named)
     before, now = _recorded(place, relation), time.time()
     unnamed = {entry.base_name: before.get(entry.base_name, now) for entry in found}
-    due = [e for e in found if now - unnamed[e.base_name] >= older_than.total_seconds()]
+    due = [entry for entry in found if is_over(unnamed[entry.base_name], older_than)]
     for entry in due:
         _remove(place, entry)
         del unnamed[entry.base_name]
@@ -47,16 +53,51 @@ def vacuum(place: Place, relation: str, named: Iterable[str], older_than: timede
     return len(due)
 
 
-def clear_scratch(place: Place, relation: str) -> None:
-    """Remove folders of rows that only passed through; their writer is gone."""
-    for entry in _entries(place, relation):
-        if entry.base_name.startswith(SCRATCH):
-            _remove(place, entry)
+def unnamed_since(place: Place, relation: str) -> float:
+    """When the first of the files that wait for their removal was seen; never is infinite."""
+    return min(_recorded(place, relation).values(), default=math.inf)
 
 
-def _entries(place: Place, relation: str) -> list[pafs.FileInfo]:
+def is_over(since: float, older_than: timedelta) -> bool:
+    """Whether what has been unnamed since then has waited for so long."""
+    return time.time() - since >= older_than.total_seconds()
+
+
+def clear_unpublished(place: Place, relation: str, named: Iterable[str], epoch: int) -> None:
+    """Remove what a writer left that is gone: rows beyond the epoch, and scratch folders.
+
+    Failing to remove one is harmless: it is tried again at the next time, or by a vacuum.
+    """
+    for entry in _unnamed(place, relation, named):
+        if entry.base_name.startswith(SCRATCH) or epoch_written(entry.base_name) > epoch:
+            with suppress(OSError):
+                _remove(place, entry)
+
+
+def clear_written(
+    place: Place, relation: str, named: Iterable[str], written: Iterable[str]
+) -> None:
+    """Remove files and folders, given by their paths, that were written for a failed commit.
+
+    Failing to is harmless, like above. What the log names all the same is kept.
+    """
+    names = frozenset(written)
+    with suppress(OSError):
+        for entry in _unnamed(place, relation, named):
+            if entry.base_name in names:
+                _remove(place, entry)
+
+
+def epoch_written(name: str) -> int:
+    """The epoch that a file or folder was written for, by its name; 0 for what has none."""
+    written = WRITTEN.match(name)
+    return int(written[1]) if written else 0
+
+
+def _unnamed(place: Place, relation: str, named: Iterable[str]) -> list[pafs.FileInfo]:
+    kept = {path.partition("/")[0] for path in named}
     entries = place.files.get_file_info(pafs.FileSelector(relation, allow_not_found=True))
-    return [entry for entry in entries if not entry.base_name.startswith(HIDDEN)]
+    return [e for e in entries if not e.base_name.startswith(HIDDEN) and e.base_name not in kept]
 
 
 def _recorded(place: Place, relation: str) -> dict[str, float]:

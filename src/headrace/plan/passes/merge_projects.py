@@ -1,12 +1,16 @@
 """merge_projects: a projection over a projection is one.
 
-π[f(x)](π[x = g(a)](R))  =  π[f(g(a))](R)      where no g is computed more often than before
+π[f(x)](π[x = g(a)](R))  =  π[f(g(a))](R)
+
+Where some g would be computed more often than before they stay apart, unless one can raise: then it
+must be computed only where it is asked for, as PostgreSQL does, say in a branch of a CASE.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from headrace.functions import can_raise
 from headrace.plan.compose import compose
 from headrace.plan.operators import Operator, Project
 from headrace.plan.scalar import Call, Column, Scalar, walk
@@ -19,7 +23,10 @@ def merge_projects(plan: Operator) -> Operator:
         return plan
     inner = dict(plan.child.outputs)
     uses = Counter(n for _, s in plan.outputs for n in walk(s) if isinstance(n, Column))
-    if any(isinstance(scalar, Call) and uses[column] > 1 for column, scalar in inner.items()):
+    repeated = any(
+        isinstance(scalar, Call) and uses[column] > 1 for column, scalar in inner.items()
+    )
+    if repeated and not any(map(can_raise, inner.values())):
         return plan
     outputs: list[tuple[Column, Scalar]] = []
     for column, scalar in plan.outputs:
