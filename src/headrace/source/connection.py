@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,13 @@ VERSIONS = range(15, 19)
 BY_INDEX = {"enable_seqscan": "off"}
 
 Row = tuple[Any, ...]
+
+
+def _was_ended(connection: Connection[Row]) -> bool:
+    """Whether the server ended an idle connection: only then has it anything to say."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class Database:
@@ -86,6 +94,10 @@ class Database:
         """Lend a connection; it is kept for the next caller if it comes back in order."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
+        if connection is not None and _was_ended(connection):
+            connection.close()
+            self.close()  # whatever ended it ended the others too
+            connection = None
         if connection is None:
             connection = self.connect()
         try:
