@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cluster import servers
 from tests.spark.test_session import python
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
-
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-WAIT_SECONDS = 120
 
 SCRIPT = """
 import json, os, sys, threading, time
@@ -75,48 +67,8 @@ print(json.dumps(found))
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """A Spark Connect server on a free port of this machine."""
-    import pyspark
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    settings = {
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
-    }
-    chosen = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    command = [str(submit), "--master", "local[2]", "--class", SERVER, *chosen, "spark-internal"]
-    with (tmp_path / "server.log").open("w") as log:
-        server = subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            cwd=tmp_path,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        )
-        try:
-            deadline = time.monotonic() + WAIT_SECONDS
-            while not _answers(port):
-                assert server.poll() is None and time.monotonic() < deadline
-                time.sleep(0.2)
-            yield f"sc://127.0.0.1:{port}"
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(30)
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
+    with servers.connect(tmp_path) as where:
+        yield where
 
 
 def test_the_same_calls_work_over_spark_connect(address: str, tmp_path: Path) -> None:
