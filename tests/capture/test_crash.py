@@ -17,7 +17,7 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.embedded import EmbeddedServer
-from headrace.errors import Transient, Unavailable
+from headrace.errors import Unavailable
 from headrace.source.connection import Database
 from tests.capture.follower import Follower
 
@@ -69,9 +69,7 @@ def test_what_a_cut_contains_survives_a_crash(home: Path) -> None:
         crash(home)
         with EmbeddedServer.open(home) as again:
             assert again.dsn == server.dsn
-            with pytest.raises(Transient) as lost:
-                follower.tick()
-            assert lost.value.code == "connection-lost"
+            # Idle connections that the crash ended are noticed before they are used.
             assert follower.tick().copied == {}
             assert follower.bag("lazy").total() == 100
 

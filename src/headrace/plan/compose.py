@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headrace.plan.scalar import Call, Column, Scalar, substitute
 
-LARGEST = 2000
+LARGEST = 1000
 """Nodes of an expression that was composed; one that a query wrote may be larger."""
 DEEPEST = 32
 

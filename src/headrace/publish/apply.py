@@ -35,11 +35,7 @@ def apply_change(connection: Connection, table: StreamTable, change: VisibleChan
     if change.is_empty:
         return
     connection.execute("SET LOCAL headrace.publishing = 'on'")
-    if change.inserted + change.deleted <= SMALL_CHANGE:
-        connection.execute(
-            "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;"
-            " SET LOCAL enable_mergejoin = off"
-        )
+    _choose_plans(connection, small=change.inserted + change.deleted <= SMALL_CHANGE)
     staged = stage(connection, table, change)
     if index_key(table):
         found = _apply_by_key(connection, table, staged)
@@ -50,6 +46,13 @@ def apply_change(connection: Connection, table: StreamTable, change: VisibleChan
     if found != change.deleted:
         raise _tampered(table, change.deleted, found)
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
+
+
+def _choose_plans(connection: Connection, *, small: bool) -> None:
+    """Make a small change go through the index; other tables may follow in the transaction."""
+    wanted = "off" if small else "DEFAULT"
+    settings = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
+    connection.execute(sql.SQL("; ".join(f"SET LOCAL {name} TO {wanted}" for name in settings)))
 
 
 def _tampered(table: StreamTable, expected: int, found: int) -> InternalError:

@@ -125,7 +125,7 @@ def _retype(
         with connection.transaction():
             cast = sql.SQL("{}::{}").format(name, type_)
             _alter(connection, table, act, name, type_, cast)
-    except (psycopg.DataError, psycopg.errors.CannotCoerce):
+    except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.CannotCoerce):
         connection.execute("SET LOCAL headrace.publishing = 'on'")
         connection.execute(sql.SQL("DELETE FROM {}").format(served_name(table)))
         nothing = sql.SQL("NULL::{}").format(type_)
