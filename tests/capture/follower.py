@@ -9,16 +9,23 @@ from typing import Any
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi
 
-from headrace.capture.changes import acknowledge, pending, read_changes
+from headrace.capture.changes import acknowledge, change_batches, pending
 from headrace.capture.cut import OpenCut, open_cut
-from headrace.capture.dirt import captured_part
+from headrace.capture.dirt import Captured, captured_part
 from headrace.capture.setup import set_up
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table, inspect
-from headrace.source.reading import WEIGHT, read_sql, to_stored
+from headrace.source.reading import WEIGHT, read_sql, stored_schema, to_stored
 from headrace.source.table import SourceTable
 
 Bag = Counter[tuple[Any, ...]]
+
+
+def read_changes(database: Database, source: Captured, after: str | None, upto: str) -> pa.Table:
+    """All that `change_batches` gives, in memory."""
+    columns = [column for column in source.columns if column.type is not None]
+    nothing = stored_schema(columns, weighted=True).empty_table()
+    return pa.concat_tables([nothing, *change_batches(database, source, after, upto)])
 
 
 @dataclass(frozen=True)

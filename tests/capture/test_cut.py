@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from headrace.capture.changes import acknowledge, pending, read_changes
+from headrace.capture.changes import acknowledge, pending
 from headrace.capture.cut import open_cut
 from headrace.capture.health import check
 from headrace.capture.setup import set_up, tear_down
 from headrace.errors import NeedsReinit, Transient
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
-from tests.capture.follower import Follower, bag_of, read_live
+from tests.capture.follower import Follower, bag_of, read_changes, read_live
 
 pytestmark = pytest.mark.postgres
 

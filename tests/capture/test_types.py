@@ -12,13 +12,12 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from headrace.capture.changes import read_changes
 from headrace.capture.cut import open_cut
 from headrace.errors import NeedsReinit
 from headrace.source.connection import Database
 from headrace.source.reading import stored_schema
 from headrace.types import KINDS
-from tests.capture.follower import Follower, read_live
+from tests.capture.follower import Follower, read_changes, read_live
 
 pytestmark = pytest.mark.postgres
 

@@ -25,7 +25,6 @@ from headrace.source.reading import (
     find_misfit,
     has_misfit,
     read_sql,
-    stored_schema,
     to_stored,
 )
 from headrace.source.table import SourceTable
@@ -117,13 +116,6 @@ def change_batches(
                 "invariant", f"no value of {table.name} in {MISFIT} was found"
             )
         yield to_stored(data, table.stored)
-
-
-def read_changes(database: Database, source: Captured, after: str | None, upto: str) -> pa.Table:
-    """All that `change_batches` gives, in memory."""
-    columns = [column for column in source.columns if column.type is not None]
-    nothing = stored_schema(columns, weighted=True).empty_table()
-    return pa.concat_tables([nothing, *change_batches(database, source, after, upto)])
 
 
 def acknowledge(database: Database, sources: Iterable[int], snapshot: str, epoch: int) -> None:
