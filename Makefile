@@ -5,11 +5,12 @@ ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+BENCH_STAMP := .venv/.bench-installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-tpch fuzz golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +78,19 @@ bench-epochs: install java
 bench-large: install java
 	$(BIN)/python -m bench.large $(if $(ROWS),ROWS=$(ROWS)) $(ARGS)
 
+bench-plan: install java
+	$(BIN)/python -m bench.plan $(ARGS)
+
+bench-tpch: $(BENCH_STAMP) java
+	$(BIN)/python -m bench.tpch $(if $(ONLY),ONLY=$(ONLY)) $(ARGS)
+
+$(BENCH_STAMP): bench/requirements.lock $(STAMP)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r bench/requirements.lock
+	@touch $@
+
+fuzz: install java ## try random views under random changes: SECONDS=1800 SEED=1
+	$(BIN)/python -m fuzz $(if $(SECONDS),SECONDS=$(SECONDS)) $(if $(SEED),SEED=$(SEED)) $(ARGS)
+
 golden: install ## write the expected plans and SQL of the golden tests anew; read the diff
 	$(BIN)/python -m tests.query.golden $(ARGS)
 
@@ -87,4 +101,7 @@ lock: install ## choose the newest allowed versions and write requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	  --output-file requirements.lock pyproject.toml
-	@! grep -n -i -E '://|index-url|find-links' requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group bench \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	  --output-file bench/requirements.lock
+	@! grep -n -i -E '://|index-url|find-links' requirements.lock bench/requirements.lock

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from docs.generators.blocks import fenced, text_table
 from headrace.delta.differentiate import Differentiation
-from headrace.functions import call
+from headrace.functions import call, cast
 from headrace.plan.describe import describe
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import (
@@ -21,18 +21,31 @@ from headrace.plan.operators import (
     AggregateCall,
     Empty,
     Filter,
+    Frame,
+    FrameBound,
+    FullJoin,
     Join,
+    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
     Project,
+    Rematch,
+    Replicate,
     Restrict,
     Scan,
+    SortKey,
+    Top,
+    TopMerge,
     UnionAll,
+    Unnest,
+    Values,
     Version,
+    Window,
+    WindowCall,
 )
-from headrace.plan.scalar import Column, Literal
+from headrace.plan.scalar import Column, Literal, Value
 from headrace.plan.stages import cut_stages
 from headrace.render import render
 from headrace.render.inputs import input_name
@@ -67,10 +80,13 @@ CUSTOMER = Column("customer", TEXT)
 AMOUNT = Column("amount", numeric(12, 2))
 NAME = Column("name", TEXT)
 REGION = Column("region", TEXT)
+PLACE = Column("place", INTEGER)
 DOUBLED = call("*", AMOUNT, Literal(2, INTEGER))
 
 ORDERS = Scan("orders", (("c1", ID), ("c2", CUSTOMER), ("c3", AMOUNT)))
 OLD = Scan("old_orders", ORDERS.fields)
+CUSTOMERS = Scan("customers", (("c1", NAME), ("c2", REGION)))
+OF_CUSTOMER = call("=", NAME, CUSTOMER)
 TOUCHED = Column("touched_customer", TEXT)
 REVENUE = Aggregate(
     ORDERS,
@@ -79,6 +95,16 @@ REVENUE = Aggregate(
         AggregateCall(Column("orders", BIGINT), "count"),
         AggregateCall(Column("total", result_numeric(38, 2)), "sum", AMOUNT),
     ),
+)
+BY_AMOUNT = (SortKey(AMOUNT),)
+LARGEST = (SortKey(AMOUNT, descending=True),)
+NUMBER = WindowCall(Column("number", BIGINT), "row_number", (), BY_AMOUNT, (SortKey(ID),))
+RUNNING = WindowCall(
+    Column("running", result_numeric(38, 2)),
+    "sum",
+    (AMOUNT,),
+    BY_AMOUNT,
+    frame=Frame("range", FrameBound("unbounded preceding"), FrameBound("current row")),
 )
 (STAGE,) = cut_stages(REVENUE, "revenue")
 assert STAGE.state is not None
@@ -119,6 +145,16 @@ def _at(scan: Scan, version: Version) -> Scan:
 
 EXAMPLES: tuple[Example, ...] = (
     Example(Scan, ORDERS, changes=True),
+    Example(
+        Values,
+        Values(
+            (NAME, REGION),
+            (
+                (Literal("ada", TEXT), Literal("north", TEXT)),
+                (Literal("eve", TEXT), Literal(None, TEXT)),
+            ),
+        ),
+    ),
     Example(Filter, Filter(ORDERS, call(">", AMOUNT, Literal(5, INTEGER))), changes=True),
     Example(
         Project,
@@ -127,9 +163,21 @@ EXAMPLES: tuple[Example, ...] = (
     ),
     Example(
         Join,
-        Join(ORDERS, Scan("customers", (("c1", NAME), ("c2", REGION))), call("=", CUSTOMER, NAME)),
+        Join(ORDERS, CUSTOMERS, call("=", CUSTOMER, NAME)),
         changes=True,
     ),
+    Example(
+        MatchJoin,
+        MatchJoin(CUSTOMERS, OLD, "left", OF_CUSTOMER),
+        changes=True,
+    ),
+    Example(FullJoin, FullJoin(CUSTOMERS, OLD, OF_CUSTOMER), changes=True),
+    Example(
+        Unnest,
+        Unnest(ORDERS, "generate_series", (Literal(1, INTEGER), ID, Literal(1, INTEGER)), (PLACE,)),
+        changes=True,
+    ),
+    Example(Replicate, Replicate(ORDERS, cast(ID, BIGINT)), changes=True),
     Example(UnionAll, UnionAll((ORDERS, OLD)), changes=True),
     Example(Negate, Negate(ORDERS), changes=True),
     Example(Empty, Empty(ORDERS.columns)),
@@ -147,6 +195,30 @@ EXAMPLES: tuple[Example, ...] = (
     Example(
         Merge,
         Merge(Scan("revenue", STAGE.state_fields, "before"), _at(ORDERS, "change"), STATE),
+    ),
+    Example(
+        Rematch,
+        Rematch(
+            _at(CUSTOMERS, "change"),
+            MatchJoin(_at(CUSTOMERS, "before"), _at(OLD, "change"), "semi", OF_CUSTOMER),
+            _at(OLD, "before"),
+            OLD,
+            "left",
+            OF_CUSTOMER,
+        ),
+    ),
+    Example(Window, Window(ORDERS, (CUSTOMER,), (NUMBER, RUNNING))),
+    Example(Top, Top(ORDERS, (CUSTOMER,), LARGEST, (SortKey(ID),), 1)),
+    Example(
+        TopMerge,
+        TopMerge(
+            _at(ORDERS, "before"),
+            _at(ORDERS, "change"),
+            (CUSTOMER,),
+            LARGEST,
+            (SortKey(ID),),
+            2,
+        ),
     ),
 )
 
@@ -213,5 +285,9 @@ def bag_text(columns: tuple[Column, ...], bag: Bag) -> str:
     rows = sorted(bag.items(), key=lambda item: tuple(map(str, item[0])))
     return text_table(
         ("_weight", *(column.id for column in columns)),
-        [(f"{weight:+d}", *map(str, row)) for row, weight in rows],
+        [(f"{weight:+d}", *map(_shown, row)) for row, weight in rows],
     )
+
+
+def _shown(value: Value) -> str:
+    return "NULL" if value is None else str(value)

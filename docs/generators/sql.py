@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headrace.functions import AGGREGATES, FUNCTIONS, Function
+from headrace.functions import (
+    AGGREGATES,
+    FUNCTIONS,
+    AggregateFunction,
+    AggregateState,
+    Function,
+)
 from headrace.functions.casts import castable
+from headrace.functions.choices import CHOICES
+from headrace.functions.documents import DOCUMENTS
+from headrace.functions.fields import FIELDS
+from headrace.functions.formats import FORMATS
+from headrace.functions.intervals import INTERVALS
+from headrace.functions.like import LIKES
+from headrace.functions.moments import MOMENTS
 from headrace.functions.numbers import NUMBERS
+from headrace.functions.regular_calls import REGULARS
+from headrace.functions.rounding import ROUNDINGS
+from headrace.functions.strings import STRINGS
+from headrace.functions.tables import TABLE_FUNCTIONS
+from headrace.functions.zones import ZONES
 from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.query.calls import REFUSED_CALLS
 from headrace.query.clauses import MISPLACED, REFUSED_ARGUMENTS, REFUSED_NODES, Refused
 from headrace.query.literals import FORMS
-from headrace.types import BOOLEAN, KINDS, TEXT, Type, numeric
+from headrace.types import BOOLEAN, DOUBLE, KINDS, TEXT, Type, numeric
 
 NUMBER_KINDS = ("smallint", "integer", "bigint", "real", "double precision", "numeric")
 TEXT_KINDS = ("text", "character varying", "character")
@@ -24,6 +42,7 @@ def sql_blocks() -> Mapping[str, str]:
         "arithmetic": arithmetic(),
         "casts": casts(),
         "aggregates": aggregates(),
+        "table functions": table_functions(),
         "constants": constants(),
         "refused clauses": refused_clauses(),
         "refused functions": refused_functions(),
@@ -51,6 +70,7 @@ def functions() -> str:
             function.note or "–",
         )
         for function in FUNCTIONS
+        if function.syntax
     ]
     return _table(("written", "on", "remarks"), rows)
 
@@ -68,10 +88,29 @@ def _spellings(syntax: str) -> Iterator[str]:
     yield current.strip()
 
 
+# What a family of functions takes, where the typing rules want several types or constants.
+FAMILIES: tuple[tuple[Sequence[Function], str], ...] = (
+    (ROUNDINGS, "numbers"),
+    (CHOICES, "values of one type"),
+    (STRINGS, "text"),
+    (LIKES, "text"),
+    (REGULARS, "text"),
+    (MOMENTS, "dates, timestamps"),
+    (INTERVALS, "interval"),
+    (FIELDS, "dates, timestamps, intervals"),
+    (FORMATS, "dates, timestamps"),
+    (ZONES, "timestamps, integers"),
+    (DOCUMENTS, "jsonb"),
+)
+
+
 def _arguments(function: Function) -> str:
     """The kinds that the function takes, asked of its own typing rule."""
     if function.name == "cast":
         return "see [casts](#casts)"
+    for family, words in FAMILIES:
+        if function in family:
+            return words
     return _kinds([kind.name for kind in KINDS if _takes(function, sample(kind.name))])
 
 
@@ -85,9 +124,7 @@ def _calls(function: Function, type_: Type) -> list[Sequence[Scalar]]:
     match function.name:
         case "case":
             return [(Literal(True, BOOLEAN), argument, argument)]
-        case "like":
-            return [(argument, Literal("a%", TEXT))]
-        case "negate" | "abs" | "not" | "is null" | "length":
+        case "negate" | "abs" | "not" | "is null" | "length" | "square root":
             return [(argument,)]
     return [(argument, argument)]
 
@@ -137,17 +174,49 @@ def casts() -> str:
 
 
 def aggregates() -> str:
-    """Every aggregate with its result's type by its argument's."""
+    """Every aggregate with its result's type by its argument's, and what becomes of a change."""
     rows = []
     for function in AGGREGATES:
+        if not function.syntax:
+            continue
         results: dict[str, list[str]] = {}
+        added: list[str] = []
         for kind in KINDS:
-            result = function.type_of(sample(kind.name))
+            arguments = _aggregated(function, sample(kind.name))
+            result = function.type_of(*(argument.type for argument in arguments))
             if result is not None:
                 results.setdefault(result.sql, []).append(kind.name)
+                added += [kind.name] * _is_added(function.states(*arguments))
         shown = "; ".join(f"{sql} of {_kinds(kinds)}" for sql, kinds in results.items())
-        rows.append((f"`{function.name}`", shown))
-    return _table(("aggregate", "result"), rows)
+        written = ", ".join(f"`{syntax}`" for syntax in _spellings(function.syntax))
+        rows.append((written, shown, _kinds(added) or "–", function.note or "–"))
+    return _table(("written", "result", "changes are added up", "remarks"), rows)
+
+
+def _aggregated(function: AggregateFunction, type_: Type) -> list[Column]:
+    """Arguments of that type, as the aggregate takes them."""
+    if function.takes is not None and type_.is_number:
+        type_ = function.takes
+    if function.name == "string_agg" and type_.is_text:
+        type_ = TEXT
+    further = DOUBLE if function.order == "within" else type_
+    return [Column("a", type_), *[Column("b", further)] * (function.arguments - 1)]
+
+
+def _is_added(states: tuple[AggregateState, ...] | None) -> bool:
+    """Whether a change is added to what is kept of a group; else the group is recomputed."""
+    return states is not None and not any(
+        state.kept == "sum" and state.term.type.is_float for state in states
+    )
+
+
+def table_functions() -> str:
+    """The functions that may stand in FROM: spelling, remarks."""
+    rows = [
+        (", ".join(f"`{syntax}`" for syntax in _spellings(function.syntax)), function.note or "–")
+        for function in TABLE_FUNCTIONS
+    ]
+    return _table(("written", "remarks"), rows)
 
 
 def constants() -> str:

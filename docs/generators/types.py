@@ -12,6 +12,7 @@ MISFITS = {
     "date": "±infinity, years before 1 or after 9999",
     "timestamp": "±infinity, years before 1, from 9999-12-31 on",
     "timestamptz": "±infinity, before 0001-01-02 UTC, from 9999-12-31 UTC on",
+    "interval": "±infinity",
 }
 COMPARISONS = {
     "ordered": "all",

@@ -83,6 +83,15 @@ VALUES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
             ("'9999-12-30 23:59:59Z'", datetime(9999, 12, 30, 23, 59, 59, 0, UTC)),
         ],
     ),
+    "time": ("time", [("'09:30:00.50'", "09:30:00.5"), ("'24:00'", "24:00:00")]),
+    "interval": (
+        "interval",
+        [
+            ("'1 year 2 mons 3 days 04:05:06.7'", "P1Y2M3DT4H5M6.7S"),
+            ("'-1 mon 1 day -00:00:00.000001'", "P-1M1DT-0.000001S"),
+            ("'0'", "PT0S"),
+        ],
+    ),
     "uuid": (
         "uuid",
         [("'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")],

@@ -17,6 +17,7 @@ from headrace.catalog.records import (
     RefreshMode,
     Relation,
     Source,
+    StageRun,
     Status,
     StreamTable,
     View,
@@ -105,6 +106,7 @@ REFRESH = Refresh(
     started_at=NOON,
     finished_at=NOON + timedelta(seconds=1.5),
     versions={"rtotals": 2},
+    stages=(StageRun("rtotals", "DIFFERENTIAL", "sums", 5, 2, 0.125),),
     error="the disk was full",
 )
 RECEIPT = Receipt(

@@ -16,7 +16,7 @@ from tests.cli.examples import explanation, receipt, refresh, table
 LISTED = ["name", "status", "refresh_mode", "schedule"]
 REFRESH = [
     *("table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted", "seconds", "phases"),
-    *("spark_jobs", "started_at", "finished_at", "versions", "error"),
+    *("spark_jobs", "started_at", "finished_at", "versions", "stages", "error"),
 ]
 
 

@@ -21,6 +21,7 @@ from headrace.plan.operators import (
     Operator,
     Project,
     Scan,
+    SortKey,
     UnionAll,
 )
 from headrace.plan.passes import improve, push_filters
@@ -29,7 +30,7 @@ from headrace.plan.stages import Stage, cut_stages
 from headrace.types import DOUBLE, INTEGER, Type
 
 RELATIONS = ("a", "b", "c")
-FUNCTIONS = ("count", "sum", "avg", "min", "max")
+FUNCTIONS = ("count", "sum", "avg", "min", "max", "stddev", "var_pop", "bit_xor", "mode")
 value = st.one_of(st.none(), st.integers(-2, 2))
 row = st.tuples(value, value)
 bag = st.lists(row, max_size=6).map(Counter)
@@ -44,7 +45,7 @@ class World:
 
     @property
     def changed(self) -> frozenset[str]:
-        return frozenset(r for r in RELATIONS if net(self.change(r)))
+        return frozenset(r for r in self.before if net(self.change(r)))
 
     def change(self, relation: str) -> Bag:
         change = Counter(self.after[relation])
@@ -144,7 +145,10 @@ def aggregates(draw: st.DrawFn, names: Names, child: Operator) -> Operator:
     for function in draw(st.lists(st.sampled_from(FUNCTIONS), max_size=3)):
         argument = draw(st.sampled_from(integers))
         type_ = AGGREGATE_BY_NAME[function].type_of(argument.type)
-        calls.append(AggregateCall(names.column(type_), function, argument))
+        order = (SortKey(argument),) if function == "mode" else ()
+        distinct = function not in ("min", "max", "mode") and draw(st.booleans())
+        output = names.column(type_)
+        calls.append(AggregateCall(output, function, argument, distinct=distinct, order=order))
     aggregate: Operator = Aggregate(child, keys, tuple(calls))
     if draw(st.booleans()):
         tested = draw(st.sampled_from(calls)).output
@@ -158,7 +162,7 @@ def shown(stage: Stage, stored: Bag) -> Bag:
     visible = [names.index(physical) for physical, _ in stage.visible]
     result: Bag = Counter()
     for values, weight in stored.items():
-        if stage.condition is None or values[names.index("v")]:
+        if stage.condition_column is None or values[names.index("v")]:
             result[tuple(values[i] for i in visible)] += weight
     return net(result)
 
@@ -201,7 +205,7 @@ def reader(
                 rows = world.before[scan.relation]
             case _:
                 rows = world.after[scan.relation]
-        places = [("c1", "c2").index(physical) for physical, _ in scan.fields]
+        places = [int(physical.removeprefix("c")) - 1 for physical, _ in scan.fields]
         result: Bag = Counter()
         for values, weight in rows.items():
             result[tuple(values[i] for i in places)] += weight
@@ -232,7 +236,7 @@ def refreshed(
     for stage in stages:
         change = evaluate(stage_change(stage, frozenset(moved)), reader(world, logs))
         if stage.may_be_stale:
-            width = len(stage.state.keys) if stage.state is not None else 0
+            width = len(stage.keys)
             stale = frozenset(row[:width] for row in change if row[-1])
             change = Counter({row[:-1]: w for row, w in change.items() if not row[-1]})
             if stale:

@@ -23,7 +23,17 @@ from headrace.spark.session import Spark
 from tests.docs.pages import DOCS, titles
 
 # Stateful operators have their rule in a stage; Net and Restrict are put into finished deltas.
-WITHOUT_DELTA = {"Aggregate", "Accumulate", "Merge", "Net", "Restrict"}
+WITHOUT_DELTA = {
+    "Accumulate",
+    "Aggregate",
+    "Merge",
+    "Net",
+    "Rematch",
+    "Restrict",
+    "Top",
+    "TopMerge",
+    "Window",
+}
 
 each = pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.operator.__name__)
 

@@ -35,6 +35,7 @@ CASTS: tuple[tuple[Type, Cases], ...] = tuple(
     (target, _cases(source))
     for source in VALUES
     for target in _TARGETS
-    if source != target and castable(source, target)
+    # What text is read as is tried by expressions, on texts that can be read.
+    if source != target and castable(source, target) and source.is_text <= target.is_text
 )
 assert {TEXT, VARCHAR, CHARACTER} <= {target for target, _ in CASTS}

@@ -29,6 +29,8 @@ class Failed:
 
 
 Answer = Value | Failed
+# chr(0) is an error of another class.
+ERRORS = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded)
 
 
 def columns_of_row(types: Sequence[Type]) -> tuple[Column, ...]:
@@ -52,7 +54,7 @@ def postgres(
     query = f"SELECT {expression} FROM arguments"
     try:
         return [row[0] for row in connection.execute(f"{query} ORDER BY n").fetchall()]
-    except psycopg.DataError:
+    except ERRORS:
         pass
     answers: list[Answer] = []
     for n in range(len(rows)):
@@ -60,7 +62,7 @@ def postgres(
             found = connection.execute(f"{query} WHERE n = {n}").fetchone()
             assert found is not None
             answers.append(found[0])
-        except psycopg.DataError as error:
+        except ERRORS as error:
             answers.append(Failed(str(error.diag.message_primary)))
     return answers
 
@@ -97,24 +99,22 @@ class Question:
 def spark(session: SparkSession, questions: Sequence[Question]) -> list[list[Value]]:
     """All questions in one query: each is a column over its own argument columns.
 
-    Rows of the other questions are NULL there, which no function fails on.
+    Where another question has more rows they are NULL, which no function fails on.
     """
-    height = sum(len(question.rows) for question in questions)
+    height = max(len(question.rows) for question in questions)
     names: list[str] = []
     arrays: list[pa.Array] = []
     ddl: list[str] = []
     expressions: list[str] = []
-    offset = 0
     for q, question in enumerate(questions):
         for i, type_ in enumerate(question.types):
-            values = [None] * offset + [row[i] for row in question.rows]
+            values = [row[i] for row in question.rows]
             values += [None] * (height - len(values))
             names.append(f"q{q}a{i}")
             arrays.append(pa.array(values, type_.arrow))
             ddl.append(f"q{q}a{i} {type_.spark}")
         renamed = _renamed(question.scalar, f"q{q}")
         expressions.append(render_scalar(renamed).sql(dialect="spark") + f" AS r{q}")
-        offset += len(question.rows)
     names.append("n")
     arrays.append(pa.array(range(height), pa.int64()))
     ddl.append("n BIGINT")
@@ -122,11 +122,10 @@ def spark(session: SparkSession, questions: Sequence[Question]) -> list[list[Val
     session.createDataFrame(table, schema=", ".join(ddl)).createOrReplaceTempView("arguments")
     query = f"SELECT n, {', '.join(expressions)} FROM arguments"
     result = session.sql(query).toArrow().sort_by("n")
-    answers, offset = [], 0
-    for q, question in enumerate(questions):
-        answers.append(result[f"r{q}"].slice(offset, len(question.rows)).to_pylist())
-        offset += len(question.rows)
-    return answers
+    return [
+        result[f"r{q}"].slice(0, len(question.rows)).to_pylist()
+        for q, question in enumerate(questions)
+    ]
 
 
 def _renamed(scalar: Scalar, prefix: str) -> Scalar:

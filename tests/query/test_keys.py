@@ -52,6 +52,53 @@ from tests.query.shop import Shop
             " JOIN customers c ON c.id = u.id",
             ("id",),
         ),
+        ("SELECT o.id, c.region FROM orders o LEFT JOIN customers c ON c.id = o.customer", ("id",)),
+        # Customers without orders have no order's number, and are many.
+        (
+            "SELECT c.id, o.id AS o FROM customers c LEFT JOIN orders o ON o.customer = c.id",
+            ("id", "o"),
+        ),
+        ("SELECT o.id FROM customers c LEFT JOIN orders o ON o.customer = c.id", None),
+        ("SELECT o.id FROM customers c RIGHT JOIN orders o ON o.customer = c.id", ("id",)),
+        # A group of NULLs and a row without a match look alike.
+        (
+            "SELECT q.item, q.n FROM customers c LEFT JOIN (SELECT item, count(*) AS n FROM lines"
+            ' GROUP BY item) q ON q.item IS NOT DISTINCT FROM c."Name"',
+            None,
+        ),
+        (
+            "SELECT c.id, q.item FROM customers c LEFT JOIN (SELECT item, count(*) AS n FROM lines"
+            ' GROUP BY item) q ON q.item <> c."Name"',
+            ("id", "item"),
+        ),
+        (
+            "SELECT c.id, q.n FROM customers c LEFT JOIN (SELECT item, count(*) AS n FROM lines"
+            ' GROUP BY item) q ON q.item = c."Name"',
+            ("id",),
+        ),
+        # What is one value in the padded side may be NULL beside it.
+        (
+            "SELECT q.id, c.vip FROM customers c LEFT JOIN (SELECT id FROM orders WHERE id = 1) q"
+            " ON q.id = c.id",
+            None,
+        ),
+        ("SELECT o.id AS o, c.id AS c FROM orders o FULL JOIN customers c USING (id)", ("o", "c")),
+        ("SELECT id FROM orders FULL JOIN customers USING (id)", None),
+        (
+            "SELECT a.item AS a, b.orders AS b FROM (SELECT DISTINCT item, n FROM lines) a"
+            " FULL JOIN (SELECT DISTINCT orders FROM lines) b ON a.n = b.orders",
+            None,
+        ),
+        (
+            "SELECT a.item AS a, b.id AS b FROM (SELECT DISTINCT item FROM lines) a FULL JOIN"
+            ' customers b ON a.item = b."Name"',
+            ("a", "b"),
+        ),
+        (
+            "SELECT id FROM customers c WHERE EXISTS (SELECT 1 FROM orders WHERE customer = c.id)",
+            ("id",),
+        ),
+        ("SELECT id FROM customers WHERE id NOT IN (SELECT n FROM lines)", ("id",)),
     ],
 )
 def test_key(query: str, key: tuple[str, ...] | None) -> None:

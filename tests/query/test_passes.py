@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headrace.functions import can_raise
-from headrace.plan.describe import describe
+from headrace.plan.describe import describe, describe_scalar
 from headrace.plan.operators import Filter, Join, Operator, Project, Scan, UnionAll
 from headrace.plan.passes import PASSES, improve, prune_columns, push_filters
+from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.scalar import Call, Column
 from headrace.query import bind
 from headrace.types import BOOLEAN, INTEGER
@@ -98,3 +99,34 @@ def test_union_all() -> None:
     pushed = push_filters(plan)
     assert pushed == UnionAll((Filter(one, b), Filter(two, b)))
     assert prune_columns(pushed).columns == (a, b)
+
+
+def condition_of(query: str) -> str:
+    """The only filter or join condition of the improved plan."""
+    (found,) = (
+        node.condition
+        for node in nodes(bind(query, Shop()).plan)
+        if isinstance(node, Filter | Join) and node.condition is not None
+    )
+    return describe_scalar(found)
+
+
+def test_constants_are_computed_and_what_raises_is_left() -> None:
+    assert condition_of("SELECT id FROM orders WHERE qty <= 1 + 10") == "(qty_1_c5 <= 11)"
+    kept = condition_of("SELECT id FROM orders WHERE qty <= 1 / 0")
+    assert kept == "(qty_1_c5 <= (1 / 0))"
+
+
+def test_a_join_inside_every_alternative_is_a_join() -> None:
+    query = (
+        "SELECT o.id FROM orders o, lines l WHERE (l.orders = o.id AND l.n = 1 AND o.qty > 0)"
+        " OR (o.qty < 0 AND l.orders = o.id)"
+    )
+    (join,) = (node for node in nodes(bind(query, Shop()).plan) if isinstance(node, Join))
+    assert join.condition is not None
+    first, *others = conjuncts(join.condition)
+    assert describe_scalar(first) == "(orders_2_c1 = id_1_c1)"
+    assert len(others) == 1
+    assert condition_of("SELECT id FROM orders WHERE qty > 1 OR (qty > 1 AND id = 1)") == (
+        "(qty_1_c5 > 1)"
+    )

@@ -33,6 +33,21 @@ FROMS: tuple[tuple[str, tuple[str, ...]], ...] = (
      ("l.item", "o.id", "region", "l.n", "amount", "c.id")),
     ("lines a NATURAL JOIN lines b", ("orders", "item", "a.n")),
     ("customers a CROSS JOIN customers b", ("a.id", "b.id", "a.vip", "b.region")),
+    ("orders o LEFT JOIN customers c ON c.id = o.customer AND o.qty > 0",
+     ("o.id", "c.id", "region", "amount", "vip")),
+    ("lines l RIGHT JOIN customers c ON c.id = l.orders AND (l.n < 3 OR c.vip)",
+     ("l.item", "c.id", "region", "l.n")),
+    ("orders o FULL JOIN customers c ON c.id = o.customer", ("o.id", "c.id", "region", "amount")),
+    ("customers c FULL JOIN orders o USING (id)", ("id", "region", "o.id", "amount", "c.id")),
+    ("lines a NATURAL LEFT JOIN (SELECT orders, big AS n FROM lines JOIN orders ON qty = n) b",
+     ("orders", "item", "n", "a.n", "b.n")),
+    ("customers c LEFT JOIN (orders o JOIN lines l ON l.orders = o.id) ON o.customer = c.id",
+     ("c.id", "o.id", "l.item", "region", "l.n", "amount")),
+    ("orders o LEFT JOIN (SELECT orders, count(*) AS n, 7 AS k FROM lines GROUP BY orders) l"
+     " ON l.orders = o.id FULL JOIN customers c ON c.id = o.customer AND l.n > 1",
+     ("o.id", "c.id", "l.orders", "l.n", "region", "k")),
+    ("orders o LEFT JOIN lines l ON l.orders = o.id AND o.qty + l.n > 2",
+     ("o.id", "l.item", "l.n", "qty")),
 )  # fmt: skip
 NUMBERS = frozenset(("o.id", "c.id", "id", "customer", "amount", "qty", "big", "orders", "n")) | {
     "a.n",
@@ -72,10 +87,16 @@ def queries(draw: st.DrawFn) -> str:
         st.builds("avg({} + 1)".format, number),
         st.builds("{}({})".format, st.sampled_from(("min", "max")), number),
         st.builds("sum({}) FILTER (WHERE {})".format, number, comparison),
+        st.builds("count(DISTINCT {})".format, column),
+        st.builds("sum(DISTINCT {}) FILTER (WHERE {})".format, number, comparison),
+        st.builds("stddev({} % 10)".format, number),
+        st.builds("mode() WITHIN GROUP (ORDER BY {} DESC)".format, number),
+        st.builds("string_agg(({0})::text, '/' ORDER BY {0})".format, number),
         st.builds("coalesce(sum({}), 0) * 2 + count(*)".format, number),
     )
     shown = [*keys, *draw(st.lists(aggregate, min_size=0 if keys else 1, max_size=3))]
-    group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    sets = draw(st.sampled_from(("{}", "ROLLUP ({})", "CUBE ({})", "GROUPING SETS ({}, ())")))
+    group = f" GROUP BY {sets.format(', '.join(keys))}" if keys else ""
     having = draw(
         st.one_of(
             st.just(""),

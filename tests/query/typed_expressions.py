@@ -127,12 +127,68 @@ def _test(random: Random, _: str, depth: int) -> str:
     return random.choice(forms).format(value)
 
 
+def _called(*templates: tuple[str, str]) -> Callable[[Random, str, int], str]:
+    """A rule of several calls: each template with the kinds of what goes into it, by letter."""
+    letters = {kind[0]: kind for kind in KINDS if kind != "timestamp"} | {"m": "timestamp"}
+
+    def rule(random: Random, _: str, depth: int) -> str:
+        template, kinds = random.choice(templates)
+        return template.format(*(expression(random, letters[kind], depth) for kind in kinds))
+
+    return rule
+
+
+_COUNTED_TEXTS = _called(
+    ("strpos({}, {})", "tt"),
+    ("ascii({})", "t"),
+    ("({} - {})", "dd"),
+    ("extract(year FROM {})::integer", "d"),
+    ("extract(dow FROM {})::integer", "m"),
+    ("num_nulls({}, {})", "tn"),
+    ("greatest({}, {})", "ii"),
+)
+_ROUNDED = _called(
+    ("round({}, 2)", "n"),
+    ("trunc({}, 1)", "n"),
+    ("floor({})", "n"),
+    ("extract(epoch FROM {})", "m"),
+    ("extract(second FROM {} - {})", "mm"),
+)
+_WHOLE_FLOATS = _called(
+    ("floor({})", "f"), ("round({})", "f"), ("sign({})", "i"), ("date_part('doy', {})", "d")
+)
+_CUT_TEXTS = _called(
+    ("left({}, ({})::integer % 5)", "ti"),
+    ("right({}, 2)", "t"),
+    ("substring({} FROM 2 FOR 3)", "t"),
+    ("replace({}, 'o', {})", "tt"),
+    ("lpad({}, 4, '*')", "t"),
+    ("concat({}, {}, {})", "tib"),
+    ("concat_ws('-', {}, {})", "td"),
+    ("trim({})", "t"),
+    ("split_part({}, ' ', 1)", "t"),
+    ("to_char({}, 'YYYY-MM FMDD Mon')", "m"),
+)
+_MOVED_DATES = _called(("({} + 7)", "d"), ("({} - 400)", "d"))
+_MOVED_MOMENTS = _called(
+    ("({} + interval '1 month')", "d"),
+    ("({} - interval '1 year 2 days 03:00')", "m"),
+    ("date_trunc('month', {})", "m"),
+    ("date_trunc('week', {})", "m"),
+)
+_MATCHED = _called(
+    ("({} ~ '^[a-n]+')", "t"),
+    ("({} SIMILAR TO '%(o|x)%')", "t"),
+    ("starts_with({}, {})", "tt"),
+    ("({} - {} < interval '2 days')", "mm"),
+)
+
 _RULES: dict[str, tuple[Callable[[Random, str, int], str], ...]] = {
-    "integer": (_arithmetic, _arithmetic, _sign, _to_integer),
-    "numeric": (_arithmetic, _arithmetic, _sign, _to_numeric),
-    "float": (_arithmetic, _arithmetic, _sign, _to_float),
-    "text": (_concatenation, _to_text),
-    "boolean": (_logic, _comparison, _comparison, _test),
-    "date": (_to_date,),
-    "timestamp": (_to_timestamp,),
+    "integer": (_arithmetic, _arithmetic, _sign, _to_integer, _COUNTED_TEXTS),
+    "numeric": (_arithmetic, _arithmetic, _sign, _to_numeric, _ROUNDED),
+    "float": (_arithmetic, _arithmetic, _sign, _to_float, _WHOLE_FLOATS),
+    "text": (_concatenation, _to_text, _CUT_TEXTS),
+    "boolean": (_logic, _comparison, _comparison, _test, _MATCHED),
+    "date": (_to_date, _MOVED_DATES),
+    "timestamp": (_to_timestamp, _MOVED_MOMENTS),
 }

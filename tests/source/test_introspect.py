@@ -57,12 +57,12 @@ def test_columns(application: Application, connection: psycopg.Connection[Any]) 
     table = find_table(connection, None, "t")
     assert types(table) == {
         "a": Type("integer"),
-        "b": Type("character varying", length=10),
+        "b": Type("character varying", length=10, folds=True),
         "c": Type("numeric", precision=10, scale=2, declared=True),
         "d": Type("enum", enum='public."Mood"'),
         "e": Type("numeric", precision=38, scale=18),
         "f": None,
-        "g": Type("character", length=3),
+        "g": Type("character", length=3, folds=True),
         "h": None,
         "i": None,
         "j": None,
@@ -89,6 +89,8 @@ def test_collations(application: Application, connection: psycopg.Connection[Any
     by_bytes = row[0] == "b" or row[1] in ("C", "POSIX", "C.UTF-8", "C.utf8")
     ordered = {name: type_ is not None and type_.ordered for name, type_ in found}
     assert ordered == {"a": True, "b": True, "c": True, "d": by_bytes}
+    folds = {name: type_ is not None and type_.folds for name, type_ in found}
+    assert folds == {"a": True, "b": True, "c": folds["c"], "d": row[1] in ("C", "POSIX")}
 
 
 def test_collations_of_libraries(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +24,7 @@ from headrace.catalog.records import (
     Request,
     RequestState,
     Source,
+    StageRun,
     Status,
     StreamTable,
     View,
@@ -200,6 +201,11 @@ REFRESHES = Codec(
         *_plain("spark_jobs", "error"),
         *_mappings("phases", "versions"),
         *_times("started_at", "finished_at"),
+        Field(
+            "stages",
+            lambda stages: [asdict(stage) for stage in stages],
+            lambda stages: tuple(StageRun(**stage) for stage in stages),
+        ),
     ),
 )
 RECEIPTS = Codec(

@@ -13,7 +13,13 @@ from headrace.catalog.catalog import Connection
 from headrace.errors import Unavailable, UserError
 
 # Files of the folder migrations, in order. A file that was released is never changed.
-MIGRATIONS = ("0001_tables", "0002_status", "0003_refuse_dml", "0004_names_and_views")
+MIGRATIONS = (
+    "0001_tables",
+    "0002_status",
+    "0003_refuse_dml",
+    "0004_names_and_views",
+    "0005_stages",
+)
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.
 _PATIENCE = "SET LOCAL lock_timeout = '60s'"

@@ -165,13 +165,28 @@ def is_stale(table: StreamTable) -> bool:
 
 
 @dataclass(frozen=True)
+class StageRun:
+    """What one stage of a refresh did: which way, why that way, and what it read and wrote.
+
+    Rows are those of the inputs' logs and changes, as they are stored.
+    """
+
+    relation: str
+    mode: str
+    reason: str
+    rows_read: int
+    rows_written: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Refresh:
     """One line of the refresh history; `id` is given by the catalog.
 
     `table` is the relation id of the stream table, so a table dropped and made again under its old
     name does not inherit a history. `mode` is what was done (FULL, DIFFERENTIAL, SKIPPED),
     `reason` why; `phases` are seconds by name in order; `versions` the Delta version of every
-    relation written.
+    relation written; `stages` what was done in each of them.
     """
 
     table: str
@@ -185,6 +200,7 @@ class Refresh:
     started_at: datetime
     finished_at: datetime
     versions: Mapping[str, int] = field(default_factory=dict)
+    stages: tuple[StageRun, ...] = ()
     error: str | None = None
     id: int | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ def refresh_document(name: str, refresh: Refresh) -> dict[str, Any]:
         "started_at": _time(refresh.started_at),
         "finished_at": _time(refresh.finished_at),
         "versions": dict(refresh.versions),
+        "stages": [asdict(stage) for stage in refresh.stages],
         "error": refresh.error,
     }
 

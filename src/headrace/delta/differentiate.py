@@ -1,8 +1,9 @@
 """The change of a stage as a plan: what one refresh has to compute.
 
 no state     d region
-additive     Merge of the stored groups with d region; then, if it leaves stale groups, these anew
-otherwise    the touched groups recomputed, minus their stored rows
+additive     Merge of the stored groups with d region, TopMerge of stored first rows; then, if that
+             leaves stale groups, these anew
+otherwise    the touched groups or partitions recomputed, minus their stored rows
 in full      the stage over the state after, minus everything stored
 """
 
@@ -12,19 +13,24 @@ from dataclasses import dataclass, replace
 
 from headrace.delta.guard_errors import guard_errors, is_net
 from headrace.plan.operators import (
-    Accumulate,
     Empty,
     Filter,
     Join,
+    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
     Project,
+    Replicate,
     Restrict,
     Scan,
+    Top,
+    TopMerge,
     UnionAll,
+    Unnest,
 )
+from headrace.plan.stage import Partitions
 from headrace.plan.stages import Stage
 
 
@@ -66,7 +72,10 @@ def drop_empty(plan: Operator) -> Operator:
             if not terms:
                 return Empty(plan.columns)
             return terms[0] if len(terms) == 1 else UnionAll(terms)
-        case Join() | Filter() | Project() | Negate() | Net():
+        case MatchJoin(left=left, right=right):
+            if isinstance(left, Empty) or (isinstance(right, Empty) and plan.kind == "semi"):
+                return Empty(plan.columns)
+        case Join() | Filter() | Project() | Negate() | Net() | Replicate() | Unnest():
             if any(isinstance(child, Empty) for child in plan.children):
                 return Empty(plan.columns)
     return plan
@@ -78,10 +87,13 @@ def stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
     change = of.change(stage.region)
     if isinstance(change, Empty):
         return Empty(tuple(column for _, column in stage.stored))
-    if stage.state is None:
+    if stage.state is None and stage.partitions is None:
         return guard_errors(stage.tail(change))
     if not stage.additive:
         return _recomputed(stage, _touched(stage, guard_errors(change)), of)
+    if stage.partitions is not None:
+        return _merged_top(stage, stage.partitions, guard_errors(change))
+    assert stage.state is not None
     stored: Operator = Scan(stage.relation, stage.state_fields, "before")
     change = guard_errors(change)
     if stage.state.extrema:
@@ -89,44 +101,52 @@ def stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
     return stage.tail(Merge(stored, change, stage.state))
 
 
+def _merged_top(stage: Stage, partitions: Partitions, change: Operator) -> Operator:
+    """The first rows of touched groups, told from the stored ones and the change."""
+    top = partitions.operator
+    assert isinstance(top, Top) and top.limit is not None
+    stored: Operator = Scan(stage.relation, stage.state_fields, "before")
+    if stage.keys:
+        touched = _touched(stage, change)
+        pairs = zip(stage.keys, touched.columns, strict=True)
+        stored = Restrict(stored, touched, tuple((kept, found) for (kept, _), found in pairs))
+    rows = Project(Net(stored), tuple((column, kept) for kept, column in partitions.rows))
+    netted = change if is_net(change) else Net(change)
+    return stage.tail(
+        TopMerge(rows, netted, top.keys, top.order, top.ties, top.limit, top.with_ties)
+    )
+
+
 def stale_change(stage: Stage, changed: frozenset[str]) -> Operator:
     """The change of the stage's stale groups, whose keys the caller gives."""
-    assert stage.state is not None
-    keys = ((c, replace(c, id=f"touched_{c.id}")) for c in stage.state.key_columns)
-    fields = tuple((f"k{i}", touched) for i, (_, touched) in enumerate(keys, 1))
+    keys = (replace(column, id=f"touched_{column.id}") for column, _ in stage.keys)
+    fields = tuple((f"k{i}", touched) for i, touched in enumerate(keys, 1))
     return _recomputed(stage, Scan(stage.relation, fields, "stale"), Differentiation(changed))
 
 
 def _touched(stage: Stage, change: Operator) -> Operator:
-    """The keys of the groups that a change of the region touches."""
-    assert stage.state is not None
-    columns = ((replace(c, id=f"touched_{c.id}"), key) for c, key in stage.state.keys)
+    """The keys of the groups or partitions that a change of the region touches."""
+    columns = ((replace(c, id=f"touched_{c.id}"), key) for c, key in stage.keys)
     return Project(change, tuple(columns))
 
 
 def _recomputed(stage: Stage, touched: Operator, of: Differentiation) -> Operator:
     """The groups of these keys anew, minus their stored rows."""
-    assert stage.state is not None
     rows = guard_errors(of.after(stage.region))
     old: Operator = Scan(stage.relation, stage.stored, "before")
-    if stage.state.keys:
-        keys = zip(stage.state.keys, touched.columns, strict=True)
+    if stage.keys:
+        keys = zip(stage.keys, touched.columns, strict=True)
         pairs = tuple((column, key, found) for (column, key), found in keys)
         rows = Restrict(rows, touched, tuple((key, found) for _, key, found in pairs))
         old = Restrict(old, touched, tuple((column, found) for column, _, found in pairs))
-    new = stage.tail(Accumulate(Net(rows), stage.state))
-    return UnionAll((new, Negate(old)))
+    return UnionAll((stage.computed(Net(rows)), Negate(old)))
 
 
 def stage_full(stage: Stage, *, stored: bool) -> Operator:
     """The stage evaluated anew, minus everything stored (if anything is)."""
     region = guard_errors(Differentiation(frozenset()).after(stage.region))
-    new: Operator
-    if stage.state is None:
-        new = stage.tail(region)
-    else:
-        raw = stage.additive and not stage.state.extrema
-        new = stage.tail(Accumulate(region if raw else Net(region), stage.state))
+    raw = stage.additive and not stage.may_be_stale
+    new = stage.computed(region if raw else Net(region))
     if not stored:
         return new
     return UnionAll((new, Negate(Scan(stage.relation, stage.stored, "before"))))

@@ -7,35 +7,56 @@ row that is long gone still divides by zero. So its input is netted first. Chang
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.functions import can_raise
+from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
 from headrace.plan.operators import (
     Accumulate,
     Filter,
+    FullJoin,
     Join,
+    MatchJoin,
     Merge,
     Net,
     Operator,
     Project,
+    Rematch,
+    Replicate,
     Scan,
+    Top,
+    TopMerge,
+    Unnest,
+    Values,
+    Window,
 )
 
 
 def guard_errors(plan: Operator) -> Operator:
     """The plan with `Net` below every node whose expressions can raise on rows of a raw log."""
     plan = plan.with_children(*(guard_errors(child) for child in plan.children))
-    if not _raises(plan):
-        return plan
-    return plan.with_children(*(child if is_net(child) else Net(child) for child in plan.children))
+    if isinstance(plan, FullJoin) or _raises(plan):
+        return plan.with_children(*map(_netted, plan.children))
+    if isinstance(plan, MatchJoin):
+        # Whether a row matches is a question about rows that are there.
+        return replace(plan, right=_netted(plan.right))
+    return plan
+
+
+def _netted(plan: Operator) -> Operator:
+    return plan if is_net(plan) else Net(plan)
 
 
 def _raises(node: Operator) -> bool:
     match node:
         case Filter(condition=condition):
             return can_raise(condition)
-        case Join(condition=condition):
-            return condition is not None and can_raise(condition)
-        case Project(outputs=outputs):
-            return any(can_raise(scalar) for _, scalar in outputs)
+        case Join() | MatchJoin() | Rematch():
+            return any(map(can_raise, node.scalars))
+        case Unnest(function=name) if TABLE_FUNCTION_BY_NAME[name].raises:
+            return True
+        case Project() | Replicate() | Unnest():
+            return any(map(can_raise, node.scalars))
         case _:
             return False
 
@@ -54,9 +75,15 @@ def is_net(plan: Operator) -> bool:
         case Merge(state=state):
             # An extremum that went and came back leaves its group's row as it was.
             return not state.extrema
-        case Filter(child=child) | Project(child=child):
+        case Values() | TopMerge():
+            return True
+        case Window(child=child) | Top(child=child):
             return is_net(child)
-        case Join(left=left, right=right):
-            return is_net(left) and is_net(right)
+        case Filter(child=child) | Project(child=child) | Unnest(child=child):
+            return is_net(child)
+        case Replicate(child=child):
+            return is_net(child)
+        case Join() | MatchJoin() | FullJoin():
+            return all(map(is_net, plan.children))
         case _:
             return False

@@ -7,20 +7,56 @@ from headrace.functions.aggregates import (
     AGGREGATE_BY_NAME,
     AGGREGATES,
     AggregateFunction,
+    GroupRows,
     Kept,
     state_type,
 )
+from headrace.functions.aggregates import State as AggregateState
+from headrace.functions.aggregates.intervals import INTERVAL_PARTS
+from headrace.functions.aggregates.roots import ROOTS
 from headrace.functions.casts import CASTS, castable, convert, widening
+from headrace.functions.choices import CHOICES
 from headrace.functions.comparison import COMPARISONS, comparable, order_key
+from headrace.functions.documents import DOCUMENTS
 from headrace.functions.errors import EvaluationError
+from headrace.functions.fields import FIELDS
+from headrace.functions.formats import FORMATS
 from headrace.functions.function import Function, spark_cast
+from headrace.functions.intervals import INTERVALS
+from headrace.functions.like import LIKES
 from headrace.functions.logic import LAZY, LOGIC, chain, common_type
+from headrace.functions.moments import MOMENTS
 from headrace.functions.numbers import NUMBERS, fitted
+from headrace.functions.regular_calls import REGULARS
+from headrace.functions.rounding import ROUNDINGS
+from headrace.functions.strings import STRINGS
+from headrace.functions.subqueries import SUBQUERIES
 from headrace.functions.text import TEXTS
+from headrace.functions.zones import ZONES
 from headrace.plan.scalar import Call, Literal, Scalar, walk
 from headrace.types import Type
 
-FUNCTIONS: tuple[Function, ...] = (*NUMBERS, *COMPARISONS, *LOGIC, *TEXTS, *CASTS)
+FUNCTIONS: tuple[Function, ...] = (
+    *NUMBERS,
+    *ROUNDINGS,
+    *ROOTS,
+    *COMPARISONS,
+    *LOGIC,
+    *CHOICES,
+    *TEXTS,
+    *STRINGS,
+    *LIKES,
+    *REGULARS,
+    *MOMENTS,
+    *INTERVALS,
+    *INTERVAL_PARTS,
+    *FIELDS,
+    *FORMATS,
+    *ZONES,
+    *DOCUMENTS,
+    *CASTS,
+    *SUBQUERIES,
+)
 FUNCTION_BY_NAME = {function.name: function for function in FUNCTIONS}
 
 
@@ -63,7 +99,8 @@ def can_raise(scalar: Scalar) -> bool:
 def _raises(node: Call) -> bool:
     if node.function == "cast":
         return not widening(node.arguments[0].type, node.type)
-    return FUNCTION_BY_NAME[node.function].raises
+    function = FUNCTION_BY_NAME[node.function]
+    return function.raises and not function.safe(node.arguments)
 
 
 __all__ = [
@@ -73,8 +110,10 @@ __all__ = [
     "FUNCTION_BY_NAME",
     "LAZY",
     "AggregateFunction",
+    "AggregateState",
     "EvaluationError",
     "Function",
+    "GroupRows",
     "Kept",
     "call",
     "can_raise",

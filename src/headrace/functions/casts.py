@@ -1,34 +1,38 @@
 """Casts that mean the same in both engines; everything else is refused.
 
-| from \\ to | integers | numeric(p,s) | floats | text | date, timestamp |
+| from \\ to | integers | numeric(p,s) | floats | text | dates and timestamps |
 |---|---|---|---|---|---|
 | integers | range checked | exact | nearest | decimal digits | – |
-| numeric | rounded half away from zero | rounded half away from zero | nearest | – | – |
-| floats | rounded half to even | – | real → double | – | – |
-| text | – | – | – | cut to length | – |
-| boolean | – | – | – | true, false | – |
-| date | – | – | – | ISO | midnight |
-| timestamp | – | – | – | – | date part |
+| numeric | rounded half away from zero | rounded half away from zero | nearest | numeric(p,s) | – |
+| floats | rounded half to even | – | nearest | – | – |
+| text | read | read | read as double | cut to length | read |
+| boolean | 0 and 1 | – | – | true, false | – |
+| dates and timestamps | – | – | – | ISO | at midnight, in UTC |
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 from sqlglot import exp
 
 from headrace.functions.errors import EvaluationError
-from headrace.functions.floats import as_stored
+from headrace.functions.floats import as_stored, narrowed
 from headrace.functions.function import Function, spark_cast, spark_function
+from headrace.functions.let import let
 from headrace.functions.numbers import (
     DIGITS_OF_INTEGERS,
     as_numeric,
     fitted,
+    round_to,
 )
+from headrace.functions.reading import read, readable, spark_read
 from headrace.plan.scalar import Value
 from headrace.types import Type
+
+_MOMENTS = ("date", "timestamp", "timestamptz")
 
 
 def castable(source: Type, target: Type) -> bool:
@@ -36,20 +40,28 @@ def castable(source: Type, target: Type) -> bool:
     if source == target:
         return True
     if source.is_integer:
-        return target.is_number or target.kind == "text"
+        # PostgreSQL has a cast between boolean and integer, but none for the other integers.
+        logical = (source.kind, target.kind) == ("integer", "boolean")
+        return target.is_number or target.kind == "text" or logical
     if source.kind == "numeric":
-        return target.is_number
+        # The digits that a plain numeric shows are its own, not those that it is stored with.
+        return target.is_number or (source.declared and target.kind == "text")
     if source.is_float:
-        return target.is_integer or (source.kind, target.kind) == ("real", "double precision")
+        return target.is_integer or target.is_float
     if source.is_text:
-        return target.is_text
+        return target.is_text or readable(target)
+    if source.kind in _MOMENTS and target.kind in _MOMENTS:
+        return True
     return (source.kind, target.kind) in {
         ("boolean", "text"),
+        ("boolean", "integer"),
         ("date", "text"),
-        ("date", "timestamp"),
-        ("timestamp", "date"),
+        ("timestamp", "text"),
+        ("timestamptz", "text"),
+        ("time", "text"),
         ("uuid", "text"),
         ("enum", "text"),
+        ("jsonb", "text"),
     }
 
 
@@ -64,13 +76,23 @@ def widening(source: Type, target: Type) -> bool:
         # Rounding 9.99 to one digit after the point needs a digit more before it.
         carry = (decimal.scale or 0) > (target.scale or 0)
         return whole + carry <= target.precision - (target.scale or 0)
-    return not target.is_integer
+    if source.is_text and not target.is_text:
+        return False
+    if source.kind == "boolean":
+        return True
+    return not target.is_integer and (source.kind, target.kind) != ("double precision", "real")
 
 
 def _spark(
     arguments: Sequence[exp.Expression], types: Sequence[Type], result: Type
 ) -> exp.Expression:
     (value,), (source,) = arguments, types
+    if source.is_text and not result.is_text:
+        return spark_read(value, result)
+    if source.kind == "timestamptz" and result.is_text:
+        return spark_function("concat", spark_cast(value, result), exp.Literal.string("+00"))
+    if (source.kind, result.kind) == ("double precision", "real"):
+        return let((value,), lambda wide: narrowed(wide, result))
     if result.is_text and result.length is not None:
         value = spark_function("left", value, exp.Literal.number(result.length))
     if result.kind == "character":
@@ -86,18 +108,22 @@ def convert(value: Value, source: Type, target: Type) -> Value:
     """The cast on a Python value; None stays None."""
     if value is None or source == target:
         return value
+    if source.is_text and not target.is_text:
+        return read(str(value), target)
+    if source.kind == "boolean" and target.is_integer:
+        return int(value)  # type: ignore[arg-type]
     if target.is_integer:
         return _to_integer(value, source, target)
+    if target.kind == "boolean":
+        return value != 0
     if target.kind == "numeric":
         return fitted(Decimal(value), target)  # type: ignore[arg-type]
     if target.is_float:
         return _to_float(value, target)
     if target.is_text:
-        return _to_text(value, target)
-    if target.kind == "timestamp" and isinstance(value, date):
-        return datetime.combine(value, time())
-    if target.kind == "date" and isinstance(value, datetime):
-        return value.date()
+        return _to_text(value, source, target)
+    if target.kind in _MOMENTS:
+        return _to_moment(value, target)
     raise AssertionError(f"no cast from {source.kind} to {target.kind}")
 
 
@@ -113,21 +139,43 @@ def _to_integer(value: Value, source: Type, target: Type) -> Value:
     return fitted(value, target)
 
 
+def _to_moment(value: Value, target: Type) -> Value:
+    assert isinstance(value, date)
+    moment = value if isinstance(value, datetime) else datetime.combine(value, time())
+    match target.kind:
+        case "date":
+            return moment.date()
+        case "timestamp":
+            return moment.replace(tzinfo=None)
+    return moment.replace(tzinfo=UTC)
+
+
 def _to_float(value: Value, target: Type) -> Value:
     return as_stored(float(value), target)  # type: ignore[arg-type]
 
 
-def _to_text(value: Value, target: Type) -> Value:
+def _to_text(value: Value, source: Type, target: Type) -> Value:
     match value:
         case bool():
             text = "true" if value else "false"
+        case datetime():
+            text = _moment_text(value)
         case date():
             text = value.isoformat()
+        case Decimal():
+            text = f"{round_to(value, source.scale or 0):f}"
         case _:
             text = str(value)
     if target.length is not None:
         text = text[: target.length]
     return text.rstrip(" ") if target.kind == "character" else text
+
+
+def _moment_text(moment: datetime) -> str:
+    """As PostgreSQL prints it: the fraction without zeros at its end, the zone as hours."""
+    text = moment.replace(tzinfo=None).isoformat(sep=" ")
+    text = text.rstrip("0") if "." in text else text
+    return text if moment.tzinfo is None else text + "+00"
 
 
 CASTS: tuple[Function, ...] = (

@@ -58,6 +58,16 @@ def _underflow(
     )
 
 
+def narrowed(value: exp.Expression, type_: Type) -> exp.Expression:
+    """A DOUBLE as a FLOAT, with PostgreSQL's range checks."""
+    result = spark_cast(value.copy(), type_)
+    overflow = exp.and_(_infinite(result), exp.not_(_infinite(value)))
+    underflow = exp.and_(_zero(result), exp.not_(_zero(value)))
+    message = exp.Literal.string("value out of range")
+    raised = spark_function("raise_error", message)
+    return exp.Case(ifs=[exp.If(this=exp.or_(overflow, underflow), true=raised)], default=result)
+
+
 def evaluated(symbol: str, left: float, right: float) -> float:
     """The operation in double precision, with the same checks."""
     operation: Callable[[float, float], float] = _OPERATIONS[symbol]

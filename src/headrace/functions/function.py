@@ -22,8 +22,9 @@ class Function:
     `type_of` gives the result's type, or None if the arguments are not among those that both
     engines treat alike. `spark` renders it; `evaluate` computes it on Python values for the pure
     evaluator (strict functions never see a None). `raises` says that it can fail on some input:
-    then it must not be evaluated on rows that only exist in a log and not in the bag. `syntax` is
-    how a query writes it, `note` what a reader of the documentation should know.
+    then it must not be evaluated on rows that only exist in a log and not in the bag; `safe` says
+    of which arguments it cannot. `syntax` is how a query writes it, `note` what a reader of the
+    documentation should know.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Function:
     strict: bool = True
     raises: bool = False
     note: str = ""
+    safe: Callable[[Sequence[Scalar]], bool] = lambda _: False
 
 
 def spark_cast(expression: exp.Expression, type_: Type) -> exp.Expression:

@@ -25,13 +25,25 @@ def let(
     """`body` over the operands, each evaluated once if it is long; copies are made here."""
     if not any(_is_long(operand) for operand in operands):
         return body(*operands)
+    return bound(operands, body)
+
+
+def bound(
+    operands: Sequence[exp.Expression],
+    body: Callable[..., exp.Expression],
+    name: str = "operands",
+) -> exp.Expression:
+    """`body` over the operands, each evaluated once, and before a lambda in it runs.
+
+    A body that is inside another one and reads what that one binds needs another `name`.
+    """
     # Lambda variables are scoped by Spark: an inner `operands` hides an outer one.
     names = [f"o{i}" for i in range(len(operands))]
     fields: list[exp.Expression] = []
-    for name, operand in zip(names, operands, strict=True):
-        fields += (exp.Literal.string(name), operand)
+    for field, operand in zip(names, operands, strict=True):
+        fields += (exp.Literal.string(field), operand)
     row = spark_function("named_struct", *fields)
-    variable = exp.to_identifier("operands")
+    variable = exp.to_identifier(name)
     inner = body(*(exp.Column(this=exp.to_identifier(n), table=variable.copy()) for n in names))
     mapped = exp.Lambda(this=inner, expressions=[variable])
     array = spark_function("transform", spark_function("array", row), mapped)

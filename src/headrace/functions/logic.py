@@ -13,6 +13,8 @@ from headrace.functions.numbers import common_number
 from headrace.plan.scalar import Call, Scalar, Value
 from headrace.types import BOOLEAN, Type
 
+_MOMENTS = ("date", "timestamp", "timestamptz")
+
 
 def common_type(types: Sequence[Type]) -> Type | None:
     """The type that the branches of CASE, COALESCE and the like are brought to."""
@@ -27,9 +29,10 @@ def common_type(types: Sequence[Type]) -> Type | None:
             alike = (common.kind, common.length) == (type_.kind, type_.length)
             length = common.length if alike else None
             ordered = common.ordered and type_.ordered
-            common = Type(common.kind, length=length, ordered=ordered)
-        elif {common.kind, type_.kind} == {"date", "timestamp"}:
-            common = Type("timestamp")
+            folds = common.folds and type_.folds
+            common = Type(common.kind, length=length, ordered=ordered, folds=folds)
+        elif {common.kind, type_.kind} <= set(_MOMENTS):
+            common = max(common, type_, key=lambda each: _MOMENTS.index(each.kind))
         elif common.kind != type_.kind or common.enum != type_.enum:
             return None
     return common

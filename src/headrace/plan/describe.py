@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
     AggregateCall,
     Empty,
     Filter,
+    Frame,
+    FrameBound,
+    FullJoin,
     GroupState,
     Join,
+    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
     Project,
+    Rematch,
+    Replicate,
     Restrict,
     Scan,
+    SortKey,
+    Top,
+    TopMerge,
     UnionAll,
+    Unnest,
+    Values,
+    Window,
+    WindowCall,
 )
-from headrace.plan.scalar import Call, Column, Literal, Scalar
+from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery, walk
 from headrace.types import Type
 
 _INFIX = frozenset(
@@ -36,7 +50,10 @@ def describe(plan: Operator, names: Mapping[str, str] | None = None) -> str:
 
 def _lines(plan: Operator, level: int, names: Mapping[str, str]) -> list[str]:
     lines = ["  " * level + _headline(plan, names)]
-    for child in plan.children:
+    inner = (
+        node.plan for scalar in plan.scalars for node in walk(scalar) if isinstance(node, Subquery)
+    )
+    for child in (*inner, *plan.children):
         lines.extend(_lines(child, level + 1, names))
     return lines
 
@@ -52,8 +69,24 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
             return f"Filter {describe_scalar(condition)}"
         case Project(outputs=outputs):
             return "Project " + _assignments(outputs)
-        case Join(condition=condition):
-            return "Join" if condition is None else f"Join on {describe_scalar(condition)}"
+        case Join(condition=condition) | FullJoin(condition=condition):
+            on = "" if condition is None else f" on {describe_scalar(condition)}"
+            return f"{type(plan).__name__}{on}"
+        case MatchJoin(kind=kind, condition=condition) | Rematch(kind=kind, condition=condition):
+            on = "" if condition is None else f" on {describe_scalar(condition)}"
+            return f"{type(plan).__name__} {kind}{on}"
+        case Values(rows=rows):
+            shown = ", ".join(f"({', '.join(map(describe_scalar, row))})" for row in rows)
+            return f"Values {_ids(plan.columns)}: {shown}"
+        case Replicate(times=times):
+            return f"Replicate {describe_scalar(times)} times"
+        case Unnest():
+            return describe_unnest(plan)
+        case Window() | Top() | TopMerge():
+            return describe_partitions(plan)
+        case Lateral(condition=condition, keep=keep):
+            on = "" if condition is None else f" on {describe_scalar(condition)}"
+            return f"Lateral{' left' * keep}{on}"
         case Aggregate(keys=keys, calls=calls):
             return f"Aggregate by {_ids(keys)}: {', '.join(map(_aggregate, calls))}".rstrip(": ")
         case Accumulate(state=state) | Merge(state=state):
@@ -68,6 +101,57 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
     raise TypeError(f"{type(plan).__name__} cannot be described")
 
 
+def describe_unnest(plan: Unnest) -> str:
+    """The function, its arguments and the columns it gives."""
+    arguments = ", ".join(map(describe_scalar, plan.arguments))
+    number = () if plan.ordinality is None else (plan.ordinality,)
+    kept = " left" * plan.keep
+    return f"Unnest{kept} {_ids((*plan.outputs, *number))} = {plan.function}({arguments})"
+
+
+def describe_partitions(plan: Window | Top | TopMerge) -> str:
+    """The keys, and what is computed in each partition."""
+    if isinstance(plan, TopMerge):
+        taken = [f"first {plan.limit}", *(["with ties"] * plan.with_ties)]
+        order = _in_order(plan.order, plan.ties)
+        return f"TopMerge by {_ids(plan.keys)}: {' '.join(taken)}{order}"
+    if isinstance(plan, Top):
+        taken = [] if plan.limit is None else [f"first {plan.limit}"]
+        taken += [f"after {plan.offset}"] if plan.offset else []
+        taken += ["with ties"] * plan.with_ties
+        return f"Top by {_ids(plan.keys)}: {' '.join(taken)}{_in_order(plan.order, plan.ties)}"
+    return f"Window by {_ids(plan.keys)}: {', '.join(map(_window_call, plan.calls))}"
+
+
+def _window_call(call: WindowCall) -> str:
+    number = () if call.number is None else (str(call.number),)
+    arguments = ", ".join((*(argument.id for argument in call.arguments), *number))
+    order = _in_order(call.order, call.ties)
+    return f"{call.output.id} = {call.function}({arguments}){order}{_frame(call.frame)}"
+
+
+def _in_order(order: tuple[SortKey, ...], ties: tuple[SortKey, ...]) -> str:
+    written = f" in order {_sorted(order)}" * bool(order)
+    return written + f" ties by {_sorted(ties)}" * bool(ties)
+
+
+def _sorted(order: tuple[SortKey, ...]) -> str:
+    return ", ".join(
+        key.column.id + " desc" * key.descending + " nulls first" * key.nulls_first for key in order
+    )
+
+
+def _frame(frame: Frame | None) -> str:
+    if frame is None:
+        return ""
+    excluded = "" if frame.exclude == "no others" else f" without {frame.exclude}"
+    return f" {frame.mode} {_bound(frame.start)} to {_bound(frame.end)}{excluded}"
+
+
+def _bound(bound: FrameBound) -> str:
+    return bound.kind if bound.offset is None else f"{describe_scalar(bound.offset)} {bound.kind}"
+
+
 def _ids(columns: tuple[Column, ...]) -> str:
     return ", ".join(column.id for column in columns) or "nothing"
 
@@ -80,14 +164,18 @@ def _assignments(outputs: tuple[tuple[Column, Scalar], ...]) -> str:
 
 
 def _aggregate(call: AggregateCall) -> str:
-    argument = "*" if call.argument is None else call.argument.id
-    return f"{call.output.id} = {call.function}({argument})"
+    arguments = ", ".join(argument.id for argument in call.arguments) or "*"
+    order = f" in order {_sorted(call.order)}" * bool(call.order)
+    only = "" if call.only is None else f" where {call.only.id}"
+    inside = "distinct " * call.distinct + arguments + order
+    return f"{call.output.id} = {call.function}({inside}){only}"
 
 
 def _state(state: GroupState) -> str:
     keys = _assignments(state.keys) or "nothing"
     extrema = (f"{e.column.id} = {e.kept}({describe_scalar(e.term)})" for e in state.extrema)
-    kept = ", ".join([_assignments(state.sums)] * bool(state.sums) + list(extrema))
+    calls = map(_aggregate, state.calls)
+    kept = ", ".join([*[_assignments(state.sums)] * bool(state.sums), *extrema, *calls])
     return f"by {keys}: {state.rows.id} rows; {kept}".rstrip("; ")
 
 
@@ -98,6 +186,10 @@ def describe_scalar(scalar: Scalar) -> str:
             return id_
         case Literal(value=value, type=type_):
             return _literal(value, type_)
+        case Outer(scalar=outside):
+            return f"outer({describe_scalar(outside)})"
+        case Subquery(kind=kind, test=test):
+            return kind if test is None else f"{kind} {describe_scalar(test)}"
         case Call(function="case", arguments=(*branches, last)):
             pairs = zip(branches[::2], branches[1::2], strict=True)
             whens = (f"when {describe_scalar(a)} then {describe_scalar(b)}" for a, b in pairs)

@@ -3,19 +3,55 @@
 A row of the plan is identified by the rows it was made from: `identity` is a set of columns that
 tells them apart. Columns determine each other through keys, equalities and projections; a set of
 output columns is a key if it determines the identity.
+
+A left join adds rows in which the columns of one side are all NULL. What the columns of that side
+say of each other holds with such rows only if NULLs imply NULLs: a key that is never NULL and
+columns that are equal do, the keys of groups (one of which may be NULL) and constants do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project, Scan, UnionAll
+from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
+from headrace.plan.operators import (
+    Aggregate,
+    Filter,
+    FullJoin,
+    Join,
+    MatchJoin,
+    Operator,
+    Project,
+    Scan,
+    Top,
+    UnionAll,
+    Unnest,
+    Values,
+    Window,
+)
 from headrace.plan.scalar import Call, Column, Literal, Scalar
 
 Columns = frozenset[Column]
-Dependency = tuple[Columns, Columns]
 Keys = Mapping[str, tuple[frozenset[str], ...]]
 """For each relation, sets of physical columns that are unique together and never NULL."""
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """Rows that agree on `premise` agree on `conclusion`; `padded` says also with rows of NULLs."""
+
+    premise: Columns
+    conclusion: Columns
+    padded: bool = False
+
+
+def are_unique(columns: Iterable[Column], plan: Operator, keys: Keys) -> bool:
+    """Whether no two rows of the plan agree on these of its columns."""
+    identity = _identity(plan, keys)
+    if identity is None:
+        return False
+    return identity <= _closure(columns, tuple(_dependencies(plan, keys)))
 
 
 def smallest_key(plan: Operator, keys: Keys) -> tuple[int, ...] | None:
@@ -43,13 +79,64 @@ def _identity(plan: Operator, keys: Keys) -> Columns | None:
             return frozenset(plan.columns) if _scan_keys(plan, keys.get(relation, ())) else None
         case Filter(child=child) | Project(child=child):
             return _identity(child, keys)
-        case Join(left=left, right=right):
+        case Window(child=child):
+            inside = _identity(child, keys)
+            numbers = row_numbers(plan)
+            return frozenset({*plan.keys, numbers[0]}) if inside is None and numbers else inside
+        case Top(keys=group, child=child):
+            return frozenset(group) if is_single(plan) else _identity(child, keys)
+        case MatchJoin(left=left, kind="semi" | "anti"):
+            return _identity(left, keys)
+        case Join(left=left, right=right) | MatchJoin(left=left, right=right):
             a, b = _identity(left, keys), _identity(right, keys)
             return None if a is None or b is None else a | b
+        case FullJoin(left=left, right=right):
+            # Rows of both sides may be padded: one side must tell its own from those.
+            a, b = _identity(left, keys), _identity(right, keys)
+            known = _is_present(left, keys) or _is_present(right, keys)
+            return None if a is None or b is None or not known else a | b
         case Aggregate(keys=group):
             return frozenset(group)
+        case Unnest(child=child):
+            return _unnest_identity(plan, _identity(child, keys))
+        case Values(rows=rows):
+            return frozenset() if len(rows) == 1 else None
         case _:
             return None
+
+
+def row_numbers(plan: Window) -> list[Column]:
+    """The columns that number the rows of a partition."""
+    return [call.output for call in plan.calls if call.function == "row_number"]
+
+
+def is_single(plan: Top) -> bool:
+    """Whether at most one row of each group is taken."""
+    return plan.limit == 1 and not plan.with_ties
+
+
+def _is_present(plan: Operator, keys: Keys) -> bool:
+    """Whether every row has a column of its identity that is not NULL."""
+    match plan:
+        case Scan(relation=relation):
+            return bool(_scan_keys(plan, keys.get(relation, ())))
+        case Filter(child=child) | Project(child=child) | Window(child=child):
+            return _is_present(child, keys)
+        case MatchJoin(left=left):
+            return _is_present(left, keys)
+        case Join(left=left, right=right):
+            return _is_present(left, keys) or _is_present(right, keys)
+        case _:
+            return False
+
+
+def _unnest_identity(plan: Unnest, outside: Columns | None) -> Columns | None:
+    """The function's rows are told apart by their number, or if it repeats none by themselves."""
+    if outside is None:
+        return None
+    if plan.ordinality is not None:
+        return outside | {plan.ordinality}
+    return outside | set(plan.outputs) if TABLE_FUNCTION_BY_NAME[plan.function].unique else None
 
 
 def _scan_keys(scan: Scan, keys: Iterable[frozenset[str]]) -> list[Columns]:
@@ -62,21 +149,55 @@ def _dependencies(plan: Operator, keys: Keys) -> Iterator[Dependency]:
     match plan:
         case Scan(relation=relation):
             for key in _scan_keys(plan, keys.get(relation, ())):
-                yield key, frozenset(plan.columns)
+                yield Dependency(key, frozenset(plan.columns), padded=True)
         case Filter(condition=condition):
             yield from _equalities(condition)
         case Join(condition=Call() as condition):
             yield from _equalities(condition)
+        case MatchJoin():
+            yield from _match_dependencies(plan, keys)
+            return
+        case FullJoin():
+            for child in plan.children:
+                yield from _padded(child, keys)
+            return
         case Project(outputs=outputs):
             for column, scalar in outputs:
                 yield from _equal(column, scalar)
         case Aggregate(keys=group):
-            yield frozenset(group), frozenset(plan.columns)
+            yield Dependency(frozenset(group), frozenset(plan.columns))
+        case Top(keys=group) if is_single(plan):
+            yield Dependency(frozenset(group), frozenset(plan.columns))
+        case Window(keys=group):
+            for number in row_numbers(plan):
+                yield Dependency(frozenset({*group, number}), frozenset(plan.columns))
+        case Values(rows=rows) if len(rows) == 1:
+            yield Dependency(frozenset(), frozenset(plan.columns))
         case UnionAll():
             # What holds in one branch says nothing of the others, which have the same columns.
             return
     for child in plan.children:
         yield from _dependencies(child, keys)
+
+
+def _match_dependencies(join: MatchJoin, keys: Keys) -> Iterator[Dependency]:
+    yield from _dependencies(join.left, keys)
+    if join.kind != "left":
+        return
+    yield from _padded(join.right, keys)
+    identity = _identity(join.left, keys)
+    if identity is None or join.condition is None:
+        return
+    # A row has one value for what its matches equal, and a row without a match has none.
+    outside = frozenset(join.left.columns)
+    for equality in _equalities(join.condition):
+        if equality.premise <= outside:
+            yield Dependency(identity, equality.conclusion)
+
+
+def _padded(plan: Operator, keys: Keys) -> Iterator[Dependency]:
+    """What still holds when rows of NULLs join the plan's."""
+    return (each for each in _dependencies(plan, keys) if each.padded)
 
 
 def _equalities(condition: Scalar) -> Iterator[Dependency]:
@@ -100,12 +221,12 @@ def _equal(left: Scalar, right: Scalar) -> Iterator[Dependency]:
     nothing: Columns = frozenset()
     match left, right:
         case Column(), Column():
-            yield frozenset({left}), frozenset({right})
-            yield frozenset({right}), frozenset({left})
+            yield Dependency(frozenset({left}), frozenset({right}), padded=True)
+            yield Dependency(frozenset({right}), frozenset({left}), padded=True)
         case Column(), Literal():
-            yield nothing, frozenset({left})
+            yield Dependency(nothing, frozenset({left}))
         case Literal(), Column():
-            yield nothing, frozenset({right})
+            yield Dependency(nothing, frozenset({right}))
 
 
 def _closure(columns: Iterable[Column], dependencies: tuple[Dependency, ...]) -> Columns:
@@ -114,8 +235,8 @@ def _closure(columns: Iterable[Column], dependencies: tuple[Dependency, ...]) ->
     growing = True
     while growing:
         growing = False
-        for premise, conclusion in dependencies:
-            if premise <= known and not conclusion <= known:
-                known |= conclusion
+        for each in dependencies:
+            if each.premise <= known and not each.conclusion <= known:
+                known |= each.conclusion
                 growing = True
     return frozenset(known)

@@ -10,6 +10,7 @@ from sqlglot import exp
 from headrace.errors import UserError
 from headrace.functions import cast
 from headrace.functions.decimals import QUOTIENT
+from headrace.lower import lower
 from headrace.plan.depth import depth
 from headrace.plan.keys import smallest_key
 from headrace.plan.operators import Operator, Project
@@ -20,6 +21,8 @@ from headrace.query.clauses import check_clauses
 from headrace.query.context import Context, nested_too_deeply
 from headrace.query.identifiers import name_of, table_name
 from headrace.query.ids import ColumnIds
+from headrace.query.order_clauses import is_read
+from headrace.query.ordering import TIES_NOTICE, breaks_ties
 from headrace.query.parse import parse
 from headrace.query.precedence import check_precedence
 from headrace.query.queries import bind_query
@@ -34,10 +37,10 @@ MAXIMUM_DEPTH = 128
 class BoundQuery:
     """A query as a plan.
 
-    `written` is the plan as the text says it, `plan` the same after the passes. `names` are the
-    output columns as PostgreSQL names them. `key` has output positions whose values are unique
-    together, NULLs taken as equal: None if no such set is known, empty if there is at most one
-    row. `notices` are sentences for the user.
+    `written` is the plan as the text says it, `plan` the same lowered and after the passes. `names`
+    are the output columns as PostgreSQL names them. `key` has output positions whose values are
+    unique together, NULLs taken as equal: None if no such set is known, empty if there is at most
+    one row. `notices` are sentences for the user.
     """
 
     plan: Operator
@@ -56,16 +59,24 @@ def bind(text: str, schema: Schema) -> BoundQuery:
     ids = ColumnIds()
     block = bind_query(query, Context(recorded, ids))
     _require_distinct(block.names)
+    if not recorded.keys:
+        hint = "Its result never changes: make an ordinary table of it."
+        raise UserError("unsupported-query", "the query reads no table", hint=hint)
     written = _shown(block, ids)
-    if depth(written) > MAXIMUM_DEPTH:
+    lowered = lower(written, ids.computed)
+    if depth(lowered) > MAXIMUM_DEPTH:
         raise nested_too_deeply()
-    ordered = any(node.args.get("order") is not None for node in query.find_all(exp.Query))
+    ignored = any(
+        node.args.get("order") is not None and not is_read(node.args["order"])
+        for node in query.find_all(exp.Query)
+    )
+    notices = ((ORDER_NOTICE, ignored), (TIES_NOTICE, breaks_ties(written)))
     return BoundQuery(
-        plan=improve(written),
+        plan=improve(lowered),
         written=written,
         names=block.names,
-        key=smallest_key(written, recorded.keys),
-        notices=(ORDER_NOTICE,) if ordered else (),
+        key=smallest_key(lowered, recorded.keys),
+        notices=tuple(notice for notice, given in notices if given),
     )
 
 

@@ -6,24 +6,56 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.plan.scalar import Literal
 from headrace.query.clauses import CLOCK, SESSION, Refused
+from headrace.query.literals import PLAIN_TEXT
 from headrace.query.refusal import refuse
+from headrace.types import BIGINT, INTEGER, Type
 
 
 @dataclass(frozen=True)
 class Named:
-    """A row of `headrace.functions.FUNCTIONS` that is called by a name, with so many arguments."""
+    """A row of `headrace.functions.FUNCTIONS` that is called by a name.
+
+    `parameters` are the types that constants without a type take; `defaults` stand for the last
+    arguments where they are left out.
+    """
 
     row: str
-    arity: int
+    parameters: tuple[Type, ...]
+    defaults: tuple[Literal, ...] = ()
 
+
+_TEXT, _INTEGER = PLAIN_TEXT, INTEGER
+_BLANK = Literal(" ", PLAIN_TEXT)
+_TO_THE_END = Literal(2**33, BIGINT)
 
 CALLABLE: dict[str, Named] = {
-    "abs": Named("abs", 1),
-    "char_length": Named("length", 1),
-    "character_length": Named("length", 1),
-    "length": Named("length", 1),
-    "mod": Named("%", 2),
+    "ascii": Named("ascii", (_TEXT,)),
+    "btrim": Named("btrim", (_TEXT, _TEXT), (_BLANK,)),
+    "char_length": Named("length", (_TEXT,)),
+    "character_length": Named("length", (_TEXT,)),
+    "chr": Named("chr", (_INTEGER,)),
+    "encode": Named("encode", (Type("bytea"), _TEXT)),
+    "left": Named("left", (_TEXT, _INTEGER)),
+    "lpad": Named("lpad", (_TEXT, _INTEGER, _TEXT), (_BLANK,)),
+    "ltrim": Named("ltrim", (_TEXT, _TEXT), (_BLANK,)),
+    "make_date": Named("make_date", (_INTEGER,) * 3),
+    "md5": Named("md5", (_TEXT,)),
+    "position": Named("strpos", (_TEXT, _TEXT)),
+    "regexp_replace": Named("regexp_replace", (_TEXT,) * 4, (Literal("", PLAIN_TEXT),)),
+    "repeat": Named("repeat", (_TEXT, _INTEGER)),
+    "replace": Named("replace", (_TEXT, _TEXT, _TEXT)),
+    "reverse": Named("reverse", (_TEXT,)),
+    "right": Named("right", (_TEXT, _INTEGER)),
+    "rpad": Named("rpad", (_TEXT, _INTEGER, _TEXT), (_BLANK,)),
+    "rtrim": Named("rtrim", (_TEXT, _TEXT), (_BLANK,)),
+    "split_part": Named("split_part", (_TEXT, _TEXT, _INTEGER)),
+    "starts_with": Named("starts_with", (_TEXT, _TEXT)),
+    "strpos": Named("strpos", (_TEXT, _TEXT)),
+    "substr": Named("substring", (_TEXT, _INTEGER, _INTEGER), (_TO_THE_END,)),
+    "substring": Named("substring", (_TEXT, _INTEGER, _INTEGER), (_TO_THE_END,)),
+    "translate": Named("translate", (_TEXT, _TEXT, _TEXT)),
 }
 
 VOLATILE = Refused(
@@ -33,7 +65,7 @@ VOLATILE = Refused(
 )
 AGGREGATE = Refused(
     "this aggregate",
-    "COUNT, SUM, AVG, MIN and MAX are maintained; see docs/sql.md.",
+    "See docs/sql.md for the aggregates that are maintained; string_agg gathers text.",
     "unsupported-function",
 )
 UNKNOWN = Refused(
@@ -41,7 +73,19 @@ UNKNOWN = Refused(
     "See docs/sql.md for the functions and operators that are maintained.",
     "unsupported-function",
 )
+LIBRARY = Refused(
+    "a function of the C library",
+    "Its last digit depends on the machine. Compute it when you read the stream table.",
+    "unsupported-function",
+)
 REFUSED_CALLS: dict[str, Refused] = {
+    **dict.fromkeys(
+        (
+            *("acos", "asin", "atan", "atan2", "cbrt", "cos", "exp", "ln", "log", "log10", "pow"),
+            *("power", "sin", "sinh", "tan", "tanh"),
+        ),
+        LIBRARY,
+    ),
     **dict.fromkeys(
         (
             "clock_timestamp",
@@ -81,44 +125,21 @@ REFUSED_CALLS: dict[str, Refused] = {
     ),
     **dict.fromkeys(
         (
-            "any_value",
             "array_agg",
-            "bit_and",
-            "bit_or",
-            "bit_xor",
-            "bool_and",
-            "bool_or",
-            "corr",
-            "covar_pop",
-            "covar_samp",
-            "every",
             "json_agg",
             "json_object_agg",
             "jsonb_agg",
             "jsonb_object_agg",
-            "mode",
-            "percentile_cont",
-            "percentile_disc",
             "range_agg",
-            "regr_avgx",
-            "regr_avgy",
-            "regr_count",
-            "regr_intercept",
-            "regr_r2",
-            "regr_slope",
-            "regr_sxx",
-            "regr_sxy",
-            "regr_syy",
-            "stddev",
-            "stddev_pop",
-            "stddev_samp",
-            "string_agg",
-            "var_pop",
-            "var_samp",
-            "variance",
+            "range_intersect_agg",
             "xmlagg",
         ),
         AGGREGATE,
+    ),
+    "any_value": Refused(
+        "a value that PostgreSQL may choose freely",
+        "Write min(…) or max(…).",
+        "unsupported-function",
     ),
 }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.query.order_clauses import ORDERING, is_read
 from headrace.query.parse import too_deep
 from headrace.query.refusal import refuse
 
@@ -24,19 +25,28 @@ _BINARY = frozenset({"this", "expression"})
 
 ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset({"expressions", "from_", "joins", "where", "group", "having", "order"})
-    | {"distinct", "with_"},
-    exp.Union: frozenset({"this", "expression", "distinct", "order", "with_"}),
-    exp.Subquery: frozenset({"this", "alias", "joins", "order", "with_"}),
+    | {"distinct", "with_", "limit", "offset", "windows"},
+    **dict.fromkeys(
+        (exp.Union, exp.Intersect, exp.Except),
+        frozenset({"this", "expression", "distinct", "order", "with_", "limit", "offset"}),
+    ),
+    exp.Values: frozenset({"expressions", "alias"}),
+    exp.Subquery: frozenset({"this", "alias", "joins", "order", "with_", "limit", "offset"}),
+    **ORDERING,
     exp.With: frozenset({"expressions"}),
     # Whether it is computed once or at each use changes nothing in the result.
     exp.CTE: frozenset({"this", "alias", "materialized"}),
-    exp.Distinct: frozenset(),
+    exp.Distinct: frozenset({"on", "expressions"}),
     exp.From: frozenset({"this"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
-    exp.Table: frozenset({"this", "db", "alias", "joins"}),
+    exp.Table: frozenset({"this", "db", "alias", "joins", "ordinality"}),
     exp.TableAlias: frozenset({"this", "columns"}),
     exp.Where: frozenset({"this"}),
     exp.Group: frozenset({"expressions"}),
+    exp.GroupingSets: frozenset({"expressions"}),
+    exp.Rollup: frozenset({"expressions"}),
+    exp.Cube: frozenset({"expressions"}),
+    exp.WithinGroup: _BINARY,
     exp.Having: frozenset({"this"}),
     exp.Alias: frozenset({"this", "alias"}),
     exp.Star: frozenset(),
@@ -59,8 +69,35 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.GT: _BINARY,
     exp.GTE: _BINARY,
     exp.Between: frozenset({"this", "low", "high"}),
-    exp.In: frozenset({"this", "expressions"}),
+    exp.In: frozenset({"this", "expressions", "query"}),
+    exp.Exists: frozenset({"this"}),
+    exp.All: frozenset({"this"}),
+    exp.Tuple: frozenset({"expressions"}),
+    exp.Lateral: frozenset({"this", "alias", "ordinality"}),
     exp.Like: _BINARY | {"negate"},
+    exp.ILike: _BINARY | {"negate"},
+    exp.SimilarTo: _BINARY,
+    exp.Escape: _BINARY,
+    exp.RegexpLike: _BINARY,
+    exp.RegexpILike: _BINARY,
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.Trim: frozenset({"this", "expression", "position"}),
+    exp.StrPosition: frozenset({"this", "substr"}),
+    exp.Extract: _BINARY,
+    exp.AtTimeZone: frozenset({"this", "zone"}),
+    exp.StartsWith: _BINARY,
+    exp.Sqrt: frozenset({"this"}),
+    exp.Interval: frozenset({"this", "unit", "fraction_in_string"}),
+    exp.Var: frozenset({"this"}),
+    exp.JSONExtract: _BINARY,
+    exp.JSONExtractScalar: _BINARY,
+    exp.JSONBExtract: _BINARY,
+    exp.JSONBExtractScalar: _BINARY,
+    exp.BitwiseAnd: _BINARY,
+    exp.BitwiseOr: _BINARY,
+    exp.BitwiseXor: _BINARY,
+    exp.BitwiseNot: frozenset({"this"}),
+    exp.BitwiseRightShift: _BINARY,
     # `safe` and `typed` tell sqlglot's own generators about other dialects.
     exp.DPipe: _BINARY | {"safe"},
     exp.Add: _BINARY,
@@ -103,38 +140,17 @@ SESSION = Refused(
 )
 # Reserved words that PostgreSQL reads as functions and sqlglot as names of columns.
 SESSION_WORDS = frozenset({"current_role", "system_user", "user"})
-_DERIVED = Refused("a subquery", "Make the inner query a stream table of its own.")
-_LIMIT = Refused("LIMIT", "Limit the rows when you read the stream table.")
-_OFFSET = Refused("OFFSET", "Skip the rows when you read the stream table.")
 _STRING = Refused("a string with a prefix", "Write it as a plain string in single quotes.")
-_CUBE = Refused("grouping sets", "Make one stream table for each set of grouping columns.")
 
 REFUSED_NODES: dict[type[exp.Expr], Refused] = {
-    exp.Intersect: Refused("INTERSECT"),
-    exp.Except: Refused("EXCEPT"),
-    exp.Values: Refused("VALUES"),
-    exp.Exists: _DERIVED,
-    exp.All: Refused("ALL (…)"),
-    exp.Window: Refused("OVER"),
-    exp.WithinGroup: Refused("WITHIN GROUP"),
-    exp.Order: Refused("ORDER BY in an aggregate"),
-    exp.Lateral: Refused("LATERAL"),
-    exp.Unnest: Refused("UNNEST"),
-    exp.Cube: _CUBE,
-    exp.Rollup: _CUBE,
-    exp.GroupingSets: _CUBE,
-    exp.Tuple: Refused("a row value", "Compare the columns one by one."),
-    exp.Interval: Refused("INTERVAL", None, "unsupported-type"),
     exp.Bracket: Refused("a subscript", None, "unsupported-type"),
     exp.Dot: Refused("a name with dots", "Write the name without its schema."),
-    exp.Escape: Refused("ESCAPE", "Use the default escape character, a backslash."),
-    exp.ILike: Refused("ILIKE", None, "unsupported-function"),
-    exp.SimilarTo: Refused("SIMILAR TO", None, "unsupported-function"),
-    exp.RegexpLike: Refused("a regular expression", None, "unsupported-function"),
-    exp.RegexpILike: Refused("a regular expression", None, "unsupported-function"),
     exp.Pow: Refused("^", "Multiply instead.", "unsupported-function"),
-    exp.AtTimeZone: Refused("AT TIME ZONE", None, "unsupported-function"),
-    exp.Extract: Refused("EXTRACT", None, "unsupported-function"),
+    exp.BitwiseLeftShift: Refused("<<", "Multiply instead.", "unsupported-function"),
+    exp.Overlay: Refused(
+        "OVERLAY", "Write it with left, || and substring.", "unsupported-function"
+    ),
+    exp.Overlaps: Refused("OVERLAPS", "Compare the ends of the periods."),
     exp.Parameter: Refused("a parameter", "Write the value into the query."),
     exp.Placeholder: Refused("a parameter", "Write the value into the query."),
     exp.Concat: Refused("a string in several parts", "Write it as one string."),
@@ -155,29 +171,26 @@ REFUSED_NODES: dict[type[exp.Expr], Refused] = {
     exp.CurrentCatalog: SESSION,
 }
 REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], Refused] = {
-    **{(query, "limit"): _LIMIT for query in (exp.Select, exp.Union, exp.Subquery)},
-    **{(query, "offset"): _OFFSET for query in (exp.Select, exp.Union, exp.Subquery)},
     (exp.Union, "by_name"): Refused("UNION BY NAME"),
     (exp.With, "recursive"): Refused("WITH RECURSIVE"),
-    (exp.Distinct, "on"): Refused("DISTINCT ON"),
-    (exp.Select, "windows"): Refused("WINDOW"),
     (exp.Select, "locks"): Refused("FOR UPDATE", "A stream table reads without row locks."),
     (exp.Select, "into"): Refused("SELECT INTO", "The stream table's name says where rows go."),
     (exp.Table, "only"): Refused("ONLY", "Name the table that holds the rows."),
     (exp.Table, "sample"): Refused("TABLESAMPLE", "Sample when you read the stream table."),
     (exp.Table, "catalog"): Refused("a table of another database"),
-    (exp.Table, "ordinality"): Refused("WITH ORDINALITY"),
-    (exp.Table, "rows_from"): Refused("a function in FROM"),
-    (exp.In, "query"): _DERIVED,
+    (exp.Table, "rows_from"): Refused("ROWS FROM", "Write the functions one by one."),
     (exp.Between, "symmetric"): Refused("BETWEEN SYMMETRIC", "Write both orders with OR."),
     (exp.Group, "all"): Refused("GROUP BY ALL", "Name the grouping columns."),
 }
 
 
 MISPLACED: tuple[tuple[type[exp.Expr], tuple[type[exp.Expr], ...], Refused], ...] = (
-    (exp.Query, (exp.From, exp.Join, exp.Subquery, exp.Union, exp.CTE), _DERIVED),
-    (exp.Distinct, (exp.Select,), Refused("DISTINCT in an aggregate")),
-    (exp.Any, (exp.EQ,), Refused("ANY", "Write the alternatives as IN (…).")),
+    (exp.Distinct, (exp.Select, exp.Anonymous, exp.Order), Refused("DISTINCT here")),
+    (
+        exp.Any,
+        (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+        Refused("ANY", "Compare with it directly."),
+    ),
     (
         exp.Array,
         (exp.Any, exp.Anonymous, exp.Paren, exp.Cast),
@@ -188,7 +201,7 @@ MISPLACED: tuple[tuple[type[exp.Expr], tuple[type[exp.Expr], ...], Refused], ...
 
 
 def check_clauses(query: exp.Expr) -> None:
-    """Refuse whatever the binder would not look at. ORDER BY of a query is not looked into."""
+    """Refuse whatever the binder would not look at. An order that decides nothing is left alone."""
     stack: list[tuple[exp.Expr, int]] = [(query, 0)]
     while stack:
         node, depth = stack.pop()
@@ -206,7 +219,7 @@ def check_clauses(query: exp.Expr) -> None:
                 raise _refusal(at, found or Refused(f"{node.key.upper()} with {name}"))
         if depth > MAXIMUM_DEPTH:
             raise too_deep()
-        children = [child for child in node.iter_expressions() if child.arg_key != "order"]
+        children = [child for child in node.iter_expressions() if is_read(child)]
         stack.extend((child, _depth(node, child, depth)) for child in reversed(children))
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from headrace.functions import cast, common_type
+from headrace.functions import call, cast, common_type
 from headrace.functions.numbers import as_numeric, common_number
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
 from headrace.query.refusal import refuse
 from headrace.types import BOOLEAN, DOUBLE, Type
+
+_MOMENTS = {"date", "timestamp", "timestamptz"}
 
 
 def settled(bound: Bound) -> Scalar:
@@ -48,9 +50,11 @@ def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
     """Both sides of a comparison, brought to types that compare alike in both engines."""
     first, second = operands(left, right)
     kinds = (first.type.kind, second.type.kind)
-    if kinds in (("date", "timestamp"), ("timestamp", "date")):
-        timestamp = Type("timestamp")
-        return cast(first, timestamp), cast(second, timestamp)
+    if set(kinds) <= _MOMENTS:
+        return as_moments(first, second)
+    if kinds == ("interval", "interval"):
+        # A month equals 30 days and a day 24 hours, whatever is written.
+        return call("interval value", first), call("interval value", second)
     # PostgreSQL compares char(n) with varchar as char, without trailing blanks, but with text as
     # text. A char is stored without its blanks; the varchar must lose them here.
     if kinds == ("character", "character varying"):
@@ -58,6 +62,13 @@ def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
     if kinds == ("character varying", "character"):
         return _without_blanks(first), second
     return first, second
+
+
+def as_moments(first: Scalar, second: Scalar) -> tuple[Scalar, Scalar]:
+    """Dates and timestamps brought to one type; a date is its midnight, a timestamp in UTC."""
+    common = common_type([first.type, second.type])
+    assert common is not None
+    return cast(first, common), cast(second, common)
 
 
 def first_of_nullif(left: Scalar, right: Scalar, node: exp.Expr, *, bare: bool) -> Scalar:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from headrace.errors import UserError
 from headrace.query.ids import ColumnIds
 from headrace.query.schema import Schema
+from headrace.query.scope import Scope
 
 MAXIMUM_NESTING = 32
 """Queries inside queries: derived tables, uses of WITH, and views."""
@@ -30,12 +31,24 @@ class Context:
     """The tables that a query can name, the ids of its plan, and how deep it stands.
 
     `defined` are the visible queries of WITH, which go before the tables of the schema.
+    `enclosing` is what a query inside an expression, or a lateral one, sees of the row that it is
+    evaluated for.
     """
 
     schema: Schema
     ids: ColumnIds = field(default_factory=ColumnIds)
     defined: Mapping[str, Defined] = field(default_factory=dict)
     level: int = 0
+    enclosing: Scope | None = None
+
+    def inside(self, scope: Scope) -> Context:
+        """The same for a query that is evaluated for each row of the scope."""
+        return replace(self.deeper(), enclosing=replace(scope, enclosing=self.enclosing))
+
+    @property
+    def depth(self) -> int:
+        """How many rows there are that a query here is evaluated for."""
+        return 0 if self.enclosing is None else self.enclosing.depth
 
     def deeper(self) -> Context:
         """The same for a query inside this one."""

@@ -9,12 +9,20 @@ from sqlglot import exp
 
 from headrace.functions import call, cast, chain
 from headrace.plan.scalar import Literal, Scalar, columns_of
+from headrace.query.aggregate_calls import request, within_aggregate, written
+from headrace.query.arithmetic import arithmetic, negated
 from headrace.query.arrays import array_items
+from headrace.query.bits import BITS, bits
+from headrace.query.calls import refuse_call
 from headrace.query.clauses import SESSION, SESSION_WORDS
-from headrace.query.coerce import condition, operands, settled, unified
+from headrace.query.coerce import condition, settled, unified
+from headrace.query.document_paths import extracted, is_extraction
 from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
-from headrace.query.literals import Bound, Untyped, number
+from headrace.query.inner import Inner, quantified
+from headrace.query.keyword_calls import KEYWORD_CALLS, keyword_call
+from headrace.query.literals import Bound, Untyped, interval_constant, number
+from headrace.query.matching import MATCHES, matches, meant
 from headrace.query.operations import (
     call_named,
     compare,
@@ -26,6 +34,7 @@ from headrace.query.operations import (
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
 from headrace.query.type_names import named_type
+from headrace.query.windows import OF_WINDOWS, Windows
 from headrace.types import BOOLEAN
 
 _ARITHMETIC: dict[type[exp.Expr], str] = {
@@ -50,12 +59,14 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 class Expressions:
     """Binds the expressions of one clause.
 
-    `aggregates` collects the aggregate calls it meets; None where the clause allows none.
+    `aggregates` collects the aggregate calls it meets, `windows` those with OVER; None where the
+    clause allows none.
     """
 
     scope: Scope
     clause: str
     aggregates: Aggregates | None = None
+    windows: Windows | None = None
 
     def condition(self, node: exp.Expr) -> Scalar:
         """A boolean expression, the clause's whole."""
@@ -83,29 +94,49 @@ class Expressions:
                 return negation(condition(self.bind(node.this), "NOT", node.this))
             case exp.Neg():
                 return self._negative(node)
-            case exp.Is() | exp.Like() | exp.NullSafeNEQ():
+            case exp.Is() | exp.NullSafeNEQ():
                 return self._test(node)
+            case exp.Interval():
+                return interval_constant(node)
             case exp.Between():
                 return self._between(node)
             case exp.In():
                 return self._in(node)
+            case exp.Subquery() | exp.Exists():
+                return self._subquery(node)
             case exp.DPipe():
                 return concatenate(self.bind(node.this), self.bind(node.args["expression"]), node)
             case exp.Case():
                 return self._case(node)
+            case _ if is_extraction(node):
+                return extracted(node, self.bind)
             case exp.Cast():
                 return self._cast(node)
             case exp.Collate():
                 return self._collate(node)
             case exp.Anonymous():
                 return self._call(node, None)
-            case exp.Filter():
+            case exp.Window():
+                return self._window(node)
+            case exp.Filter() | exp.WithinGroup():
                 return self._filtered(node)
+        if isinstance(node, (*MATCHES, exp.Escape)):
+            return self._match(node)
+        if isinstance(node, KEYWORD_CALLS):
+            name, arguments = keyword_call(node)
+            return call_named(name, [self.bind(argument) for argument in arguments], node)
+        if isinstance(node, BITS):
+            return bits(node, [self.bind(part) for part in node.iter_expressions()])
         if type(node) in _ARITHMETIC:
-            left, right = operands(self.bind(node.this), self.bind(node.args["expression"]))
+            left, right = self.bind(node.this), self.bind(node.args["expression"])
             with located(node):
-                return call(_ARITHMETIC[type(node)], left, right)
+                return arithmetic(_ARITHMETIC[type(node)], left, right)
         if type(node) in _COMPARISONS:
+            quantifier = quantified(node.args["expression"])
+            if quantifier is not None:
+                return self._quantified(node, _COMPARISONS[type(node)], *quantifier)
+            if isinstance(node.this, exp.Tuple):
+                return self._rows(node, _COMPARISONS[type(node)])
             listed = array_items(node)
             if listed is not None:
                 found = self._one_of(node.this, listed, node)
@@ -139,19 +170,16 @@ class Expressions:
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return number(f"-{inner.this}", inner)
         with located(node):
-            return call("negate", settled(self.bind(inner)))
+            return negated(settled(self.bind(inner)))
 
     def _test(self, node: exp.Expr) -> Scalar:
-        """IS, LIKE and IS DISTINCT FROM, each with its negated form."""
+        """IS and IS DISTINCT FROM, each with its negated form."""
         left = self.bind(node.this)
         right = node.args["expression"]
         if isinstance(node, exp.NullSafeNEQ):
             return negation(compare("is not distinct from", left, self.bind(right), node))
-        if isinstance(node, exp.Like):
-            with located(node):
-                result: Scalar = call("like", settled(left), settled(self.bind(right)))
-        elif isinstance(right, exp.Null):
-            result = call("is null", settled(left))
+        if isinstance(right, exp.Null):
+            result: Scalar = call("is null", settled(left))
         elif isinstance(right, exp.Boolean):
             truth = Literal(bool(right.this), BOOLEAN)
             result = call("is not distinct from", condition(left, "IS", node), truth)
@@ -159,13 +187,58 @@ class Expressions:
             raise refuse("unsupported-query", f"IS {right.sql()} is not maintained", node)
         return negation(result) if node.args.get("negate") else result
 
+    def _match(self, node: exp.Expr) -> Scalar:
+        test = meant(node)
+        text, pattern = self.bind(test.text), self.bind(test.pattern)
+        escape = None if test.escape is None else self.bind(test.escape)
+        result = matches(test.kind, text, pattern, escape, node)
+        return negation(result) if test.negated else result
+
     def _between(self, node: exp.Between) -> Scalar:
         value = repeatable(self.bind(node.this), 2)
         low = compare(">=", value, self.bind(node.args["low"]), node)
         high = compare("<=", value, self.bind(node.args["high"]), node)
         return call("and", low, high)
 
+    def _subquery(self, node: exp.Expr) -> Scalar:
+        inner = self._inner(node)
+        if isinstance(node, exp.Exists):
+            return inner.exists(node, self.scope)
+        return inner.scalar(node, self.scope)
+
+    def _inner(self, node: exp.Expr) -> Inner:
+        if self.scope.inner is None:
+            message = f"a subquery in {self.clause} is not maintained"
+            raise refuse("unsupported-query", message, node)
+        return self.scope.inner
+
+    def _quantified(self, node: exp.Expr, name: str, which: str, query: exp.Expr) -> Scalar:
+        """`x name ANY (query)` and `x name ALL (query)`; x may be a row of several."""
+        inner = self._inner(node)
+        left = [self.bind(part) for part in row_parts(node.this)]
+        bind = inner.all if which == "all" else inner.any
+        return bind(name, left, query, node, self.scope)
+
+    def _rows(self, node: exp.Expr, name: str) -> Scalar:
+        """`(a, b) = (c, d)`, column by column."""
+        left, right = row_parts(node.this), row_parts(node.args["expression"])
+        if name not in ("=", "<>") or not isinstance(node.args["expression"], exp.Tuple):
+            raise refuse("unsupported-query", f"{name} on row values is not maintained", node)
+        if len(left) != len(right):
+            raise refuse("invalid-query", "unequal number of entries in row expressions", node)
+        pairs = zip(map(self.bind, left), map(self.bind, right), strict=True)
+        terms = [compare(name, a, b, node) for a, b in pairs]
+        return chain("or" if name == "<>" else "and", terms)
+
     def _in(self, node: exp.In) -> Scalar:
+        query = node.args.get("query")
+        if query is None and [type(item) for item in node.expressions] == [exp.Values]:
+            (query,) = node.expressions
+        if query is not None:
+            return self._quantified(node, "=", "any", query)
+        if isinstance(node.this, exp.Tuple):
+            equal = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
+            return chain("or", [self._rows(one, "=") for one in equal])
         return self._one_of(node.this, node.expressions, node)
 
     def _one_of(self, subject: exp.Expr, listed: Sequence[exp.Expr], node: exp.Expr) -> Scalar:
@@ -173,11 +246,11 @@ class Expressions:
         value, *items = (self.bind(part) for part in (subject, *listed))
         constants = [item for item in items if is_constant(item)]
         terms: list[Scalar] = []
-        if len(constants) > 1 and not is_character(value):
+        if len(constants) > 1 and not is_character(value) and not is_interval(value):
             with located(node):
                 terms.append(call("in", *unified((value, *constants), "IN", node)))
             items = [item for item in items if not is_constant(item)]
-        elif len(constants) > 1 and not all(map(fits_character, constants)):
+        elif len(constants) > 1 and is_character(value) and not all(map(fits_character, constants)):
             hint = "Cast the char(n) expression to text."
             raise refuse("unsupported-query", "IN mixes char(n) with another type", node, hint)
         value = repeatable(value, len(items))
@@ -214,7 +287,9 @@ class Expressions:
             return constant_as(bound, named_type(node.args["to"], None))
         target = named_type(node.args["to"], bound.type)
         if target.is_text:
-            target = replace(target, ordered=bound.type.is_text and bound.type.ordered)
+            text = bound.type.is_text
+            folds = text and bound.type.folds
+            target = replace(target, ordered=text and bound.type.ordered, folds=folds)
         with located(node):
             return cast(bound, target)
 
@@ -233,37 +308,61 @@ class Expressions:
             raise refuse("unsupported-query", "COLLATE after a constant", node, hint)
         if not scalar.type.is_text:
             raise refuse("invalid-query", f"{scalar.type.sql} has no collation", node)
-        return cast(scalar, replace(scalar.type, ordered=True))
+        return cast(scalar, replace(scalar.type, ordered=True, folds=True))
 
-    def _call(self, node: exp.Anonymous, only: Scalar | None) -> Bound:
-        """A function by its name; `only` is the condition of an aggregate's FILTER."""
+    def _call(
+        self, node: exp.Anonymous, only: Scalar | None, within: exp.Order | None = None
+    ) -> Bound:
+        """A function by its name; `only` and `within` are what FILTER and WITHIN GROUP say."""
         name = name_of(node.this)
         if Aggregates.knows(name):
             if self.aggregates is None:
                 message = f"aggregate functions are not allowed in {self.clause}"
                 raise refuse("invalid-query", message, node)
-            return self.aggregates.call(node, name, self._argument(node, name), only)
-        if only is not None:
-            raise refuse("invalid-query", f"FILTER is not allowed after {name}", node)
+            inside = within_aggregate(self, name)
+            return self.aggregates.column(request(written(node, name, within), only, inside))
+        if name == "grouping" and self.aggregates is not None:
+            inside = within_aggregate(self, name)
+            keys = tuple(settled(inside.bind(argument)) for argument in node.expressions)
+            return self.aggregates.grouping(keys, node)
+        if any(isinstance(argument, (exp.Order, exp.Distinct)) for argument in node.expressions):
+            raise refuse_call(name, node)
+        if name in OF_WINDOWS:
+            message = f"window function {name} requires an OVER clause"
+            raise refuse("invalid-query", message, node)
+        if only is not None or within is not None:
+            clause = "FILTER" if within is None else "WITHIN GROUP"
+            raise refuse("invalid-query", f"{clause} is not allowed after {name}", node)
         if any(isinstance(argument, exp.Star) for argument in node.expressions):
             raise refuse("invalid-query", f"{name}(*) is not an aggregate", node)
         arguments = [self.bind(argument) for argument in node.expressions]
         return call_named(name, arguments, node)
 
-    def _argument(self, node: exp.Anonymous, name: str) -> Scalar | None:
-        if len(node.expressions) != 1:
-            raise refuse("invalid-query", f"{name} takes one argument", node)
-        (argument,) = node.expressions
-        if isinstance(argument, exp.Star):
-            return None
-        inside = replace(self, clause=f"the argument of {name}", aggregates=None)
-        return settled(inside.bind(argument))
+    def _window(self, node: exp.Window) -> Scalar:
+        if self.windows is None:
+            message = f"window functions are not allowed in {self.clause}"
+            raise refuse("invalid-query", message, node)
+        return self.windows.call(node, self)
 
-    def _filtered(self, node: exp.Filter) -> Bound:
-        if not isinstance(node.this, exp.Anonymous):
+    def _filtered(self, node: exp.Expr) -> Bound:
+        """An aggregate call with FILTER or WITHIN GROUP after it."""
+        only: Scalar | None = None
+        within: exp.Order | None = None
+        inner = node
+        if isinstance(inner, exp.Filter):
+            inside = replace(self, clause="FILTER", aggregates=None, windows=None)
+            only = inside.condition(inner.args["expression"].this)
+            inner = inner.this
+        if isinstance(inner, exp.WithinGroup):
+            within, inner = inner.args["expression"], inner.this
+        if not isinstance(inner, exp.Anonymous):
             raise refuse("unsupported-query", "FILTER is not maintained here", node)
-        inside = replace(self, clause="FILTER", aggregates=None)
-        return self._call(node.this, inside.condition(node.args["expression"].this))
+        return self._call(inner, only, within)
+
+
+def row_parts(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of `(a, b)`, or the one expression."""
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
 
 
 def is_compared(node: exp.Expr) -> bool:
@@ -280,6 +379,10 @@ def is_constant(bound: Bound) -> bool:
 
 def is_character(bound: Bound) -> bool:
     return not isinstance(bound, Untyped) and bound.type.kind == "character"
+
+
+def is_interval(bound: Bound) -> bool:
+    return not isinstance(bound, Untyped) and bound.type.kind == "interval"
 
 
 def fits_character(bound: Bound) -> bool:

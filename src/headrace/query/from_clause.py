@@ -7,17 +7,21 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.functions import call, chain
+from headrace.functions import chain
+from headrace.plan.lateral import Lateral
 from headrace.plan.operators import Join, Operator, Scan
-from headrace.plan.scalar import Scalar
+from headrace.plan.scalar import Outer, Scalar, Subquery, map_outers_of_plan
 from headrace.query.block import Block
-from headrace.query.coerce import compared
 from headrace.query.context import Context, Defined
 from headrace.query.expressions import Expressions
 from headrace.query.identifiers import name_of, table_name
+from headrace.query.inner import Inner, unwrapped
+from headrace.query.joins import Kind, equal_columns, join_kind, joined, merged_column
 from headrace.query.refusal import located, refuse
 from headrace.query.schema import BoundTable, BoundView, Qualified
-from headrace.query.scope import Scope, Source, Visible, find
+from headrace.query.scope import UNNAMED_VALUES, Scope, Source, Visible, find
+from headrace.query.table_functions import bind_table_function, function_of
+from headrace.query.values import ONE_ROW, nothing_in
 from headrace.query.view_text import in_view, parse_view
 
 BindQuery = Callable[[exp.Expr, Context], Block]
@@ -37,17 +41,21 @@ class FromClause:
 
     context: Context
     inner: BindQuery
+    queries: Inner
 
     def bind(self, select: exp.Select) -> Item:
         """Commas separate items, and an ON sees only the tables of its own item."""
         first = select.args.get("from_")
         if first is None:
-            raise refuse("unsupported-query", "SELECT without FROM is not maintained", select)
+            return Item(ONE_ROW, nothing_in(self.context, self.inner))
         return self._joined(self._item(first.this), first, select.args.get("joins") or ())
 
     def _joined(self, item: Item, node: exp.Expr, joins: Sequence[exp.Join]) -> Item:
         items: list[tuple[Item, exp.Expr]] = [(item, node)]
         for join in joins:
+            if _is_lateral(join.this):
+                items = [(self._lateral(items, join), join)]
+                continue
             right = self._item(join.this)
             if _is_comma(join):
                 items.append((right, join))
@@ -68,12 +76,22 @@ class FromClause:
                 item = self._query(node, query)
             case exp.Subquery(this=inside):
                 item = self._parentheses(node, inside)
+            case exp.Values():
+                item = self._query(node, node)
+            case exp.Table(this=exp.Values() as values):
+                item = self._query(node, values)
+            case _ if function_of(node) is not None:
+                block = bind_table_function(node, self.context.deeper(), self.inner)
+                item = Item(block.plan, Scope.of(_function_source(block, node)))
             case _:
                 message = "only tables and queries are maintained in FROM"
                 raise refuse("unsupported-query", message, node)
-        return self._joined(item, node, node.args.get("joins") or ())
+        scope = replace(item.scope, enclosing=self.context.enclosing, inner=self.queries)
+        return self._joined(replace(item, scope=scope), node, node.args.get("joins") or ())
 
     def _table(self, node: exp.Table) -> Item:
+        if node.args.get("ordinality"):
+            raise refuse("unsupported-query", "WITH ORDINALITY numbers a function's rows", node)
         schema, name = table_name(node)
         defined = self.context.defined.get(name) if schema is None else None
         if defined is not None:
@@ -115,19 +133,27 @@ class FromClause:
         """A query of WITH: bound where it stands, named where it is used."""
         seen = replace(defined.context, level=self.context.level)
         block = self.inner(defined.node.this, seen.deeper())
+        plan = block.plan
+        for _ in range(self.context.depth - seen.depth):
+            # It reads of its own surroundings, which are further out where it is used.
+            plan = map_outers_of_plan(plan, Outer)
+        block = replace(block, plan=plan)
         source = _renamed(_source(name, block), defined.node.args["alias"])
         return Item(block.plan, Scope.of(_aliased(source, node), block.quotients))
 
     def _view(self, view: BoundView, node: exp.Table) -> Item:
-        inside = replace(self.context, schema=Qualified(self.context.schema), defined={})
+        inside = replace(
+            self.context, schema=Qualified(self.context.schema), defined={}, enclosing=None
+        )
         with in_view(view):
             block = self.inner(parse_view(view), inside.deeper())
         source = _source(view.name, replace(block, names=view.columns), view.schema)
         return Item(block.plan, Scope.of(_aliased(source, node), block.quotients))
 
-    def _query(self, node: exp.Subquery, query: exp.Query) -> Item:
+    def _query(self, node: exp.Expr, query: exp.Expr) -> Item:
         block = self.inner(query, self.context.deeper())
-        return Item(block.plan, Scope.of(_aliased(_source("", block), node), block.quotients))
+        name = UNNAMED_VALUES if isinstance(query, exp.Values) else ""
+        return Item(block.plan, Scope.of(_aliased(_source(name, block), node), block.quotients))
 
     def _parentheses(self, node: exp.Subquery, inside: exp.Expr) -> Item:
         """Parentheses around a join or a query; with an alias they hide the names inside."""
@@ -137,26 +163,50 @@ class FromClause:
         hidden = Source("", None, item.scope.columns)
         return Item(item.plan, Scope.of(_aliased(hidden, node), item.scope.quotients))
 
+    def _lateral(self, items: Sequence[tuple[Item, exp.Expr]], join: exp.Join) -> Item:
+        """A query that sees every item before it."""
+        (left, _), *rest = items
+        for item, node in rest:
+            left = _cross(left, item, node)
+        side, lateral = join.args.get("side"), join.this
+        function = function_of(lateral)
+        if not (function or isinstance(lateral.this, exp.Subquery)) or side not in (None, "LEFT"):
+            name = f"{side or ''} JOIN LATERAL".strip()
+            raise refuse("unsupported-query", f"{name} is not maintained here", join)
+        inside = self.context.inside(left.scope)
+        if function is not None:
+            block = bind_table_function(lateral, inside, self.inner)
+            right = Scope.of(_function_source(block, lateral))
+        else:
+            block = self.inner(unwrapped(lateral.this), inside)
+            right = Scope.of(_aliased(_source("", block), lateral), block.quotients)
+        scope = left.scope.beside(right, join)
+        rows = Subquery("rows", block.plan)
+        on = join.args.get("on")
+        condition = None if on is None else Expressions(scope, "JOIN/ON").condition(on)
+        return Item(Lateral(left.plan, rows, condition, keep=side == "LEFT"), scope)
+
     def _join(self, left: Item, right: Item, join: exp.Join) -> Item:
-        side, kind = join.args.get("side"), join.args.get("kind")
-        method = join.args.get("method")
-        inner = side is None and kind in (None, "INNER", "CROSS")
-        if not inner or method not in (None, "NATURAL"):
-            name = " ".join(part for part in (method, side, kind, "JOIN") if part)
-            raise refuse("unsupported-query", f"{name} is not maintained", join)
-        if method == "NATURAL":
-            shared = _shared_names(left.scope, right.scope, join)
-            return _join_using(left, right, shared, join)
+        kind = join_kind(join)
+        if join.args.get("method") == "NATURAL":
+            shared = _shared_names(left.scope, right.scope)
+            return _join_using(kind, left, right, shared, join)
         using = join.args.get("using")
         if using:
             names = [name_of(_bare(identifier)) for identifier in using]
-            return _join_using(left, right, names, join)
-        crossed = _cross(left, right, join)
+            return _join_using(kind, left, right, names, join)
+        scope = left.scope.beside(right.scope, join)
         on = join.args.get("on")
-        if on is None:
-            return crossed
-        condition = Expressions(crossed.scope, "JOIN/ON").condition(on)
-        return replace(crossed, plan=Join(left.plan, right.plan, condition))
+        condition = None if on is None else Expressions(scope, "JOIN/ON").condition(on)
+        return Item(joined(kind, left.plan, right.plan, condition), scope)
+
+
+def _is_lateral(node: exp.Expr) -> bool:
+    """Whether the item may read those before it, as functions do without being told."""
+    call = function_of(node)
+    return isinstance(node, exp.Lateral) or (
+        call is not None and call.find(exp.Column, exp.Query) is not None
+    )
 
 
 def _is_comma(join: exp.Join) -> bool:
@@ -178,6 +228,14 @@ def _source(name: str, block: Block, schema: str | None = None) -> Source:
     return Source(name, schema, visible)
 
 
+def _function_source(block: Block, node: exp.Expr) -> Source:
+    """A function's columns under its own name, or under its alias."""
+    call = function_of(node)
+    assert call is not None
+    source = _aliased(_source(name_of(call.this), block), node)
+    return replace(source, value=len(block.names) == 1)
+
+
 def _aliased(source: Source, node: exp.Expr) -> Source:
     """The source under the alias that the node gives it, if any."""
     alias = node.args.get("alias")
@@ -197,31 +255,23 @@ def _renamed(source: Source, alias: exp.Expr) -> Source:
     return replace(source, columns=first + source.columns[len(names) :])
 
 
-def _shared_names(left: Scope, right: Scope, join: exp.Join) -> list[str]:
-    """The columns of a NATURAL JOIN, in the left side's order."""
-    names = [column.name for column in left.columns if find(column.name, right.columns)]
-    if not names:
-        message = "NATURAL JOIN of tables without a column in common"
-        raise refuse("unsupported-query", message, join, "Write CROSS JOIN.")
-    return names
+def _shared_names(left: Scope, right: Scope) -> list[str]:
+    """The columns of a NATURAL JOIN, in the left side's order; without any, all rows match."""
+    return [column.name for column in left.columns if find(column.name, right.columns)]
 
 
-def _join_using(left: Item, right: Item, names: list[str], join: exp.Join) -> Item:
-    """USING: equal columns appear once and first; an inner join shows the left one's value."""
+def _join_using(kind: Kind, left: Item, right: Item, names: list[str], join: exp.Join) -> Item:
+    """USING: equal columns appear once and first; qualified names still tell them apart."""
     both = left.scope.beside(right.scope, join)
-    pairs = [(_one(name, left.scope, join), _one(name, right.scope, join)) for name in names]
     terms: list[Scalar] = []
     merged: list[Visible] = []
     with located(join):
-        for a, b in pairs:
-            first, second = left.scope.usable(a, join), right.scope.usable(b, join)
-            if first.type.kind != second.type.kind:
-                message = f'USING column "{a.name}" has two types'
-                raise refuse(
-                    "unsupported-query", message, join, "Write ON, and name the column you want."
-                )
-            terms.append(call("=", *compared(first, second)))
-            merged.append(a)
+        for name in names:
+            a, b = _one(name, left.scope, join), _one(name, right.scope, join)
+            sides = left.scope.usable(a, join), right.scope.usable(b, join)
+            terms.append(equal_columns(*sides))
+            shown = merged_column(kind, *sides, join)
+            merged.append(Visible(name, shown, shown.type.sql))
     shared = set(names)
     rest = tuple(
         column
@@ -229,7 +279,7 @@ def _join_using(left: Item, right: Item, names: list[str], join: exp.Join) -> It
         for column in scope.columns
         if column.name not in shared
     )
-    plan = Join(left.plan, right.plan, chain("and", terms))
+    plan = joined(kind, left.plan, right.plan, chain("and", terms) if terms else None)
     return Item(plan, replace(both, columns=(*merged, *rest)))
 
 

@@ -2,109 +2,149 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.functions import AGGREGATE_BY_NAME, call
-from headrace.plan.operators import AggregateCall
-from headrace.plan.scalar import Call, Column, Literal, Scalar, walk
+from headrace.functions import AGGREGATE_BY_NAME
+from headrace.plan.operators import AggregateCall, SortKey
+from headrace.plan.scalar import (
+    Call,
+    Column,
+    Literal,
+    Outer,
+    Scalar,
+    Subquery,
+    map_outer,
+    walk,
+)
 from headrace.query.ids import ColumnIds
 from headrace.query.refusal import refuse
 from headrace.query.scope import Scope
-from headrace.types import BIGINT
+from headrace.types import BIGINT, INTEGER, Type
 
 
 def is_quotient(scalar: Scalar, quotients: frozenset[Column] = frozenset()) -> bool:
     """Whether a numeric comes from a division: here, or in one of the columns named."""
     return scalar.type.rounded and any(
-        (isinstance(node, Call) and node.function == "/") or node in quotients
+        (isinstance(node, Call) and node.function == "/")
+        or node in quotients
+        or (isinstance(node, Subquery) and node.plan.columns[0] in quotients)
         for node in walk(scalar)
     )
 
 
+@dataclass(frozen=True)
+class Request:
+    """One call for the plan, its columns still expressions. Equal requests are computed once."""
+
+    function: str
+    arguments: tuple[Scalar, ...]
+    type: Type
+    distinct: bool = False
+    order: tuple[tuple[Scalar, bool, bool], ...] = ()
+    only: Scalar | None = None
+
+    @property
+    def scalars(self) -> Iterator[Scalar]:
+        yield from self.arguments
+        yield from (scalar for scalar, _, _ in self.order)
+        if self.only is not None:
+            yield self.only
+
+    def planned(self, output: Column, columns: Mapping[Scalar, Column]) -> AggregateCall:
+        """The call over the columns that hold its expressions."""
+        arguments = tuple(columns[argument] for argument in self.arguments)
+        keys: dict[Column, SortKey] = {}
+        for scalar, descending, nulls_first in self.order:
+            column = columns[scalar]
+            keys.setdefault(column, SortKey(column, descending, nulls_first))
+        return AggregateCall(
+            output,
+            self.function,
+            arguments[0] if arguments else None,
+            arguments[1:],
+            self.distinct,
+            tuple(keys.values()),
+            None if self.only is None else columns[self.only],
+        )
+
+
 class Aggregates:
-    """Collects the aggregate calls of one block; equal calls are computed once."""
+    """Collects the aggregate calls of one block, and its calls of GROUPING."""
 
     def __init__(self, ids: ColumnIds) -> None:
         self._ids = ids
-        self._columns: dict[tuple[str, Scalar | None], Column] = {}
+        self._requests: dict[Request, Column] = {}
+        self.groupings: dict[tuple[Scalar, ...], tuple[Column, exp.Expr]] = {}
 
     @staticmethod
     def knows(name: str) -> bool:
-        return name in AGGREGATE_BY_NAME
+        return name in AGGREGATE_BY_NAME and bool(AGGREGATE_BY_NAME[name].syntax)
 
-    def call(
-        self, node: exp.Expr, name: str, argument: Scalar | None, only: Scalar | None
-    ) -> Column:
-        """The column that will hold the call's result. `only` is its FILTER."""
-        if argument is None and name != "count":
-            raise refuse("invalid-query", f"{name}(*) does not exist", node)
-        if only is not None:
-            # An aggregate skips NULLs, so a row that the filter drops becomes one.
-            kept: Scalar = Literal(1, BIGINT) if argument is None else argument
-            argument = call("case", only, kept, Literal(None, kept.type))
-        type_ = AGGREGATE_BY_NAME[name].type_of(None if argument is None else argument.type)
-        if type_ is None:
-            assert argument is not None
-            if name in ("min", "max") and argument.type.is_text and not argument.type.ordered:
-                raise refuse(
-                    "text-order",
-                    f"{name} on text needs collation C",
-                    node,
-                    'Write COLLATE "C" after the text, or declare the column so.',
-                )
-            message = f"{name}({argument.type.sql}) is not maintained"
-            raise refuse("unsupported-function", message, node)
-        key = (name, argument)
-        if key not in self._columns:
-            self._columns[key] = self._ids.computed(name, type_)
-        return self._columns[key]
+    def column(self, request: Request) -> Column:
+        """The column that will hold the call's result."""
+        if request not in self._requests:
+            self._requests[request] = self._ids.computed(request.function, request.type)
+        return self._requests[request]
+
+    def grouping(self, arguments: tuple[Scalar, ...], node: exp.Expr) -> Column:
+        """The column that will say which of the keys are not in a row's grouping set."""
+        if arguments not in self.groupings:
+            self.groupings[arguments] = (self._ids.computed("grouping", INTEGER), node)
+        return self.groupings[arguments][0]
 
     def count_rows(self) -> None:
         """COUNT(*), for a block that groups and computes nothing else."""
-        self._columns.setdefault(("count", None), self._ids.computed("count", BIGINT))
+        self.column(Request("count", (), BIGINT))
 
     @property
     def arguments(self) -> tuple[Scalar, ...]:
-        """What is aggregated, each once."""
-        arguments = (argument for _, argument in self._columns)
-        return tuple(dict.fromkeys(a for a in arguments if a is not None))
+        """What the calls are computed from, each once."""
+        return tuple(dict.fromkeys(s for request in self._requests for s in request.scalars))
 
     @property
     def outputs(self) -> frozenset[Column]:
-        return frozenset(self._columns.values())
+        groupings = (column for column, _ in self.groupings.values())
+        return frozenset((*self._requests.values(), *groupings))
 
     def quotients(self, below: frozenset[Column]) -> frozenset[Column]:
         """The results that come from a numeric division: here, or in one of the columns below."""
         return frozenset(
             column
-            for (name, argument), column in self._columns.items()
-            if name == "avg" or (argument is not None and is_quotient(argument, below))
+            for request, column in self._requests.items()
+            if column.type.rounded
+            and (
+                AGGREGATE_BY_NAME[request.function].quotient
+                or any(is_quotient(argument, below) for argument in request.arguments)
+            )
         )
 
-    def calls(self, columns: dict[Scalar, Column]) -> tuple[AggregateCall, ...]:
+    def calls(self, columns: Mapping[Scalar, Column]) -> tuple[AggregateCall, ...]:
         """The calls over the columns that hold their arguments."""
-        return tuple(
-            AggregateCall(output, name, None if argument is None else columns[argument])
-            for (name, argument), output in self._columns.items()
-        )
+        return tuple(request.planned(c, columns) for request, c in self._requests.items())
 
     def __bool__(self) -> bool:
-        return bool(self._columns)
+        return bool(self._requests) or bool(self.groupings)
 
 
 class Groups:
     """The keys of a grouped block: what they stand for, and which column holds each.
 
-    A column that is not a key itself is allowed where the keys contain a key of its table: all
-    rows of a group then agree on it, and it becomes one more key.
+    A column that is not a key itself is allowed where the keys that all grouping sets have contain
+    a key of its table: all rows of a group then agree on it, and it becomes one more key.
     """
 
     def __init__(
-        self, keys: dict[Scalar, Column], aggregates: frozenset[Column], scope: Scope
+        self,
+        keys: dict[Scalar, Column],
+        common: frozenset[Scalar],
+        aggregates: frozenset[Column],
+        scope: Scope,
     ) -> None:
         self.keys = dict(keys)
+        self._common = common
         self._aggregates = aggregates
         self._scope = scope
 
@@ -128,11 +168,13 @@ class Groups:
                 )
             case Call(arguments=arguments):
                 return replace(scalar, arguments=tuple(self.over(a, node) for a in arguments))
-            case Literal():
+            case Subquery():
+                return map_outer(scalar, lambda read: self.over(read, node))
+            case Literal() | Outer():
                 return scalar
 
     def _depends(self, column: Column) -> bool:
         for source in self._scope.sources:
             if any(visible.scalar == column for visible in source.columns):
-                return any(all(part in self.keys for part in key) for key in source.keys)
+                return any(all(part in self._common for part in key) for key in source.keys)
         return False

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from headrace.functions.numbers import RANGE_OF_INTEGERS, fitted
 from headrace.plan.scalar import Literal, Scalar, Value
+from headrace.query.interval_texts import read_interval
 from headrace.query.refusal import refuse
 from headrace.types import Type, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
@@ -43,6 +44,19 @@ def number(text: str, node: exp.Expr) -> Literal:
             if -RANGE_OF_INTEGERS[kind] <= value < RANGE_OF_INTEGERS[kind]:
                 return Literal(int(value), Type(kind))
     return _numeric(value, node)
+
+
+def interval_constant(node: exp.Interval) -> Literal:
+    """INTERVAL '…', with or without a unit after it."""
+    text, unit = node.this, node.args.get("unit")
+    plain = isinstance(text, exp.Literal) and (unit is None or isinstance(unit, exp.Var))
+    try:
+        if not plain:
+            raise ValueError(node)
+        return Literal(read_interval(text.name, unit and unit.name), Type("interval"))
+    except (ValueError, ArithmeticError):
+        message = "this interval cannot be read"
+        raise refuse("unsupported-query", message, node, FORMS["interval"]) from None
 
 
 def typed(untyped: Untyped, type_: Type) -> Literal:
@@ -125,6 +139,13 @@ def _timestamp(text: str) -> Value:
     return datetime.fromisoformat(_padded(_strict(rf"{_DATE}([ T]{_TIME})?", text)))
 
 
+def _time(text: str) -> Value:
+    hours = "([01][0-9]|2[0-3])"
+    text = _strict(rf"{hours}:[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,6}})?)?", text)
+    text = text + ":00" if text.count(":") == 1 else text
+    return text.rstrip("0").removesuffix(".") if "." in text else text
+
+
 def _timestamptz(text: str) -> Value:
     zone = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
     value = datetime.fromisoformat(_padded(_strict(rf"{_DATE}[ T]{_TIME} ?{zone}", text)))
@@ -152,6 +173,8 @@ _READERS: dict[str, Callable[[str], Value]] = {
     "date": lambda text: date.fromisoformat(_strict(_DATE, text)),
     "timestamp": _timestamp,
     "timestamptz": _timestamptz,
+    "time": _time,
+    "interval": read_interval,
     "uuid": lambda text: str(UUID(_strict(_UUID, text))),
     "enum": lambda text: text,
     # jsonb is carried as the text PostgreSQL prints, which only PostgreSQL can produce.
@@ -171,6 +194,8 @@ FORMS: dict[str, str] = {
     "date": "Write it in ISO form: '2024-12-31'.",
     "timestamp": "Write it in ISO form: '2024-12-31 23:59:59.5'.",
     "timestamptz": "Write it in ISO form with its offset: '2024-12-31 23:59:59+00'.",
+    "time": "Write it in ISO form: '23:59:59.5'.",
+    "interval": "Write whole numbers with units: '1 year 2 months 3 days 04:05:06'.",
     "uuid": "Write it in canonical form: '00000000-0000-0000-0000-000000000000'.",
     "enum": "Write one of its labels.",
     "jsonb": "Constants of jsonb are not maintained.",

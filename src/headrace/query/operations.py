@@ -8,14 +8,16 @@ from itertools import islice
 
 from sqlglot import exp
 
+from headrace.errors import UserError
 from headrace.functions import call, cast
 from headrace.functions.numbers import undeclared
 from headrace.plan.scalar import Call, Literal, Scalar, walk
-from headrace.query.calls import CALLABLE, refuse_call
+from headrace.query.calls import CALLABLE, Named, refuse_call
 from headrace.query.coerce import compared, first_of_nullif, operands, settled, unified
 from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
 from headrace.query.parse import UNARY_PLUS, too_deep
 from headrace.query.refusal import located, refuse
+from headrace.query.special_calls import SPECIAL, counted
 from headrace.types import BOOLEAN, Type
 
 LARGEST_REPEATED = 2000
@@ -55,6 +57,9 @@ def _collated(side: Scalar, other: Scalar) -> Scalar:
 def concatenate(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     """Text with anything: a bare constant is text, whatever stands beside it."""
     bounds = (left, right)
+    if any(not isinstance(bound, Untyped) and bound.type.kind == "bytea" for bound in bounds):
+        with located(node):
+            return call("||", *operands(left, right))
     known = [b.type for b in bounds if not isinstance(b, Untyped) and b.type.is_text]
     if not known and not any(isinstance(bound, Untyped) for bound in bounds):
         raise refuse("unsupported-function", "|| needs text on one side", node)
@@ -80,21 +85,38 @@ def call_named(name: str, arguments: Sequence[Bound], node: exp.Expr) -> Scalar:
         match name, arguments:
             case "coalesce", [_, *_]:
                 return call("coalesce", *unified(arguments, "COALESCE", node))
+            case (("greatest" | "least"), [_, *_]):
+                return _extreme(name, unified(arguments, name.upper(), node))
             case "nullif", [left, right]:
                 return _null_if(left, right, node)
             case _ if name == UNARY_PLUS:
                 (value,) = (settled(argument) for argument in arguments)
                 if value.type.is_number:
                     return cast(value, undeclared(value.type))
+            case _ if name in SPECIAL:
+                return SPECIAL[name](arguments)
         function = CALLABLE.get(name)
         if function is None:
             raise refuse_call(name, node)
-        if len(arguments) != function.arity:
-            message = f"{name} takes {function.arity} arguments, not {len(arguments)}"
-            raise refuse("invalid-query", message, node)
-        if len(arguments) == 2:
-            return call(function.row, *operands(*arguments))
-        return call(function.row, *(settled(argument) for argument in arguments))
+        return _call_row(name, function, arguments)
+
+
+def _call_row(name: str, function: Named, arguments: Sequence[Bound]) -> Scalar:
+    most = len(function.parameters)
+    least = most - len(function.defaults)
+    counted(name, arguments, least, most)
+    scalars = [
+        typed(argument, parameter) if isinstance(argument, Untyped) else argument
+        for argument, parameter in zip(arguments, function.parameters, strict=False)
+    ]
+    return call(function.row, *scalars, *function.defaults[len(arguments) - least :])
+
+
+def _extreme(name: str, values: Sequence[Scalar]) -> Scalar:
+    if any(value.type.is_text and not value.type.ordered for value in values):
+        hint = 'Write COLLATE "C" after the text, or declare the column so.'
+        raise UserError("text-order", f"{name} on text needs collation C", hint=hint)
+    return call(name, *values)
 
 
 def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:

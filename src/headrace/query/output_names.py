@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.query.identifiers import name_of
+from headrace.query.keyword_calls import KEYWORD_CALLS, column_name
 from headrace.query.parse import UNARY_PLUS
 from headrace.query.type_names import internal_name, named_type
 
@@ -20,13 +21,28 @@ def output_name(node: exp.Expr) -> str:
 def _named(node: exp.Expr) -> tuple[str | None, bool]:
     """A name and whether it is a good one: a cast or CASE around it keeps a good name only."""
     match node:
-        case exp.Paren() | exp.Collate() | exp.Filter():
+        case exp.Paren() | exp.Collate() | exp.Window() | exp.Filter() | exp.WithinGroup():
             return _named(node.this)
         case exp.Column():
             return name_of(node.this), True
         case exp.Anonymous():
             name = name_of(node.this)
             return (None, False) if name == UNARY_PLUS else (name, True)
+        case exp.Exists():
+            return "exists", True
+        case exp.Subquery() | exp.SetOperation():
+            # The first column of a query gives its name to the value; a set operation has those
+            # of its first branch.
+            return _named(node.this)
+        case exp.Select(expressions=[first, *_]):
+            return output_name(first), True
+        case exp.Alias():
+            return name_of(node.args["alias"]), True
+        case exp.Interval():
+            return "interval", False
+        case _ if isinstance(node, KEYWORD_CALLS):
+            called = column_name(node)
+            return called, called is not None
         case exp.Cast():
             name_, good = _named(node.this)
             if good:

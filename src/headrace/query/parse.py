@@ -25,7 +25,7 @@ class _Parser(PostgresParser):
     It would rewrite many calls into nodes of its own meaning; here every call keeps the name that
     the user wrote, and what it means is decided by `headrace.functions`; only those with keywords
     between their arguments are left to it. A unary plus stays too, since PostgreSQL names `+x`
-    otherwise than `x`.
+    otherwise than `x`, and unnest is a function like any other.
     """
 
     FUNCTIONS: ClassVar[Any] = {}
@@ -41,12 +41,33 @@ class _Parser(PostgresParser):
         ),
     }
 
+    # The right side stays what was written, not a path of sqlglot's own.
+    COLUMN_OPERATORS = {
+        **PostgresParser.COLUMN_OPERATORS,
+        TokenType.ARROW: lambda self, this, key: self.expression(
+            exp.JSONExtract(this=this, expression=key)
+        ),
+        TokenType.DARROW: lambda self, this, key: self.expression(
+            exp.JSONExtractScalar(this=this, expression=key)
+        ),
+    }
+
+    def _parse_unnest(self, with_alias: bool = True) -> None:
+        return None
+
+    def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
+        """`(VALUES …)` alone; what goes on as a query in parentheses is left to be read as that."""
+        whole = super()._parse_derived_table_values
+        found = self._try_parse(lambda: whole(allow_value_synonym))
+        return found if isinstance(found, exp.Values) else None
+
 
 def parse(text: str) -> exp.Query:
     """The query's syntax tree; UserError if the text is not exactly one query."""
     try:
         tokens = _POSTGRES.tokenize(text)
         _refuse_junk_after_numbers(tokens)
+        _refuse_casts_of_typed_constants(tokens)
         statements = [s for s in _Parser(dialect=_POSTGRES).parse(tokens, text) if s is not None]
     except TokenError:
         raise UserError(
@@ -64,6 +85,9 @@ def parse(text: str) -> exp.Query:
             "unsupported-query", f"one query is expected, not {len(statements)} statements"
         )
     (statement,) = statements
+    statement = statement.transform(_selected, copy=False)
+    if isinstance(statement, exp.Values):
+        statement = _star_of(statement)
     if not isinstance(statement, exp.Query):
         raise UserError(
             "unsupported-query",
@@ -71,6 +95,20 @@ def parse(text: str) -> exp.Query:
             hint="A stream table is defined by a SELECT.",
         )
     return statement
+
+
+def _selected(node: exp.Expr) -> exp.Expr:
+    """`VALUES … ORDER BY … LIMIT …` as a SELECT from VALUES."""
+    given = [name for name in ("order", "limit", "offset") if node.args.get(name) is not None]
+    return _star_of(node, *given) if isinstance(node, exp.Values) and given else node
+
+
+def _star_of(values: exp.Values, *moved: str) -> exp.Select:
+    select = exp.Select(expressions=[exp.Star()])
+    for name in moved:
+        select.set(name, values.args.pop(name))
+    select.set("from_", exp.From(this=values.copy()))
+    return select
 
 
 def too_deep() -> UserError:
@@ -105,4 +143,20 @@ def _refuse_junk_after_numbers(tokens: list[Token]) -> None:
                 f'trailing junk after numeric literal: "{number.text}{following.text}"',
                 detail=f"At line {number.line}, column {number.col - len(number.text) + 1}.",
                 hint="Write the number with digits only.",
+            )
+
+
+def _refuse_casts_of_typed_constants(tokens: list[Token]) -> None:
+    """`DATE '2024-12-31'::text` would be read as a date of text, which is not what it means."""
+    for type_, constant, operator in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        typed = type_.token_type in (*_Parser.TYPE_TOKENS, TokenType.INTERVAL)
+        if typed and [constant.token_type, operator.token_type] == [
+            TokenType.STRING,
+            TokenType.DCOLON,
+        ]:
+            raise UserError(
+                "unsupported-query",
+                f"a cast directly after {type_.text} '{constant.text}'",
+                detail=f"At line {operator.line}, column {operator.col - 1}.",
+                hint="Put parentheses around the constant and its type.",
             )

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from headrace.query.refusal import refuse
 
-_NOT, _IS, _COMPARISON, _RANGE, _OTHER, _SUM, _PRODUCT, _COLLATE, _SIGN = range(3, 12)
+_NOT, _IS, _COMPARISON, _RANGE, _OTHER, _SUM, _PRODUCT = range(3, 10)
+_POWER, _ZONE, _COLLATE, _SIGN = range(10, 14)
 _LEVELS: dict[type[exp.Expr], int] = {
     exp.Or: 1,
     exp.And: 2,
@@ -30,16 +31,43 @@ _LEVELS: dict[type[exp.Expr], int] = {
     exp.Between: _RANGE,
     exp.In: _RANGE,
     exp.Like: _RANGE,
+    exp.ILike: _RANGE,
+    exp.SimilarTo: _RANGE,
+    exp.Escape: _RANGE,
     exp.DPipe: _OTHER,
+    exp.RegexpLike: _OTHER,
+    exp.RegexpILike: _OTHER,
+    exp.StartsWith: _OTHER,
+    exp.BitwiseAnd: _OTHER,
+    exp.BitwiseOr: _OTHER,
+    exp.BitwiseXor: _OTHER,
+    exp.BitwiseLeftShift: _OTHER,
+    exp.BitwiseRightShift: _OTHER,
+    exp.BitwiseNot: _OTHER,
+    exp.Sqrt: _OTHER,
+    exp.ArrayContainsAll: _OTHER,
+    exp.ArrayContainedBy: _OTHER,
+    exp.ArrayOverlaps: _OTHER,
+    exp.JSONExtract: _OTHER,
+    exp.JSONExtractScalar: _OTHER,
+    exp.JSONBExtract: _OTHER,
+    exp.JSONBExtractScalar: _OTHER,
+    exp.JSONBContainsTopKey: _OTHER,
     exp.Add: _SUM,
     exp.Sub: _SUM,
     exp.Mul: _PRODUCT,
     exp.Div: _PRODUCT,
     exp.Mod: _PRODUCT,
+    exp.Pow: _POWER,
+    exp.AtTimeZone: _ZONE,
     exp.Collate: _COLLATE,
     exp.Neg: _SIGN,
 }
-_CHAINS = frozenset({1, 2, _OTHER, _SUM, _PRODUCT})
+_CHAINS = frozenset({1, 2, _OTHER, _SUM, _PRODUCT, _POWER, _ZONE})
+_NEGATED = (
+    *(exp.In, exp.Between, exp.Is, exp.Like, exp.ILike, exp.SimilarTo, exp.Escape),
+    *(exp.RegexpLike, exp.RegexpILike),
+)
 _ATOM = 100
 
 
@@ -63,7 +91,7 @@ def check_precedence(tree: exp.Expr) -> None:
 
 def _level(node: exp.Expr) -> int:
     """How tightly the node binds; `x NOT IN (…)` is NOT over IN in the tree, but binds as IN."""
-    if isinstance(node, exp.Not) and isinstance(node.this, (exp.In, exp.Like, exp.Between, exp.Is)):
+    if isinstance(node, exp.Not) and isinstance(node.this, _NEGATED):
         node = node.this
     return _LEVELS.get(type(node), _ATOM)
 
@@ -71,9 +99,12 @@ def _level(node: exp.Expr) -> int:
 def _operands(node: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
     """The operands that no bracket closes off, each with whether it stands on the left."""
     match node:
-        case exp.Not() | exp.Neg():
+        case exp.Not() | exp.Neg() | exp.BitwiseNot() | exp.Sqrt():
             yield node.this, False
-        case exp.Is() | exp.In() | exp.Collate():
+        case exp.Escape():
+            # The match below it stands for both.
+            yield node.args["expression"], False
+        case exp.Is() | exp.In() | exp.Collate() | exp.AtTimeZone():
             yield node.this, True
         case exp.Between():
             yield node.this, True

@@ -1,4 +1,4 @@
-"""A query of any form as a plan: SELECT, UNION, in parentheses, with WITH before it."""
+"""A query of any form as a plan: SELECT, VALUES or a set operation, perhaps with WITH before it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from sqlglot import exp
 
 from headrace.query.block import Block
 from headrace.query.context import Context
+from headrace.query.expressions import Expressions
 from headrace.query.identifiers import name_of
+from headrace.query.limits import limited, without_parentheses
+from headrace.query.scope import Scope
 from headrace.query.select import bind_select
-from headrace.query.union import Branches
+from headrace.query.set_operations import Branches
+from headrace.query.values import bind_values
 
 
 def bind_query(node: exp.Expr, context: Context) -> Block:
@@ -24,19 +28,22 @@ def _bind(node: exp.Expr, context: Context) -> Block:
         case exp.Select():
             return bind_select(node, context, bind_query)
         case exp.Subquery():
-            return bind_query(node.this, context)
-        case exp.Union():
-            return _union(node, context)
+            return bind_query(without_parentheses(node), context)
+        case exp.SetOperation():
+            constants = Expressions(Scope((), ()), "LIMIT").bind
+            return limited(node, _set_operation(node, context), constants)
+        case exp.Values():
+            return bind_values(node, context, bind_query)
     raise AssertionError(f"check_clauses accepts no {node.key}")
 
 
-def _union(node: exp.Union, context: Context) -> Block:
-    """A chain of UNIONs reads from the left, and may be long."""
-    chain: list[exp.Union] = [node]
-    while isinstance(chain[-1].this, exp.Union):
+def _set_operation(node: exp.SetOperation, context: Context) -> Block:
+    """A chain of set operations reads from the left, and may be long."""
+    chain: list[exp.SetOperation] = [node]
+    while isinstance(chain[-1].this, exp.SetOperation):
         chain.append(chain[-1].this)
     branches = Branches.of(bind_query(chain[-1].this, context))
     for link in reversed(chain):
         right = bind_query(link.args["expression"], context)
-        branches = branches.union(right, context.ids, link)
+        branches = branches.followed(right, context.ids, link)
     return branches.block(context.ids)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headrace.plan.scalar import Column, Scalar
+from headrace.errors import UserError
+from headrace.plan.scalar import Column, Outer, Scalar
 from headrace.query.identifiers import name_of
 from headrace.query.refusal import did_you_mean, refuse
 
+if TYPE_CHECKING:
+    from headrace.query.inner import Inner
+
 _SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
+
+UNNAMED_VALUES = "*VALUES*"
+"""What PostgreSQL calls VALUES without an alias, where it prints a view."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +36,15 @@ class Visible:
 class Source:
     """A table in FROM under its alias, "" if it has none. `schema` is kept where no alias hides it.
 
-    `keys` are columns that are unique together and never NULL.
+    `keys` are columns that are unique together and never NULL. A function's rows are a `value`
+    where they have one column: the alias then means that.
     """
 
     alias: str
     schema: str | None
     columns: tuple[Visible, ...]
     keys: tuple[frozenset[Scalar], ...] = ()
+    value: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,33 +53,58 @@ class Scope:
 
     `sources` answer qualified names, `columns` unqualified ones and `*`: after a join with USING
     the shared columns come first, and once. `quotients` are columns of inner queries that come from
-    a numeric division.
+    a numeric division. `enclosing` is the scope around, for names that are not found here;
+    `inner` binds the queries inside expressions.
     """
 
     sources: tuple[Source, ...]
     columns: tuple[Visible, ...]
     quotients: frozenset[Column] = frozenset()
+    enclosing: Scope | None = None
+    inner: Inner | None = None
 
     @staticmethod
     def of(source: Source, quotients: frozenset[Column] = frozenset()) -> Scope:
         return Scope((source,), source.columns, quotients)
 
+    @property
+    def all_quotients(self) -> frozenset[Column]:
+        """With those of queries inside expressions, as far as they are bound."""
+        return self.quotients | (frozenset() if self.inner is None else self.inner.quotients)
+
     def beside(self, other: Scope, node: exp.Expr) -> Scope:
         """Both scopes at once, as a comma or a join without USING gives them."""
         taken = {source.alias for source in self.sources}
         for source in other.sources:
-            if source.alias and source.alias in taken:
+            if source.alias not in ("", UNNAMED_VALUES) and source.alias in taken:
                 message = f'table name "{source.alias}" specified more than once'
                 raise refuse("invalid-query", message, node, "Give one of them an alias.")
         return Scope(
             self.sources + other.sources,
             self.columns + other.columns,
             self.quotients | other.quotients,
+            self.enclosing,
+            self.inner,
         )
 
+    @property
+    def depth(self) -> int:
+        """How many scopes there are, this one and those around."""
+        return 1 + (0 if self.enclosing is None else self.enclosing.depth)
+
     def column(self, node: exp.Column) -> Scalar:
-        """What a column name means."""
+        """What a column name means, here or in the nearest scope around."""
+        if self.enclosing is not None and not self._knows(node):
+            with suppress(UserError):
+                return Outer(self.enclosing.column(node))
         return self.usable(self._find(node), node)
+
+    def _knows(self, node: exp.Column) -> bool:
+        """Whether the name is one of this scope, rightly used or not."""
+        qualifier = node.args.get("table")
+        if qualifier is None:
+            return bool(find(name_of(node.this), self.columns))
+        return any(source.alias == name_of(qualifier) for source in self.sources)
 
     def usable(self, visible: Visible, node: exp.Expr) -> Scalar:
         """The column, if its type is stored."""
@@ -89,6 +125,8 @@ class Scope:
         candidates = self.columns if source is None else source.columns
         shown = name if source is None else f"{source.alias}.{name}"
         found = find(name, candidates)
+        if not found and qualifier is None:
+            found = [s.columns[0] for s in self.sources if s.value and s.alias == name]
         if not found:
             raise self._unknown(name, shown, candidates, node)
         if len(found) > 1:

@@ -11,20 +11,26 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.plan.operators import Aggregate, Filter, Operator, Project
-from headrace.plan.scalar import Column, Scalar, columns_of
+from headrace.plan.operators import Filter, Project
+from headrace.plan.scalar import Scalar
 from headrace.query.block import Block, distinct
 from headrace.query.coerce import settled
 from headrace.query.context import Context
 from headrace.query.expressions import Expressions
-from headrace.query.from_clause import BindQuery, FromClause, Item
-from headrace.query.grouping import Aggregates, Groups, is_quotient
+from headrace.query.from_clause import BindQuery, FromClause
+from headrace.query.group_keys import group_keys
+from headrace.query.grouped import Grouped, Having
+from headrace.query.grouping import Aggregates, is_quotient
 from headrace.query.identifiers import name_of
-from headrace.query.ids import ColumnIds
+from headrace.query.inner import Inner
+from headrace.query.limits import Ordering, Outputs, ordering_of
 from headrace.query.literals import Untyped
 from headrace.query.output_names import output_name
 from headrace.query.refusal import refuse
-from headrace.query.scope import Scope, find
+from headrace.query.row_identity import group_identity, row_identity
+from headrace.query.rows_in_select import rows_in_select
+from headrace.query.scope import Scope
+from headrace.query.windows import Windows
 
 
 @dataclass(frozen=True)
@@ -43,35 +49,71 @@ def bind_select(select: exp.Select, context: Context, inner: BindQuery) -> Block
     `inner` binds the queries in FROM.
     """
     ids = context.ids
-    item = FromClause(context, inner).bind(select)
+    item = FromClause(context, inner, Inner(context, inner)).bind(select)
     where = select.args.get("where")
     if where is not None:
         condition = Expressions(item.scope, "WHERE").condition(where.this)
         item = replace(item, plan=Filter(item.plan, condition))
-    aggregates = Aggregates(ids)
-    targets = _targets(select, item.scope, aggregates)
-    keys = _group_keys(select, item.scope, targets)
+    select, item = rows_in_select(select, item, context, inner)
+    aggregates, windows = Aggregates(ids), Windows(select, ids)
+    targets = _targets(select, item.scope, aggregates, windows)
+    names = tuple(target.name for target in targets)
+    ordering, hidden = _ordering(select, item.scope, targets, aggregates, windows)
+    sets = group_keys(select, item.scope, [(t.name, t.scalar) for t in targets])
+    targets = [*targets, *hidden]
     having = _having(select, item.scope, aggregates)
     plan = item.plan
-    quotients = item.scope.quotients
-    if aggregates or keys or having is not None:
-        plan, targets, quotients = _grouped(item, targets, keys, having, aggregates, ids)
+    quotients = item.scope.all_quotients
+    parts = [Target("", scalar, node) for scalar, node in windows.scalars.items()]
+    identity = row_identity(item.plan.columns)
+    if aggregates or sets or having is not None:
+        groups = Grouped(sets or ((),), aggregates, windows.outputs, item.scope, ids)
+        targets = [replace(t, scalar=groups.over(t.scalar, t.node)) for t in targets]
+        parts = [replace(t, scalar=groups.over(t.scalar, t.node)) for t in parts]
+        plan = groups.plan(plan, having)
+        quotients = groups.quotients
+        identity = group_identity(plan)
+    if windows:
+        plan = windows.plan(plan, [part.scalar for part in parts], identity)
+        quotients |= windows.quotients([part.scalar for part in parts], quotients)
     outputs = tuple((ids.computed(t.name, t.scalar.type), t.scalar) for t in targets)
     block = Block(
         Project(plan, outputs),
-        tuple(target.name for target in targets),
+        names,
         frozenset(column for column, scalar in outputs if is_quotient(scalar, quotients)),
-        {i: target.untyped for i, target in enumerate(targets) if target.untyped is not None},
+        {i: t.untyped for i, t in enumerate(targets[: len(names)]) if t.untyped is not None},
     )
-    if select.args.get("distinct") is None:
-        return block
-    for target in targets:
-        _require_comparable(target.scalar, "DISTINCT", target.node)
-    return replace(block, plan=distinct(block.plan), untyped={})
+    if select.args.get("distinct") is not None and ordering.on is None:
+        for target in targets:
+            _require_comparable(target.scalar, "DISTINCT", target.node)
+        block = replace(block, plan=distinct(block.plan), untyped={})
+    return replace(block, plan=ordering.applied(block.plan, len(names)))
 
 
-def _targets(select: exp.Select, scope: Scope, aggregates: Aggregates) -> list[Target]:
-    expressions = Expressions(scope, "SELECT", aggregates)
+def _ordering(
+    select: exp.Select,
+    scope: Scope,
+    targets: Sequence[Target],
+    aggregates: Aggregates,
+    windows: Windows,
+) -> tuple[Ordering, list[Target]]:
+    """The order and number of the block's rows, and what only the order reads."""
+    bind = Expressions(scope, "ORDER BY", aggregates, windows).bind
+    names, scalars = zip(*((target.name, target.scalar) for target in targets), strict=True)
+    outputs = Outputs(names, scalars, lambda node: settled(bind(node)))
+    ordering = ordering_of(select, outputs, bind)
+    for place in ordering.on or ():
+        _require_comparable(outputs.scalars[place], "DISTINCT ON", select)
+    if outputs.hidden and select.args.get("distinct") is not None and ordering.on is None:
+        message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
+        raise refuse("invalid-query", message, outputs.hidden[0][1])
+    return ordering, [Target("order", scalar, node) for scalar, node in outputs.hidden]
+
+
+def _targets(
+    select: exp.Select, scope: Scope, aggregates: Aggregates, windows: Windows
+) -> list[Target]:
+    expressions = Expressions(scope, "SELECT", aggregates, windows)
     targets: list[Target] = []
     for node in select.expressions:
         inner, name = node, None
@@ -100,88 +142,14 @@ def _starred(node: exp.Expr, scope: Scope) -> list[Target] | None:
     return [Target(column.name, scope.usable(column, node), node) for column in columns]
 
 
-def _group_keys(
-    select: exp.Select, scope: Scope, targets: Sequence[Target]
-) -> list[tuple[Scalar, str]]:
-    """GROUP BY by position, by input column, by output name, or by expression, in that order."""
-    group = select.args.get("group")
-    keys: list[tuple[Scalar, str]] = []
-    for node in () if group is None else group.expressions:
-        scalar = _group_key(node, scope, targets)
-        _require_comparable(scalar, "GROUP BY", node)
-        keys.append((scalar, output_name(node)))
-    return keys
-
-
-def _group_key(node: exp.Expr, scope: Scope, targets: Sequence[Target]) -> Scalar:
-    if isinstance(node, exp.Literal):
-        if node.is_string or not node.name.isdigit():
-            raise refuse("invalid-query", "non-integer constant in GROUP BY", node)
-        if not 1 <= int(node.name) <= len(targets):
-            message = f"GROUP BY position {node.name} is not in select list"
-            raise refuse("invalid-query", message, node)
-        return targets[int(node.name) - 1].scalar
-    if isinstance(node, exp.Column) and node.args.get("table") is None:
-        name = name_of(node.this)
-        if not find(name, scope.columns):
-            named = {target.scalar for target in targets if target.name == name}
-            if len(named) > 1:
-                raise refuse("ambiguous-column", f'GROUP BY "{name}" is ambiguous', node)
-            if named:
-                return named.pop()
-    return settled(Expressions(scope, "GROUP BY").bind(node))
-
-
 def _require_comparable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
     if scalar.type.comparison == "none":
         message = f"{clause} on {scalar.type.sql} is not maintained"
         raise refuse("unsupported-type", message, node)
 
 
-def _having(
-    select: exp.Select, scope: Scope, aggregates: Aggregates
-) -> tuple[Scalar, exp.Expr] | None:
+def _having(select: exp.Select, scope: Scope, aggregates: Aggregates) -> Having | None:
     having = select.args.get("having")
     if having is None:
         return None
-    return Expressions(scope, "HAVING", aggregates).condition(having.this), having
-
-
-def _grouped(
-    item: Item,
-    targets: Sequence[Target],
-    keys: Sequence[tuple[Scalar, str]],
-    having: tuple[Scalar, exp.Expr] | None,
-    aggregates: Aggregates,
-    ids: ColumnIds,
-) -> tuple[Operator, list[Target], frozenset[Column]]:
-    """The block over its groups, its select list over them, and which columns are quotients."""
-    if not keys and not aggregates:
-        aggregates.count_rows()
-    columns: dict[Scalar, Column] = {}
-    for scalar, name in keys:
-        if not columns_of(scalar).isdisjoint(aggregates.outputs):
-            message = "aggregate functions are not allowed in GROUP BY"
-            raise refuse("invalid-query", message, targets[0].node)
-        if scalar not in columns:
-            columns[scalar] = _column(scalar, name, ids)
-    groups = Groups(columns, aggregates.outputs, item.scope)
-    over = [replace(t, scalar=groups.over(t.scalar, t.node)) for t in targets]
-    condition = None if having is None else groups.over(*having)
-    computed = dict(groups.keys)
-    for argument in aggregates.arguments:
-        if argument not in computed:
-            computed[argument] = _column(argument, "argument", ids)
-    plan = item.plan
-    if computed:
-        plan = Project(plan, tuple((column, scalar) for scalar, column in computed.items()))
-    plan = Aggregate(plan, tuple(groups.keys.values()), aggregates.calls(computed))
-    if condition is not None:
-        plan = Filter(plan, condition)
-    below = item.scope.quotients
-    divided = {column for scalar, column in groups.keys.items() if is_quotient(scalar, below)}
-    return plan, over, aggregates.quotients(below) | divided
-
-
-def _column(scalar: Scalar, name: str, ids: ColumnIds) -> Column:
-    return scalar if isinstance(scalar, Column) else ids.computed(name, scalar.type)
+    return Having(Expressions(scope, "HAVING", aggregates).condition(having.this), having)

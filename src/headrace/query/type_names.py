@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from headrace.functions.numbers import as_numeric
 from headrace.query.refusal import refuse
-from headrace.types import Type, numeric
+from headrace.types import NUMERIC_SCALE, Type, numeric, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 
 _PLAIN: dict[exp.DType, str] = {
@@ -23,6 +23,8 @@ _PLAIN: dict[exp.DType, str] = {
     exp.DType.DATE: "date",
     exp.DType.TIMESTAMP: "timestamp",
     exp.DType.TIMESTAMPTZ: "timestamptz",
+    exp.DType.TIME: "time",
+    exp.DType.INTERVAL: "interval",
     exp.DType.UUID: "uuid",
     exp.DType.JSONB: "jsonb",
 }
@@ -68,6 +70,8 @@ def _numeric(node: exp.DataType, parameters: list[int], source: Type | None) -> 
         return replace(as_numeric(source), declared=False)
     if source is None:
         return Type("numeric", precision=MAXIMUM_DIGITS, scale=0)
+    if source.is_text:
+        return result_numeric(MAXIMUM_DIGITS, NUMERIC_SCALE)
     raise refuse(
         "unsupported-function",
         f"a cast from {source.sql} to numeric without digits has no exact counterpart on Spark",

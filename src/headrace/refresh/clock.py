@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from headrace.catalog.records import StageRun
+
 
 @dataclass
 class Clock:
-    """Seconds by phase, in the order in which the phases first came."""
+    """Seconds by phase, in the order in which the phases first came, and what the stages did."""
 
     phases: dict[str, float] = field(default_factory=dict)
+    stages: list[StageRun] = field(default_factory=list)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

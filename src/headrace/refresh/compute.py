@@ -5,6 +5,7 @@ A second query runs where the first finds stale groups; both results are one com
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.catalog import State
-from headrace.catalog.records import Relation, StreamTable
+from headrace.catalog.records import Relation, StageRun, StreamTable
 from headrace.engine import Engine
 from headrace.plan.operators import STALE, Net
 from headrace.refresh.clock import Clock
@@ -47,9 +48,23 @@ def compute(
             current = state.with_relations(written.values())
             reading = Reading(engine.store, current, frontier, epoch, limit)
             relation = written[step.stage.relation]
+            started = time.perf_counter()
             with engine.step(step):
                 pin = _compute_stage(engine, step, reading, relation, epoch, clock)
+            if pin is None:
+                continue
             written[relation.id] = replace(relation, pin=pin)
+            added = engine.store.files(relation.id, pin, relation.pin.epoch, pin.epoch)
+            clock.stages.append(
+                StageRun(
+                    relation.id,
+                    step.mode,
+                    step.reason,
+                    sum(map(reading.size, step.inputs)),
+                    sum(file.rows for file in added),
+                    time.perf_counter() - started,
+                )
+            )
     return written
 
 
@@ -60,12 +75,13 @@ def _compute_stage(
     relation: Relation,
     epoch: int,
     clock: Clock,
-) -> Pin:
+) -> Pin | None:
+    """The relation's pin after the stage's rows were appended; None if nothing was to be done."""
     names = names_of(step.stage, step.plan)
     with clock.phase("read"):
         inputs = [reading.input(wanted) for wanted in step.inputs]
     if step.mode == "DIFFERENTIAL" and not any(map(_may_have_rows, _changes(step, inputs))):
-        return relation.pin
+        return None
     large = frozenset(
         wanted.relation
         for wanted, given in zip(step.inputs, inputs, strict=True)

@@ -14,7 +14,8 @@ from headrace.delta.differentiate import (
     stage_full,
     stale_change,
 )
-from headrace.plan.operators import STALE, Net, Operator, Scan
+from headrace.plan.operators import STALE, FullJoin, MatchJoin, Net, Operator, Scan, Top
+from headrace.plan.stage import Partitions
 from headrace.plan.stages import Stage
 from headrace.render import inputs_of, render
 from headrace.steps import ComputeStage, Mode, Publish, Step
@@ -114,15 +115,44 @@ def names_of(stage: Stage, plan: Operator) -> tuple[str, ...]:
 
 def strategy(stage: Stage) -> str:
     """How a stage takes in a change, in words."""
+    again = "; rows whose matches change are matched again" if _matches(stage.region) else ""
+    return _strategy(stage) + again
+
+
+def _matches(plan: Operator) -> bool:
+    """Whether rows depend on there being a match: outer, semi and anti joins."""
+    return isinstance(plan, (MatchJoin, FullJoin)) or any(map(_matches, plan.children))
+
+
+def _strategy(stage: Stage) -> str:
+    if stage.partitions is not None:
+        return _partitions_strategy(stage.partitions)
     if stage.state is None:
         return "rows follow the change of their inputs"
     if stage.may_be_stale:
         return "changes are added to touched groups; one that loses its MIN or MAX is recomputed"
     if stage.additive:
         return "changes are added to the stored sums of touched groups"
+    if stage.state.calls:
+        names = dict.fromkeys(
+            call.function + " DISTINCT" * call.distinct for call in stage.state.calls
+        )
+        return f"touched groups are recomputed: only all their rows tell {', '.join(names)}"
     if any(column.type.is_float for column, _ in stage.state.sums):
         return "touched groups are recomputed: float sums cannot be subtracted from"
     return "touched groups are recomputed"
+
+
+def _partitions_strategy(partitions: Partitions) -> str:
+    """A window or a top: the rows of a partition depend on each other."""
+    if isinstance(partitions.operator, Top) and partitions.rows:
+        whose = "of touched keys " if partitions.keys else ""
+        return f"changes are merged with the first rows {whose}kept; if these run short, recomputed"
+    if isinstance(partitions.operator, Top):
+        return f"the first rows{' of touched keys' if partitions.keys else ''} are taken anew"
+    if partitions.keys:
+        return "touched partitions are recomputed"
+    return "the whole window is recomputed: it has no PARTITION BY"
 
 
 def netted(plan: Operator, relations: frozenset[str]) -> Operator:

@@ -52,6 +52,7 @@ class Attempt:
             spark_jobs=jobs,
             started_at=self.started_at,
             finished_at=datetime.now(UTC),
+            stages=tuple(self.clock.stages),
             error=None if error is None else f"{error.code}: {error.message}",
         )
 

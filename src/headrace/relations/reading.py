@@ -58,6 +58,14 @@ class Reading:
         files = self.store.files(wanted.relation, relation.pin, after, upto)
         return Input(wanted.name, schema, files=tuple(file.uri for file in files))
 
+    def size(self, wanted: PlanInput) -> int:
+        """How many stored rows an input is made of, before they are netted."""
+        relation = self.state.relation(wanted.relation)
+        files = self.store.files(
+            wanted.relation, relation.pin, *self.span(wanted.relation, wanted.version)
+        )
+        return sum(file.rows for file in files)
+
     def is_large(self, name: str) -> bool:
         """Whether the relation's change is too large to be netted in memory."""
         relation = self.state.relation(name)

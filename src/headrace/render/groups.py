@@ -9,6 +9,7 @@ from sqlglot import exp
 from headrace.functions.function import spark_binary, spark_cast, spark_function
 from headrace.plan.operators import STALE, GroupState
 from headrace.plan.scalar import Column
+from headrace.render.aggregate_calls import expanded, rendered_call
 from headrace.render.extrema import (
     any_stale,
     changed_values,
@@ -32,12 +33,17 @@ from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import BIGINT
 
 
-def accumulate(state: GroupState, rows: exp.Expression) -> exp.Select:
-    """The state of every group of `rows`, each with weight 1."""
+def accumulate(
+    state: GroupState, rows: exp.Expression, columns: tuple[Column, ...], alias: Callable[[], str]
+) -> exp.Select:
+    """The state of every group of `rows`, each with weight 1. `columns` are those of the rows."""
+    if state.calls:
+        rows = as_table(expanded(columns, rows, alias), alias())
     count = spark_function("coalesce", spark_function("sum", column(WEIGHT)), bigint(0))
     sums = [named(_sum(c, _weighted_term(c, render_scalar(term))), c) for c, term in state.sums]
     bests = [named(extremum(e, render_scalar(e.term)), e.column) for e in state.extrema]
-    shown = (*_keys(state), named(count, state.rows), *sums, *bests)
+    calls = [named(rendered_call(call), call.output) for call in state.calls]
+    shown = (*_keys(state), named(count, state.rows), *sums, *bests, *calls)
     query = weighted(bigint(1), *shown).from_(rows)
     if not state.keys:
         return query

@@ -8,28 +8,35 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.functions import AGGREGATE_BY_NAME
-from headrace.functions.decimals import spark_quotient
 from headrace.functions.function import spark_cast, spark_function
-from headrace.functions.numbers import as_numeric
 from headrace.plan.operators import (
     Aggregate,
-    AggregateCall,
     Filter,
+    FullJoin,
     Join,
+    MatchJoin,
     Negate,
     Net,
     Operator,
     Project,
+    Replicate,
     Scan,
+    Top,
     UnionAll,
+    Unnest,
+    Values,
+    Window,
 )
 from headrace.plan.scalar import Column
+from headrace.render.aggregate_calls import rendered_call
+from headrace.render.matches import matched_with
 from headrace.render.nesting import Nesting
+from headrace.render.partitions import native_top, native_window
 from headrace.render.pieces import WEIGHT, as_table
 from headrace.render.plans import rendered, summed
+from headrace.render.rows import copied, unnest, values
 from headrace.render.scalars import column, identifier, render_scalar
-from headrace.types import BIGINT, DOUBLE, Type, result_numeric
+from headrace.types import BIGINT
 
 
 def render_native(plan: Operator, names: tuple[str, ...]) -> str:
@@ -76,6 +83,14 @@ def _native(plan: Operator, names: tuple[str, ...]) -> exp.Query:
                 kind = "cross" if on is None else "inner"
                 joined = _select(node).from_(subquery(left))
                 return joined.join(subquery(right), on=on, join_type=kind)
+            case MatchJoin(left=left, right=right) | FullJoin(left=left, right=right):
+                return matched_with(node, _select(node).from_(subquery(left)), subquery(right))
+            case Values():
+                return values(node, None)
+            case Unnest(child=child):
+                return unnest(node, subquery(child), None)
+            case Replicate(child=child):
+                return copied(node, subquery(child))
             case UnionAll(inputs=inputs):
                 union: exp.Query = query(inputs[0])
                 for other in inputs[1:]:
@@ -83,9 +98,13 @@ def _native(plan: Operator, names: tuple[str, ...]) -> exp.Query:
                 return union
             case Aggregate(child=child, keys=keys, calls=calls):
                 shown = [column(key.id) for key in keys]
-                shown += [_named(_aggregated(c), c.output) for c in calls]
+                shown += [_named(rendered_call(c), c.output) for c in calls]
                 grouped = exp.Select(expressions=shown).from_(subquery(child))
                 return grouped.group_by(*(column(key.id) for key in keys)) if keys else grouped
+            case Window(child=child):
+                return native_window(node, subquery(child), nesting.alias)
+            case Top(child=child):
+                return native_top(node, subquery(child), nesting.alias)
         raise TypeError(f"{type(node).__name__} is no part of a query")
 
     shown = [
@@ -107,39 +126,9 @@ def _expanded(scan: Scan) -> exp.Select:
 
 
 def _select(node: Operator) -> exp.Select:
-    return exp.Select(expressions=[column(c.id) for c in node.columns])
+    shown = [column(c.id) for c in node.columns]
+    return exp.Select(expressions=shown or [exp.Literal.number(1)])
 
 
 def _named(expression: exp.Expression, c: Column) -> exp.Expression:
     return exp.Alias(this=expression, alias=identifier(c.id))
-
-
-def _aggregated(call: AggregateCall) -> exp.Expression:
-    argument = None if call.argument is None else column(call.argument.id)
-    if call.function == "count":
-        return spark_function("count", argument or exp.Star())
-    assert argument is not None and call.argument is not None
-    if call.function in ("min", "max"):
-        _, kept = AGGREGATE_BY_NAME[call.function].states(call.argument)
-        return spark_cast(spark_function(call.function, render_scalar(kept.term)), call.output.type)
-    total = spark_function("sum", _summed(argument, call.argument.type, call.output.type))
-    if call.function == "sum":
-        return spark_cast(total, call.output.type)
-    # AVG as its definition: Spark's own rounds to fewer digits.
-    present = spark_function("count", argument.copy())
-    divisor = exp.Case(
-        ifs=[exp.If(this=exp.NEQ(this=present, expression=exp.Literal.number(0)), true=present)]
-    )
-    if call.output.type.is_float:
-        return exp.Paren(this=exp.Div(this=total, expression=spark_cast(divisor, DOUBLE)))
-    types = (result_numeric(38, as_numeric(call.argument.type).scale or 0), as_numeric(BIGINT))
-    return spark_quotient(total, spark_cast(divisor, types[1]), types, call.output.type)
-
-
-def _summed(argument: exp.Expression, type_: Type, result: Type) -> exp.Expression:
-    """The argument in a type wide enough for PostgreSQL's sum of it."""
-    if result.is_float:
-        return spark_cast(argument, DOUBLE)
-    if result.kind == "numeric" and type_.is_integer:
-        return spark_cast(argument, as_numeric(type_))
-    return argument

@@ -7,7 +7,7 @@ from sqlglot import exp
 from headrace.functions.function import spark_cast
 from headrace.plan.scalar import Column
 from headrace.render.scalars import column, identifier
-from headrace.types import BIGINT
+from headrace.types import BIGINT, TEXT
 
 WEIGHT = "_weight"
 
@@ -38,6 +38,23 @@ def weighted(weight: exp.Expression, *shown: exp.Expression) -> exp.Select:
 
 def select_weighted(columns: tuple[Column, ...]) -> exp.Select:
     return exp.Select(expressions=[column(WEIGHT), *columns_named(columns)])
+
+
+def grouped_rows(
+    columns: tuple[Column, ...],
+) -> tuple[list[exp.Expression], list[exp.Expression]]:
+    """What to group equal rows by, and the columns of a group.
+
+    Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits. Columns come out as
+    aggregates, not as the keys they are: Spark would push a condition on a key below the groups,
+    where it raises on rows that these remove.
+    """
+    groups: list[exp.Expression] = []
+    shown: list[exp.Expression] = []
+    for c in columns:
+        groups.append(spark_cast(column(c.id), TEXT) if c.type.is_float else column(c.id))
+        shown.append(named(exp.Anonymous(this="any_value", expressions=[column(c.id)]), c))
+    return groups, shown
 
 
 def as_table(query: exp.Query, name: str) -> exp.Subquery:

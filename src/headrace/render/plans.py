@@ -13,31 +13,45 @@ from headrace.plan.operators import (
     Accumulate,
     Empty,
     Filter,
+    FullJoin,
     Join,
+    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
     Project,
+    Rematch,
+    Replicate,
     Restrict,
     Scan,
+    Top,
+    TopMerge,
     UnionAll,
+    Unnest,
+    Values,
+    Window,
 )
 from headrace.plan.scalar import Column
 from headrace.render.groups import accumulate, merge
 from headrace.render.inputs import input_name
+from headrace.render.matches import AFTER, BEFORE, SIDE, match_join, on_side, rematch, sided
 from headrace.render.nesting import Nesting
+from headrace.render.partitions import top, window
 from headrace.render.pieces import (
     WEIGHT,
+    as_table,
     bigint,
     columns_named,
+    grouped_rows,
     named,
     of_table,
     select_weighted,
     weighted,
 )
+from headrace.render.rows import replicate, unnest, values
 from headrace.render.scalars import column, identifier, render_scalar
-from headrace.types import TEXT
+from headrace.render.top_merge import top_merge
 
 _COALESCED = exp.Hint(
     expressions=[exp.Anonymous(this="COALESCE", expressions=[exp.Literal.number(1)])]
@@ -75,18 +89,9 @@ def rendered(plan: Operator) -> exp.Query:
 
 
 def summed(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
-    """The weights of equal rows added up, zeros dropped.
-
-    Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits. Columns come out as
-    aggregates, not as the keys they are: Spark would push a condition on a key below the sum, where
-    it raises on rows that the sum removes.
-    """
+    """The weights of equal rows added up, zeros dropped."""
     total = spark_function("sum", column(WEIGHT))
-    groups: list[exp.Expression] = []
-    shown: list[exp.Expression] = []
-    for c in columns:
-        groups.append(spark_cast(column(c.id), TEXT) if c.type.is_float else column(c.id))
-        shown.append(named(spark_function("any_value", column(c.id)), c))
+    groups, shown = grouped_rows(columns)
     query = weighted(total, *shown).from_(rows)
     if groups:
         query = query.group_by(*groups)
@@ -120,11 +125,23 @@ class _Renderer:
                 return weighted(column(WEIGHT), *shown).from_(self.subquery(child))
             case Join():
                 return self._join(plan)
+            case MatchJoin() | FullJoin():
+                names = self.alias(), self.alias()
+                left, right = map(self.subquery, plan.children, names)
+                return match_join(plan, (names[0], left), (names[1], right))
+            case Rematch():
+                return self._rematch(plan)
             case UnionAll(inputs=inputs):
                 query: exp.Query = self.query(inputs[0])
                 for other in inputs[1:]:
                     query = exp.Union(this=query, expression=self.query(other), distinct=False)
                 return query
+            case Values():
+                return values(plan, bigint(1))
+            case Unnest(child=child):
+                return unnest(plan, self.subquery(child), column(WEIGHT))
+            case Replicate(child=child):
+                return replicate(plan, self.subquery(child))
             case Negate(child=child):
                 minus = exp.Neg(this=column(WEIGHT))
                 return weighted(minus, *columns_named(plan.columns)).from_(self.subquery(child))
@@ -132,8 +149,14 @@ class _Renderer:
                 return summed(plan.columns, self.subquery(child))
             case Restrict():
                 return self._restrict(plan)
+            case Window(child=child):
+                return window(plan, self.subquery(child), self.alias)
+            case Top(child=child):
+                return top(plan, self.subquery(child), self.alias)
+            case TopMerge(stored=stored, change=change):
+                return top_merge(plan, self.subquery(stored), self.subquery(change), self.alias)
             case Accumulate(child=child, state=state):
-                return accumulate(state, self.subquery(child))
+                return accumulate(state, self.subquery(child), child.columns, self.alias)
             case Merge(stored=stored, change=change, state=state):
                 sides = self.subquery(stored), self.subquery(change)
                 return merge(state, *sides, self.alias)
@@ -162,6 +185,21 @@ class _Renderer:
                 join_type="inner" if condition is not None else "cross",
             )
         )
+
+    def _rematch(self, plan: Rematch) -> exp.Select:
+        """The two joins as one: rows and matches say which of them they are for."""
+        left, right = self.alias(), self.alias()
+        rows = sided(plan.touched.columns, self.subquery(plan.touched))
+        if not isinstance(plan.change, Empty):
+            changed = on_side(AFTER, plan.change.columns, self.subquery(plan.change))
+            rows = exp.Union(this=changed, expression=rows, distinct=False)
+        states = exp.Union(
+            this=on_side(AFTER, plan.after.columns, self.subquery(plan.after)),
+            expression=on_side(BEFORE, plan.before.columns, self.subquery(plan.before)),
+            distinct=False,
+        )
+        matches = summed((SIDE, *plan.after.columns), as_table(states, self.alias()))
+        return rematch(plan, (left, as_table(rows, left)), (right, as_table(matches, right)))
 
     def _restrict(self, plan: Restrict) -> exp.Select:
         """A semi join whose keys match null-safe."""

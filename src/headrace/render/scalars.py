@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headrace.functions import FUNCTION_BY_NAME
 from headrace.functions.function import spark_cast, spark_function
-from headrace.plan.scalar import Call, Column, Literal, Scalar
+from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery
 
 
 def identifier(name: str) -> exp.Identifier:
@@ -31,6 +31,8 @@ def render_scalar(scalar: Scalar) -> exp.Expression:
             rendered = [render_scalar(argument) for argument in arguments]
             types = [argument.type for argument in arguments]
             return FUNCTION_BY_NAME[name].spark(rendered, types, type_)
+        case Outer() | Subquery():
+            raise TypeError(f"{type(scalar).__name__} is lowered before it is rendered")
 
 
 def _literal(literal: Literal) -> exp.Expression:

@@ -16,13 +16,16 @@ from headrace.errors import HeadraceError, UserError
 from headrace.source.faults import translate, translated
 from headrace.types import Type, from_postgres
 
-# A column's base type, as `from_postgres` wants it; domains are gone before a query returns them.
+# A column's base type or that of its elements, as `from_postgres` wants it; domains are gone before a query returns them.
 NAMES = """
 SELECT format_type(given.oid, given.typmod),
-    CASE WHEN t.typtype = 'e' THEN quote_ident(n.nspname) || '.' || quote_ident(t.typname) END
+    CASE WHEN b.typtype = 'e' THEN quote_ident(n.nspname) || '.' || quote_ident(b.typname) END,
+    CASE WHEN b.oid <> t.oid THEN b.oid END
 FROM unnest(%(oids)s::oid[], %(typmods)s::integer[]) WITH ORDINALITY AS given (oid, typmod, place)
 JOIN pg_type t ON t.oid = given.oid
-JOIN pg_namespace n ON n.oid = t.typnamespace
+LEFT JOIN pg_type e ON e.oid = t.typelem AND e.typarray = t.oid
+JOIN pg_type b ON b.oid = coalesce(e.oid, t.oid)
+JOIN pg_namespace n ON n.oid = b.typnamespace
 ORDER BY given.place
 """
 
@@ -82,9 +85,9 @@ def describe(
             oid,
             typmod,
             declared,
-            from_postgres(oid, typmod, enum=enum, ordered=False),
+            from_postgres(oid, typmod, enum=enum, ordered=False, element=element),
         )
-        for (name, oid, typmod), (declared, enum) in zip(fields, names, strict=True)
+        for (name, oid, typmod), (declared, enum, element) in zip(fields, names, strict=True)
     )
 
 

@@ -20,7 +20,8 @@ CAPTURE_SCHEMA = "headrace_capture"
 FIRST_USER_OID = 16384
 
 # `tree` has a table and all that inherit from it, partitions or not. `ordered` is true where a
-# collation sorts by bytes; in UTF-8 that is the order of code points, which is Spark's.
+# collation sorts by bytes; in UTF-8 that is the order of code points, which is Spark's. `folds` is
+# true where upper and lower change ASCII letters only.
 INSPECT = sql.SQL("""
 WITH RECURSIVE tree AS (
     SELECT c.oid AS root, c.oid FROM pg_class c WHERE c.oid = ANY (%(oids)s::oid[])
@@ -30,7 +31,8 @@ WITH RECURSIVE tree AS (
     SELECT encoding = pg_char_to_encoding('UTF8') AS unicode,
         encoding = pg_char_to_encoding('SQL_ASCII') AS untyped,
         datlocprovider = 'b' OR datlocprovider = 'c' AND datcollate ~* '^(C|POSIX)(\\.utf-?8)?$'
-            AS ordered
+            AS ordered,
+        datlocprovider = 'c' AND datctype ~* '^(C|POSIX)$' AS folds
     FROM pg_database WHERE datname = current_database()
 ), bases AS (
     SELECT a.attrelid, a.attnum, a.atttypid AS oid, a.atttypmod AS typmod
@@ -43,8 +45,9 @@ WITH RECURSIVE tree AS (
 ), columns AS (
     SELECT a.attrelid, a.attnum AS number, a.attname AS name,
         format_type(a.atttypid, a.atttypmod) AS declared,
-        t.oid::bigint AS oid, b.typmod, t.typtype = 'e' AS is_enum,
-        quote_ident(tn.nspname) || '.' || quote_ident(t.typname) AS type_name,
+        t.oid::bigint AS oid, b.typmod, e.oid::bigint AS element,
+        coalesce(e.typtype, t.typtype) = 'e' AS is_enum,
+        quote_ident(tn.nspname) || '.' || quote_ident(coalesce(e.typname, t.typname)) AS type_name,
         a.attnotnull AND NOT EXISTS (
             SELECT FROM pg_constraint k
             WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND NOT k.convalidated
@@ -56,12 +59,18 @@ WITH RECURSIVE tree AS (
             WHEN 'c' THEN l.collcollate ~* '^(C|POSIX)(\\.utf-?8)?$'
             ELSE a.attcollation = 0
         END AS ordered,
+        p.unicode AND CASE l.collprovider
+            WHEN 'd' THEN p.folds
+            WHEN 'c' THEN l.collctype ~* '^(C|POSIX)$'
+            ELSE false
+        END AS folds,
         coalesce(l.collisdeterministic, true) AND a.attgenerated <> 'v'
             AND NOT (p.untyped AND a.attcollation <> 0) AS exact
     FROM place p, pg_attribute a
     JOIN bases b USING (attrelid, attnum)
     JOIN pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
-    JOIN pg_namespace tn ON tn.oid = t.typnamespace
+    LEFT JOIN pg_type e ON e.oid = t.typelem AND e.typarray = t.oid
+    JOIN pg_namespace tn ON tn.oid = coalesce(e.typnamespace, t.typnamespace)
     LEFT JOIN pg_collation l ON l.oid = a.attcollation
 )
 SELECT c.oid, n.nspname, c.relname,
@@ -101,7 +110,7 @@ SELECT c.oid, n.nspname, c.relname,
         ),
         'labels', (
             SELECT coalesce(jsonb_object_agg(e.oid::text, e.enumlabel), '{{}}')
-            FROM columns s JOIN pg_enum e ON e.enumtypid = s.oid
+            FROM columns s JOIN pg_enum e ON e.enumtypid = coalesce(s.element, s.oid)
             WHERE s.attrelid = c.oid
         )
     )::text AS storage
@@ -234,6 +243,8 @@ def _column(fields: dict[str, Any]) -> SourceColumn:
         fields["typmod"],
         enum=fields["type_name"] if fields["is_enum"] else None,
         ordered=fields["ordered"],
+        folds=fields["folds"],
+        element=fields["element"],
     )
     return SourceColumn(
         number=fields["number"],

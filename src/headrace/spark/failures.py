@@ -3,6 +3,7 @@
 | what Spark says                                  | error                          |
 |--------------------------------------------------|--------------------------------|
 | SQLSTATE 22xxx, 21xxx: the data of the query     | UserError query-failed         |
+| what a rendered expression raises itself         | UserError query-failed         |
 | a file or path of the store that is not there    | Unavailable store-unreachable  |
 | SQLSTATE 42xxx: the query itself                 | InternalError invariant        |
 | Spark Connect does not answer                    | Unavailable spark-unreachable  |
@@ -31,6 +32,7 @@ from headrace.errors import (
 
 _STORE_CONDITIONS = ("PATH_NOT_FOUND", "FAILED_READ_FILE")
 _CANCELLED_CONDITIONS = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED")
+_RAISED_CONDITION = "USER_RAISED_EXCEPTION"
 _QUERY_STATES = ("22", "21")
 _OURS_STATES = ("42", "0A")
 # Java gives the error of the file system as text only.
@@ -84,7 +86,7 @@ def translate(error: Exception) -> HeadraceError:
     if _DISK_FULL in text:
         return Unavailable("store-full", "a disk is full", detail=message)
     detail = f"Spark says {condition}, SQLSTATE {state or 'unknown'}." if condition else None
-    if state.startswith(_QUERY_STATES):
+    if state.startswith(_QUERY_STATES) or condition == _RAISED_CONDITION:
         return UserError(
             "query-failed", f"the query failed: {_first_sentence(message)}", detail=detail
         )
@@ -155,7 +157,7 @@ def _first_sentence(message: str) -> str:
 
     "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to ..." -> "division by zero"
     """
-    plain = re.sub(r"^\[[A-Z0-9_.]+\] ", "", message)
+    plain = re.sub(r"^\[[A-Z0-9_.]+\] | SQLSTATE: \w+$", "", message)
     sentence = re.split(r"\.(?:\s|$)", plain, maxsplit=1)[0]
     return sentence[:1].lower() + sentence[1:]
 

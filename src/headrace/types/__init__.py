@@ -9,7 +9,9 @@ from headrace.types.type import (
     NUMERIC_SCALE,
     TEXT,
     Type,
+    array_of,
     from_postgres,
+    has_arrays,
     numeric,
     result_numeric,
 )
@@ -24,7 +26,9 @@ __all__ = [
     "TEXT",
     "Kind",
     "Type",
+    "array_of",
     "from_postgres",
+    "has_arrays",
     "numeric",
     "result_numeric",
 ]

@@ -66,6 +66,11 @@ def _enum_sql(type_: Type) -> str:
     return type_.enum
 
 
+def _element(type_: Type) -> Type:
+    assert type_.element is not None
+    return type_.element
+
+
 _FINITE_DATE = (
     "(NOT isfinite({column}) OR {column} < DATE '0001-01-01' OR {column} > DATE '9999-12-31')"
 )
@@ -83,6 +88,7 @@ _FITTING_NUMERIC = (
     " OR abs({column}) >= 1e{integer_digits}::numeric"
     " OR scale(trim_scale({column})) > {scale})"
 )
+_FITTING_ARRAY = "(array_ndims({column}) > 1 OR array_lower({column}, 1) <> 1)"
 
 KINDS: tuple[Kind, ...] = (
     Kind("boolean", 16, _plain("boolean"), _arrow(pa.bool_()), _plain("BOOLEAN")),
@@ -136,6 +142,21 @@ KINDS: tuple[Kind, ...] = (
         _plain("TIMESTAMP"),
         misfit=_FINITE_TIMESTAMPTZ,
     ),
+    # As PostgreSQL prints it, which sorts as the times do.
+    Kind(
+        "time", 1083, _plain("time"), _arrow(pa.string()), _plain("STRING"), read="{column}::text"
+    ),
+    # Months, days and microseconds in ISO 8601; a month equals 30 days, so text cannot compare it.
+    Kind(
+        "interval",
+        1186,
+        _plain("interval"),
+        _arrow(pa.string()),
+        _plain("STRING"),
+        comparison="none",
+        read="{column}::text",
+        misfit="(NOT isfinite({column}))",
+    ),
     # The canonical text of a uuid sorts as its bytes do.
     Kind(
         "uuid", 2950, _plain("uuid"), _arrow(pa.string()), _plain("STRING"), read="{column}::text"
@@ -159,6 +180,16 @@ KINDS: tuple[Kind, ...] = (
         _plain("STRING"),
         comparison="none",
         read="{column}::text",
+    ),
+    # One dimension, counted from 1. PostgreSQL sorts NULL elements last, Spark first.
+    Kind(
+        "array",
+        None,
+        lambda type_: f"{_element(type_).sql}[]",
+        lambda type_: pa.list_(_element(type_).arrow),
+        lambda type_: f"ARRAY<{_element(type_).spark}>",
+        comparison="equality",
+        misfit=_FITTING_ARRAY,
     ),
 )
 

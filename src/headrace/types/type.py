@@ -17,7 +17,9 @@ class Type:
     For numeric, precision and scale are those of the stored decimal; `declared` says whether they
     are also the column's own typmod (served as numeric(p,s)) or only how we store a numeric
     without one. `rounded` marks a result of division or AVG: right to `scale` digits, no further.
-    `ordered` is false for text whose collation is not C.
+    `ordered` is false for text whose collation is not C. `folds` is true for text under C itself,
+    where upper and lower are known to change ASCII letters only. `element` is the type of an
+    array's elements.
     """
 
     kind: str
@@ -28,6 +30,8 @@ class Type:
     declared: bool = False
     rounded: bool = False
     ordered: bool = True
+    folds: bool = False
+    element: Type | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KIND_BY_NAME:
@@ -38,6 +42,10 @@ class Type:
                 raise ValueError("numeric needs precision and scale")
             if not 0 < precision <= MAXIMUM_DIGITS or not 0 <= scale <= precision:
                 raise ValueError(f"numeric({precision},{scale}) cannot be stored")
+        if (self.kind == "array") != (self.element is not None):
+            raise ValueError("an array, and nothing else, has a type of its elements")
+        if self.element is not None and self.element.kind in NO_ELEMENTS:
+            raise ValueError(f"an array of {self.element.kind} cannot be stored")
 
     @property
     def row(self) -> Kind:
@@ -60,6 +68,8 @@ class Type:
     @property
     def comparison(self) -> Comparison:
         """Which comparisons agree in both engines: all, equality only, or none."""
+        if self.element is not None and self.element.comparison == "none":
+            return "none"
         if not self.ordered and self.row.comparison == "ordered":
             return "equality"
         return self.row.comparison
@@ -67,11 +77,15 @@ class Type:
     @property
     def read(self) -> str:
         """The SQL template that reads a column of this type as it is stored."""
+        if self.element is not None:
+            return self.element.read.replace("::text", "::text[]")
         return self.row.read
 
     @property
     def misfit(self) -> str | None:
         """The SQL template of a condition that is true where a value cannot be stored."""
+        if self.element is not None:
+            return _misfit_of_array(self.row, self.element)
         if self.kind != "numeric" or self.row.misfit is None:
             return self.row.misfit
         assert self.precision is not None and self.scale is not None
@@ -98,15 +112,41 @@ class Type:
     def to_json(self) -> dict[str, Any]:
         """The fields that differ from their defaults; `from_json` gives the type back."""
         defaults = Type.__dataclass_fields__
-        return {
+        fields = {
             name: value
             for name, value in vars(self).items()
             if name == "kind" or value != defaults[name].default
         }
+        return fields if self.element is None else {**fields, "element": self.element.to_json()}
 
     @staticmethod
     def from_json(fields: dict[str, Any]) -> Type:
-        return Type(**fields)
+        element = fields.get("element")
+        if element is None:
+            return Type(**fields)
+        return Type(**{**fields, "element": Type.from_json(element)})
+
+
+# Trailing blanks of char(n) do not count, and array operators would have to know it.
+NO_ELEMENTS = ("array", "character")
+
+
+def _misfit_of_array(row: Kind, element: Type) -> str | None:
+    if element.misfit is None:
+        return row.misfit
+    one = element.misfit.replace("{column}", "element")
+    inside = f"EXISTS (SELECT FROM unnest({{column}}) AS elements (element) WHERE {one})"
+    return f"({row.misfit} OR {inside})"
+
+
+def array_of(element: Type) -> Type:
+    """The type of an array; its elements must be of a type that `has_arrays`."""
+    return Type("array", element=element)
+
+
+def has_arrays(element: Type) -> bool:
+    """Whether arrays of the type are stored."""
+    return element.kind not in NO_ELEMENTS
 
 
 # Digits after the point of a numeric column without typmod; 20 are left before it.
@@ -137,11 +177,17 @@ def from_postgres(
     *,
     enum: str | None = None,
     ordered: bool = True,
+    folds: bool = False,
+    element: int | None = None,
 ) -> Type | None:
     """The type of a PostgreSQL column, or None if it has no exact counterpart.
 
-    `oid` is the base type's (domains resolved by the caller), `typmod` pg_attribute.atttypmod.
+    `oid` is the base type's (domains resolved by the caller), `typmod` pg_attribute.atttypmod. Of
+    an array, `element` is the oid of its elements' type; all else is about that.
     """
+    if element is not None:
+        found = from_postgres(element, typmod, enum=enum, ordered=ordered, folds=folds)
+        return array_of(found) if found is not None and has_arrays(found) else None
     if enum is not None:
         return Type("enum", enum=enum)
     kind = KIND_BY_OID.get(oid)
@@ -152,12 +198,14 @@ def from_postgres(
             return _numeric_from_typmod(typmod)
         case "character varying":
             length = typmod - 4 if typmod > 4 else None
-            return Type(kind.name, length=length, ordered=ordered)
+            return Type(kind.name, length=length, ordered=ordered, folds=folds)
         case "character":
             # bpchar without a length keeps trailing blanks that it does not compare.
-            return Type(kind.name, length=typmod - 4, ordered=ordered) if typmod > 4 else None
+            if typmod <= 4:
+                return None
+            return Type(kind.name, length=typmod - 4, ordered=ordered, folds=folds)
         case "text":
-            return Type(kind.name, ordered=ordered)
+            return Type(kind.name, ordered=ordered, folds=folds)
         case _:
             return Type(kind.name)
 

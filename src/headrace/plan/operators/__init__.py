@@ -10,18 +10,37 @@ from headrace.plan.operators.aggregate import (
     Merge,
 )
 from headrace.plan.operators.filter import Filter
+from headrace.plan.operators.full_join import FullJoin
 from headrace.plan.operators.join import Join
+from headrace.plan.operators.match_join import Matching, MatchJoin, Rematch
 from headrace.plan.operators.net import Net, Restrict
 from headrace.plan.operators.operator import Delta, Operator, PlanError
 from headrace.plan.operators.project import Project
+from headrace.plan.operators.replicate import Replicate
 from headrace.plan.operators.scan import Scan, Version
+from headrace.plan.operators.top import Top, TopMerge
 from headrace.plan.operators.union_all import Empty, Negate, UnionAll
+from headrace.plan.operators.unnest import Unnest
+from headrace.plan.operators.values import Values
+from headrace.plan.operators.window import (
+    WHOLE,
+    Frame,
+    FrameBound,
+    SortKey,
+    Window,
+    WindowCall,
+)
 
 OPERATORS: tuple[type[Operator], ...] = (
     Scan,
+    Values,
     Filter,
     Project,
     Join,
+    MatchJoin,
+    FullJoin,
+    Unnest,
+    Replicate,
     UnionAll,
     Negate,
     Empty,
@@ -30,11 +49,16 @@ OPERATORS: tuple[type[Operator], ...] = (
     Aggregate,
     Accumulate,
     Merge,
+    Rematch,
+    Window,
+    Top,
+    TopMerge,
 )
 
 __all__ = [
     "OPERATORS",
     "STALE",
+    "WHOLE",
     "Accumulate",
     "Aggregate",
     "AggregateCall",
@@ -42,16 +66,30 @@ __all__ = [
     "Empty",
     "Extremum",
     "Filter",
+    "Frame",
+    "FrameBound",
+    "FullJoin",
     "GroupState",
     "Join",
+    "MatchJoin",
+    "Matching",
     "Merge",
     "Negate",
     "Net",
     "Operator",
     "PlanError",
     "Project",
+    "Rematch",
+    "Replicate",
     "Restrict",
     "Scan",
+    "SortKey",
+    "Top",
+    "TopMerge",
     "UnionAll",
+    "Unnest",
+    "Values",
     "Version",
+    "Window",
+    "WindowCall",
 ]

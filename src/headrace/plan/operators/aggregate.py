@@ -1,8 +1,9 @@
 """Aggregate and its two maintained forms, Accumulate and Merge.
 
 Aggregate is what a query says. A stage keeps, for each group, the number of its rows, sums
-Σ weight · term and extrema of terms (`GroupState`); Accumulate computes them from rows, Merge adds
-a change to them:
+Σ weight · term, extrema of terms, and the results of calls that only all rows of the group can
+tell (`GroupState`). Accumulate computes them from rows; where there are no such calls, Merge adds a
+change to them:
 
     Merge:  for every touched group   − old row  + new row,   new = old + Σ change
             a group whose row count is 0 has no row; the one group without keys always has
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from headrace.plan.operators.operator import Operator, PlanError, Unary, require_columns
+from headrace.plan.operators.window import SortKey
 from headrace.plan.scalar import Column, Scalar, columns_of
 from headrace.types import BOOLEAN
 
@@ -32,11 +34,30 @@ STALE = Column("stale", BOOLEAN)
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate function over a column of the child (None for COUNT(*))."""
+    """An aggregate function over columns of the child (none for COUNT(*)).
+
+    `further` are the arguments after the first. `distinct` takes equal arguments once; `order` says
+    in which order the rows come, where that counts, and leaves only equal rows undecided. `only`
+    is a boolean column that says which rows count.
+    """
 
     output: Column
     function: str
     argument: Column | None = None
+    further: tuple[Column, ...] = ()
+    distinct: bool = False
+    order: tuple[SortKey, ...] = ()
+    only: Column | None = None
+
+    @property
+    def arguments(self) -> tuple[Column, ...]:
+        return () if self.argument is None else (self.argument, *self.further)
+
+    @property
+    def read(self) -> frozenset[Column]:
+        """The columns of the child that the call reads."""
+        filters = () if self.only is None else (self.only,)
+        return frozenset((*self.arguments, *(key.column for key in self.order), *filters))
 
 
 @dataclass(frozen=True)
@@ -47,8 +68,8 @@ class Aggregate(Unary):
     calls: tuple[AggregateCall, ...]
 
     def __post_init__(self) -> None:
-        arguments = {call.argument for call in self.calls if call.argument is not None}
-        require_columns(frozenset(self.keys) | arguments, self.child.columns, "Aggregate")
+        read = frozenset(self.keys).union(*(call.read for call in self.calls))
+        require_columns(read, self.child.columns, "Aggregate")
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -67,16 +88,17 @@ class Extremum:
 
 @dataclass(frozen=True)
 class GroupState:
-    """What is kept of a group: its key, its row count, sums of weight · term, and extrema.
+    """What is kept of a group: its key, its row count, sums of weight · term, extrema, results.
 
     `keys` and `sums` pair a column of the state with what it is computed from: a column, or a
-    term, of the rows that are grouped.
+    term, of the rows that are grouped. `calls` are computed from all rows of the group.
     """
 
     keys: tuple[tuple[Column, Column], ...]
     rows: Column
     sums: tuple[tuple[Column, Scalar], ...]
     extrema: tuple[Extremum, ...] = ()
+    calls: tuple[AggregateCall, ...] = ()
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
@@ -84,7 +106,8 @@ class GroupState:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*self.key_columns, *self.totals, *(each.column for each in self.extrema))
+        extrema = (each.column for each in self.extrema)
+        return (*self.key_columns, *self.totals, *extrema, *(call.output for call in self.calls))
 
     @property
     def totals(self) -> tuple[Column, ...]:
@@ -96,6 +119,7 @@ class GroupState:
         """The columns of the rows that are grouped."""
         all_terms = (*(term for _, term in self.sums), *(each.term for each in self.extrema))
         terms = frozenset[Column]().union(*map(columns_of, all_terms))
+        terms = terms.union(*(call.read for call in self.calls))
         return terms | frozenset(key for _, key in self.keys)
 
 
@@ -103,7 +127,7 @@ class GroupState:
 class Accumulate(Unary):
     """The state of every group of `child`, each with weight 1.
 
-    Where there are extrema, the rows of `child` are netted: each is there.
+    Where there are extrema or calls, the rows of `child` are netted: each is there.
     """
 
     state: GroupState
@@ -129,6 +153,8 @@ class Merge(Operator):
     state: GroupState
 
     def __post_init__(self) -> None:
+        if self.state.calls:
+            raise PlanError("Merge cannot add to the results of calls")
         if self.stored.columns != self.state.columns:
             raise PlanError("Merge needs the stored state's own columns")
         require_columns(self.state.read, self.change.columns, "Merge")

@@ -24,5 +24,13 @@ class Filter(Unary):
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return (self.condition,)
+
+    def with_scalars(self, scalars: tuple[Scalar, ...]) -> Filter:
+        (condition,) = scalars
+        return replace(self, condition=condition)
+
     def delta(self, of: Delta) -> Operator:
         return replace(self, child=of.change(self.child))

@@ -39,6 +39,13 @@ class Join(Operator):
         left, right = children
         return replace(self, left=left, right=right)
 
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return () if self.condition is None else (self.condition,)
+
+    def with_scalars(self, scalars: tuple[Scalar, ...]) -> Join:
+        return replace(self, condition=scalars[0]) if scalars else self
+
     def delta(self, of: Delta) -> Operator:
         return UnionAll(
             (

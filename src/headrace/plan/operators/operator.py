@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from headrace.plan.scalar import Column
+from headrace.plan.scalar import Column, Scalar
 
 
 class Delta(Protocol):
@@ -36,6 +36,16 @@ class Operator(ABC):
     @abstractmethod
     def with_children(self, *children: Operator) -> Operator:
         """The same node over other inputs."""
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """The expressions that the node itself evaluates, in order."""
+        return ()
+
+    def with_scalars(self, scalars: tuple[Scalar, ...]) -> Operator:
+        """The same node with other expressions of the same types."""
+        assert not scalars
+        return self
 
     def delta(self, of: Delta) -> Operator:
         """The node's change, built from what `of` says of its children."""

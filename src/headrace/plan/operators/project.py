@@ -24,5 +24,13 @@ class Project(Unary):
     def columns(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in self.outputs)
 
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return tuple(scalar for _, scalar in self.outputs)
+
+    def with_scalars(self, scalars: tuple[Scalar, ...]) -> Project:
+        columns = (column for column, _ in self.outputs)
+        return replace(self, outputs=tuple(zip(columns, scalars, strict=True)))
+
     def delta(self, of: Delta) -> Operator:
         return replace(self, child=of.change(self.child))

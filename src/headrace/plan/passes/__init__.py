@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.plan.operators import Operator
+from headrace.plan.passes.drop_distincts import drop_distincts
+from headrace.plan.passes.factor_conditions import factor_conditions
+from headrace.plan.passes.fold_constants import fold_constants
 from headrace.plan.passes.lift_projects import lift_projects
 from headrace.plan.passes.merge_projects import merge_projects
 from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.passes.push_filters import push_filters
+from headrace.plan.passes.split_distinct import split_distinct
 
 Pass = Callable[[Operator], Operator]
 
-PASSES: tuple[Pass, ...] = (push_filters, lift_projects, prune_columns, merge_projects)
+PASSES: tuple[Pass, ...] = (
+    fold_constants,
+    factor_conditions,
+    split_distinct,
+    push_filters,
+    drop_distincts,
+    lift_projects,
+    prune_columns,
+    merge_projects,
+    # Merged projections put constants into expressions.
+    fold_constants,
+)
 
 
 def improve(plan: Operator) -> Operator:
@@ -25,9 +40,13 @@ def improve(plan: Operator) -> Operator:
 __all__ = [
     "PASSES",
     "Pass",
+    "drop_distincts",
+    "factor_conditions",
+    "fold_constants",
     "improve",
     "lift_projects",
     "merge_projects",
     "prune_columns",
     "push_filters",
+    "split_distinct",
 ]

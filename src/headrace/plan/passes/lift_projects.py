@@ -3,13 +3,26 @@
     π[f(a)](L) ⋈ R  =  π[f(a)](L ⋈ R)      f can raise, and the join's condition does not read it
 
 PostgreSQL computes the columns of an inner query there too. Groups are computed whole before they
-are joined, so what is computed from them stays.
+are joined, so what is computed from them stays. So does, on the padded side of a left join, what is
+not NULL where it is padded.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.functions import can_raise
-from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project
+from headrace.plan.null_rejection import is_null
+from headrace.plan.operators import (
+    Aggregate,
+    Filter,
+    Join,
+    MatchJoin,
+    Operator,
+    Project,
+    Top,
+    Window,
+)
 from headrace.plan.scalar import Column, Scalar, columns_of
 
 Outputs = dict[Column, Scalar]
@@ -18,16 +31,26 @@ Outputs = dict[Column, Scalar]
 def lift_projects(plan: Operator) -> Operator:
     """The plan with expressions that can raise above the joins they stood below."""
     plan = plan.with_children(*(lift_projects(child) for child in plan.children))
-    if not isinstance(plan, Join):
+    if not isinstance(plan, (Join, MatchJoin)):
         return plan
     tested = frozenset[Column]() if plan.condition is None else columns_of(plan.condition)
     left, from_left = _divided(plan.left, tested)
-    right, from_right = _divided(plan.right, tested)
+    right, from_right = _divided(plan.right, tested | _padded(plan))
     lifted = from_left | from_right
     if not lifted:
         return plan
-    joined = Join(left, right, plan.condition)
+    joined = replace(plan, left=left, right=right)
     return Project(joined, tuple((column, lifted.get(column, column)) for column in plan.columns))
+
+
+def _padded(join: Join | MatchJoin) -> frozenset[Column]:
+    """Columns of the right side that are NULL in rows without a match, and would not be above."""
+    if isinstance(join, Join) or not isinstance(join.right, Project):
+        return frozenset()
+    below = frozenset(join.right.child.columns)
+    return frozenset(
+        c for c, s in join.right.outputs if join.kind != "left" or not is_null(s, below)
+    )
 
 
 def _divided(side: Operator, tested: frozenset[Column]) -> tuple[Operator, Outputs]:
@@ -47,7 +70,7 @@ def _divided(side: Operator, tested: frozenset[Column]) -> tuple[Operator, Outpu
 
 def _is_grouped(plan: Operator) -> bool:
     match plan:
-        case Aggregate():
+        case Aggregate() | Window() | Top():
             return True
         case Project(child=child) | Filter(child=child):
             return _is_grouped(child)

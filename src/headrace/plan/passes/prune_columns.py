@@ -1,10 +1,30 @@
-"""prune_columns: every node carries only the columns that something above it reads."""
+"""prune_columns: every node carries only the columns that something above it reads.
+
+Groups that occur twice, up to what their columns are called, keep what either place reads: so they
+stay equal, and one relation serves both.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project, Scan, UnionAll
+from headrace.plan.operators import (
+    Aggregate,
+    Filter,
+    FullJoin,
+    Join,
+    MatchJoin,
+    Operator,
+    Project,
+    Replicate,
+    Scan,
+    Top,
+    UnionAll,
+    Unnest,
+    Values,
+    Window,
+)
+from headrace.plan.rename import numbered
 from headrace.plan.scalar import Column, columns_of
 
 Wanted = frozenset[Column]
@@ -12,40 +32,89 @@ Wanted = frozenset[Column]
 
 def prune_columns(plan: Operator) -> Operator:
     """The same rows and output columns, with scans reading what is used and no more."""
-    return _prune(plan, frozenset(plan.columns))
+    pruning = _Pruning()
+    while True:
+        known = dict(pruning.read)
+        pruned = pruning.prune(plan, frozenset(plan.columns))
+        if pruning.read == known:
+            return pruned
 
 
-def _prune(plan: Operator, wanted: Wanted) -> Operator:
-    """The plan with at least the wanted columns, in their old order."""
-    match plan:
-        case Scan(fields=fields):
-            # A scan of no column at all would have rows without values: it keeps its first.
-            used = tuple(field for field in fields if field[1] in wanted) or fields[:1]
-            return replace(plan, fields=used)
-        case Filter(child=child, condition=condition):
-            return replace(plan, child=_prune(child, wanted | columns_of(condition)))
-        case Project(child=child, outputs=outputs):
-            kept = tuple(output for output in outputs if output[0] in wanted) or outputs[:1]
-            read = frozenset[Column]().union(*(columns_of(scalar) for _, scalar in kept))
-            return Project(_prune(child, read), kept)
-        case Join(left=left, right=right, condition=condition):
-            if condition is not None:
-                wanted |= columns_of(condition)
-            return replace(plan, left=_prune(left, wanted), right=_prune(right, wanted))
-        case Aggregate(child=child, keys=keys, calls=calls):
-            used_calls = tuple(call for call in calls if call.output in wanted)
-            if not keys:
-                used_calls = used_calls or calls[:1]
-            read = frozenset(call.argument for call in used_calls if call.argument is not None)
-            return Aggregate(_prune(child, read | frozenset(keys)), keys, used_calls)
-        case UnionAll(inputs=inputs):
-            columns = tuple(c for c in plan.columns if c in wanted) or plan.columns[:1]
-            return UnionAll(tuple(_exactly(child, columns) for child in inputs))
-    return plan.with_children(*(_prune(c, frozenset(c.columns)) for c in plan.children))
+class _Pruning:
+    """What is read of each group, wherever it occurs: found in rounds, until there is no more."""
 
+    def __init__(self) -> None:
+        self.read: dict[Operator, frozenset[int]] = {}
 
-def _exactly(plan: Operator, columns: tuple[Column, ...]) -> Operator:
-    pruned = _prune(plan, frozenset(columns))
-    if pruned.columns == columns:
-        return pruned
-    return Project(pruned, tuple((column, column) for column in columns))
+    def _wanted(self, plan: Operator, wanted: Wanted) -> Wanted:
+        """The columns that some place reads of groups equal to these."""
+        alike, columns = numbered(plan)
+        here = frozenset(i for i, column in enumerate(columns) if column in wanted)
+        self.read[alike] = everywhere = self.read.get(alike, frozenset()) | here
+        return frozenset(columns[i] for i in everywhere)
+
+    def prune(self, plan: Operator, wanted: Wanted) -> Operator:
+        """The plan with at least the wanted columns, in their old order."""
+        if isinstance(plan, (Aggregate, Window, Top)):
+            wanted = self._wanted(plan, wanted)
+        match plan:
+            case Scan(fields=fields):
+                # A scan of no column at all would have rows without values: it keeps its first.
+                used = tuple(field for field in fields if field[1] in wanted) or fields[:1]
+                return replace(plan, fields=used)
+            case Filter(child=child, condition=condition):
+                return replace(plan, child=self.prune(child, wanted | columns_of(condition)))
+            case Project(child=child, outputs=outputs):
+                kept = tuple(output for output in outputs if output[0] in wanted) or outputs[:1]
+                read = frozenset[Column]().union(*(columns_of(scalar) for _, scalar in kept))
+                return Project(self.prune(child, read), kept)
+            case Join() | FullJoin():
+                left, right, condition = plan.left, plan.right, plan.condition
+                if condition is not None:
+                    wanted |= columns_of(condition)
+                return replace(plan, left=self.prune(left, wanted), right=self.prune(right, wanted))
+            case MatchJoin(left=left, right=right, condition=condition):
+                tested = frozenset[Column]() if condition is None else columns_of(condition)
+                shown = wanted if plan.kind == "left" else frozenset[Column]()
+                return replace(
+                    plan,
+                    left=self.prune(left, wanted | tested),
+                    right=self.prune(right, shown | tested),
+                )
+            case Aggregate(child=child, keys=keys, calls=calls):
+                used_calls = tuple(call for call in calls if call.output in wanted)
+                if not keys:
+                    used_calls = used_calls or calls[:1]
+                read = frozenset[Column]().union(*(call.read for call in used_calls))
+                return Aggregate(self.prune(child, read | frozenset(keys)), keys, used_calls)
+            case Window(child=child, keys=keys, calls=calls):
+                asked = tuple(call for call in calls if call.output in wanted)
+                if not asked:
+                    return self.prune(child, wanted)
+                read = frozenset(keys).union(*(call.read for call in asked))
+                return Window(self.prune(child, wanted | read), keys, asked)
+            case Top(child=child):
+                return replace(plan, child=self.prune(child, wanted | plan.read))
+            case Replicate(child=child, times=times):
+                return replace(plan, child=self.prune(child, wanted | columns_of(times)))
+            case Unnest(child=child, arguments=arguments, ordinality=number):
+                read = wanted.union(*map(columns_of, arguments))
+                return replace(
+                    plan,
+                    child=self.prune(child, read),
+                    ordinality=number if number in wanted else None,
+                )
+            case Values(fields=fields, rows=rows):
+                places = [i for i, column in enumerate(fields) if column in wanted]
+                cells = tuple(tuple(row[i] for i in places) for row in rows)
+                return Values(tuple(fields[i] for i in places), cells)
+            case UnionAll(inputs=inputs):
+                columns = tuple(c for c in plan.columns if c in wanted) or plan.columns[:1]
+                return UnionAll(tuple(self._exactly(child, columns) for child in inputs))
+        return plan.with_children(*(self.prune(c, frozenset(c.columns)) for c in plan.children))
+
+    def _exactly(self, plan: Operator, columns: tuple[Column, ...]) -> Operator:
+        pruned = self.prune(plan, frozenset(columns))
+        if pruned.columns == columns:
+            return pruned
+        return Project(pruned, tuple((column, column) for column in columns))

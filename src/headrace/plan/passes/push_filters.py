@@ -2,6 +2,10 @@
 
     σ[a ∧ b ∧ c](L × R)  =  σ[a](L) ⋈[c] σ[b](R)      a reads L only, b reads R only
 
+A left, semi or anti join lets conditions on the side that it preserves pass; of its own, those on
+the other side go there. A left join becomes an inner one where a condition above it rejects the
+NULLs that it pads with, a full join a left one.
+
 A condition that can raise stays above the join or filter it was written at: below, it would see
 rows that those remove, and in the delta of a join pairs of an old and a new row that never stood
 beside each other. The others may pass it, since they only spare it rows.
@@ -10,11 +14,26 @@ beside each other. The others may pass it, since they only spare it rows.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from headrace.functions import can_raise, chain
 from headrace.plan.compose import compose
-from headrace.plan.operators import Aggregate, Filter, Join, Operator, Project, UnionAll
-from headrace.plan.scalar import Call, Column, Scalar, columns_of
+from headrace.plan.null_rejection import rejects_nulls
+from headrace.plan.operators import (
+    Aggregate,
+    Filter,
+    FullJoin,
+    Join,
+    MatchJoin,
+    Operator,
+    Project,
+    Replicate,
+    Top,
+    UnionAll,
+    Unnest,
+    Window,
+)
+from headrace.plan.scalar import Call, Column, Literal, Scalar, columns_of
 
 
 def push_filters(plan: Operator) -> Operator:
@@ -32,11 +51,25 @@ def _push(plan: Operator, conditions: tuple[Scalar, ...]) -> Operator:
             return _filtered(_push(child, (*movable, *conditions)), fixed)
         case Join():
             return _push_join(plan, conditions)
+        case MatchJoin():
+            return _push_match(plan, conditions)
+        case FullJoin():
+            return _push_full(plan, conditions)
         case Project(child=child, outputs=outputs):
             return _push_project(plan, child, dict(outputs), conditions)
-        case Aggregate(child=child, keys=keys) if keys:
+        case (
+            Aggregate(child=child, keys=keys)
+            | Window(child=child, keys=keys)
+            | Top(child=child, keys=keys)
+        ) if keys:
             below, above = _divided(conditions, frozenset(keys))
             return _filtered(plan.with_children(_push(child, below)), above)
+        case Replicate(child=child):
+            return plan.with_children(_push(child, conditions))
+        case Unnest(child=child, outputs=outputs, keep=keep):
+            below, above = _divided(conditions, frozenset(child.columns))
+            padded = keep and not any(rejects_nulls(c, frozenset(outputs)) for c in above)
+            return _filtered(replace(plan, child=_push(child, below), keep=padded), above)
         case UnionAll(inputs=inputs):
             return plan.with_children(*(_push(child, conditions) for child in inputs))
     children = (_push(child, ()) for child in plan.children)
@@ -52,6 +85,43 @@ def _push_join(join: Join, conditions: tuple[Scalar, ...]) -> Operator:
     left, right = _push(join.left, to_left), _push(join.right, to_right)
     joined = Join(left, right, chain("and", kept) if kept else None)
     return _filtered(joined, fixed)
+
+
+def _push_match(join: MatchJoin, conditions: tuple[Scalar, ...]) -> Operator:
+    padded = frozenset(join.right.columns)
+    if join.kind == "left" and any(rejects_nulls(c, padded) for c in conditions):
+        return _push_join(Join(join.left, join.right, join.condition), conditions)
+    own = () if join.condition is None else conjuncts(join.condition)
+    movable = tuple(c for c in own if not can_raise(c))
+    fixed = tuple(c for c in own if can_raise(c))
+    to_right, kept = _divided(movable, padded)
+    to_left, above = _divided(conditions, frozenset(join.left.columns))
+    if join.kind == "semi":
+        tests, kept = _divided(kept, frozenset(join.left.columns))
+        to_left = (*tests, *to_left)
+    tested = (*kept, *fixed)
+    joined = replace(
+        join,
+        left=_push(join.left, to_left),
+        right=_push(join.right, to_right),
+        condition=chain("and", tested) if tested else None,
+    )
+    return _filtered(joined, above)
+
+
+def _push_full(join: FullJoin, conditions: tuple[Scalar, ...]) -> Operator:
+    """A condition that rejects the NULLs of one side leaves an outer join of that side."""
+    for side, other in ((join.left, join.right), (join.right, join.left)):
+        if any(rejects_nulls(c, frozenset(side.columns)) for c in conditions):
+            outer = MatchJoin(side, other, "left", join.condition)
+            return _columns(_push_match(outer, conditions), join.columns)
+    return _filtered(join.with_children(*(_push(child, ()) for child in join.children)), conditions)
+
+
+def _columns(plan: Operator, columns: tuple[Column, ...]) -> Operator:
+    if plan.columns == columns:
+        return plan
+    return Project(plan, tuple((column, column) for column in columns))
 
 
 def _push_project(
@@ -85,7 +155,9 @@ def _filtered(plan: Operator, conditions: Iterable[Scalar]) -> Operator:
 
 
 def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
-    """The terms of a chain of ANDs, in their order."""
+    """The terms of a chain of ANDs, in their order, without those that are just true."""
     if isinstance(condition, Call) and condition.function == "and":
         return tuple(term for part in condition.arguments for term in conjuncts(part))
+    if isinstance(condition, Literal) and condition.value is True:
+        return ()
     return (condition,)

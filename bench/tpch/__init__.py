@@ -1,0 +1,1 @@
+"""TPC-H: the 22 queries as published, kept fresh over changes of all eight tables."""

@@ -1,0 +1,66 @@
+"""COUNT, and what counts of true and false tell: BOOL_AND, BOOL_OR, EVERY."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
+from headrace.functions.aggregates.group_rows import GroupRows
+from headrace.functions.aggregates.terms import one_if, or_null, present
+from headrace.functions.function import spark_function
+from headrace.plan.scalar import Call, Literal, Scalar, Value
+from headrace.types import BIGINT, BOOLEAN, Type
+
+
+def _count_states(argument: Scalar | None) -> tuple[State, ...]:
+    term = Literal(1, BIGINT) if argument is None else present(argument)
+    return (State("sum", term),)
+
+
+def _spark_count(rows: GroupRows, _: Type) -> exp.Expression:
+    return rows.call("count", rows.value) if rows.arguments else spark_function("count", exp.Star())
+
+
+def _boolean(argument: Type | None) -> Type | None:
+    return BOOLEAN if argument == BOOLEAN else None
+
+
+def _opposites(name: str) -> AggregateFunction:
+    """Every value is true (none is false), or some value is."""
+    all_ = name != "bool_or"
+
+    def states(argument: Scalar) -> tuple[State, ...]:
+        counted = Call("not", (argument,), BOOLEAN) if all_ else argument
+        return (State("sum", one_if(counted)), State("sum", present(argument)))
+
+    def value(columns: tuple[Scalar, ...], type_: Type) -> Scalar:
+        counted, values = columns
+        test = Call("=" if all_ else "<>", (counted, Literal(0, BIGINT)), BOOLEAN)
+        return or_null(values, test, type_)
+
+    def evaluate(inputs: Inputs, _: Type) -> Value:
+        if not inputs:
+            return None
+        return (all if all_ else any)(value is True for (value,) in inputs)
+
+    def spark(rows: GroupRows, _: Type) -> exp.Expression:
+        return rows.call("bool_and" if all_ else "bool_or", rows.value)
+
+    syntax = f"{name}(a)"
+    return AggregateFunction(name, _boolean, evaluate, spark, syntax, states, value, repeats=False)
+
+
+COUNTS: tuple[AggregateFunction, ...] = (
+    AggregateFunction(
+        "count",
+        lambda _: BIGINT,
+        lambda inputs, _: len(inputs),
+        _spark_count,
+        "count(*), count(a)",
+        _count_states,
+        lambda states, _: states[0],
+    ),
+    _opposites("bool_and"),
+    _opposites("bool_or"),
+    _opposites("every"),
+)

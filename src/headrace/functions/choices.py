@@ -1,0 +1,93 @@
+"""GREATEST, LEAST and counting NULLs: functions of any number of arguments, NULLs among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from headrace.functions.comparison import comparable, order_key
+from headrace.functions.function import Function, Rendering, spark_cast, spark_function
+from headrace.functions.logic import common_type
+from headrace.functions.spark import number, plus
+from headrace.plan.scalar import Scalar, Value
+from headrace.types import INTEGER, Type
+
+
+def _extreme_type(arguments: Sequence[Scalar]) -> Type | None:
+    """All of one type that both engines order alike; -0.0 and 0.0 are equal, so floats are not."""
+    types = [argument.type for argument in arguments]
+    common = common_type(types) if types else None
+    if common is None or any(not comparable(type_, common, order=True) for type_ in types):
+        return None
+    return None if common.is_float else common
+
+
+def _extreme_spark(name: str) -> Rendering:
+    def spark(
+        arguments: Sequence[exp.Expression], _: Sequence[Type], result: Type
+    ) -> exp.Expression:
+        values = [spark_cast(argument, result) for argument in arguments]
+        return values[0] if len(values) == 1 else spark_function(name, *values)
+
+    return spark
+
+
+def _extreme(choose: Callable[..., Value]) -> Callable[..., Value]:
+    def evaluate(*values: Value) -> Value:
+        present = [value for value in values if value is not None]
+        return choose(present, key=order_key) if present else None
+
+    return evaluate
+
+
+def _count_spark(*, nulls: bool) -> Rendering:
+    def spark(
+        arguments: Sequence[exp.Expression], _: Sequence[Type], result: Type
+    ) -> exp.Expression:
+        test = "isnull" if nulls else "isnotnull"
+        counts = [spark_cast(spark_function(test, argument), result) for argument in arguments]
+        total: exp.Expression = number(0)
+        for count in counts:
+            total = plus(total, count)
+        return spark_cast(total, result)
+
+    return spark
+
+
+CHOICES: tuple[Function, ...] = (
+    Function(
+        "greatest",
+        _extreme_type,
+        _extreme_spark("greatest"),
+        _extreme(max),
+        "greatest(a, b, …)",
+        strict=False,
+        note="NULLs do not count. Text needs collation C; not for floats.",
+    ),
+    Function(
+        "least",
+        _extreme_type,
+        _extreme_spark("least"),
+        _extreme(min),
+        "least(a, b, …)",
+        strict=False,
+        note="NULLs do not count. Text needs collation C; not for floats.",
+    ),
+    Function(
+        "num_nulls",
+        lambda _: INTEGER,
+        _count_spark(nulls=True),
+        lambda *values: sum(value is None for value in values),
+        "num_nulls(a, b, …)",
+        strict=False,
+    ),
+    Function(
+        "num_nonnulls",
+        lambda _: INTEGER,
+        _count_spark(nulls=False),
+        lambda *values: sum(value is not None for value in values),
+        "num_nonnulls(a, b, …)",
+        strict=False,
+    ),
+)

@@ -1,0 +1,165 @@
+"""jsonb: the text at a constant path, the type of a document, the length of an array.
+
+A jsonb is stored as PostgreSQL prints it. Spark gives strings, whole numbers and truth values in it
+as they stand there, which is what `->>` gives; but it writes objects, arrays and fractions anew, in
+a form of its own. Where one of those stands at the path, its text is an error, never another text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from headrace.functions.errors import EvaluationError
+from headrace.functions.function import Function, spark_function
+from headrace.functions.let import let
+from headrace.functions.spark import case, number, string, unless
+from headrace.plan.scalar import Literal, Scalar
+from headrace.types import INTEGER, Type
+
+Expression = exp.Expression
+
+JSONB = Type("jsonb")
+_PLAIN_TEXT = Type("text", ordered=False)
+_NO_TEXT = "the text of an object, an array or a fraction inside a document"
+_NO_ARRAY = "cannot get array length of a non-array"
+# A document's type shows in its first character; anything else begins a number.
+_TYPES = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
+
+
+def path_text(keys: Sequence[str]) -> str:
+    """A path as the constant that a call carries."""
+    return json.dumps(list(keys), ensure_ascii=False)
+
+
+def _path_type(arguments: Sequence[Scalar]) -> Type | None:
+    document, path = arguments
+    if document.type != JSONB or not isinstance(path, Literal) or path.value is None:
+        return None
+    return _PLAIN_TEXT
+
+
+def _schema(keys: Sequence[str], type_: str) -> str:
+    for key in reversed(keys):
+        quoted = key.replace("`", "``")
+        type_ = f"STRUCT<`{quoted}`: {type_}>"
+    return type_
+
+
+def _at(document: Expression, keys: Sequence[str], type_: str) -> Expression:
+    """What stands at the keys, if it is of Spark's type; anything can be read as STRING."""
+    found: Expression = spark_function("from_json", document.copy(), string(_schema(keys, type_)))
+    for key in keys:
+        found = exp.Dot(this=found, expression=exp.to_identifier(key, quoted=True))
+    return found
+
+
+def _path_spark(arguments: Sequence[Expression], *_: object) -> Expression:
+    document, path = arguments
+    keys: list[str] = json.loads(path.name)
+
+    def read(text: Expression) -> Expression:
+        def present(type_: str) -> Expression:
+            found = _at(text, keys, type_)
+            return exp.Not(this=exp.Is(this=found, expression=exp.Null()))
+
+        found = _at(text, keys, "STRING")
+        fraction = spark_function("rlike", found.copy(), string("[.eE]"))
+        rewritten = exp.or_(
+            present("MAP<STRING, STRING>"),
+            present("ARRAY<STRING>"),
+            exp.and_(fraction, present("DOUBLE")),
+        )
+        is_object = spark_function("startswith", text.copy(), string("{"))
+        return case(is_object, unless(rewritten, _NO_TEXT, found), exp.Null())
+
+    return let((document,), read)
+
+
+class _Number(str):
+    """A number with the digits that are written."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.lstrip("-").isdigit()
+
+
+def _parsed(document: str) -> Any:
+    return json.loads(document, parse_int=_Number, parse_float=_Number)
+
+
+def _path(document: str, path: str) -> str | None:
+    value = _parsed(document)
+    for key in json.loads(path):
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, (dict, list)) or (isinstance(value, _Number) and not value.is_whole):
+        raise EvaluationError(_NO_TEXT)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)
+
+
+def _of_document(result: Type) -> Any:
+    return lambda arguments: result if [a.type for a in arguments] == [JSONB] else None
+
+
+def _type_spark(arguments: Sequence[Expression], *_: object) -> Expression:
+    def named(document: Expression) -> Expression:
+        first = spark_function("left", document.copy(), number(1))
+        parts: list[Expression] = [
+            exp.Is(this=document.copy(), expression=exp.Null()),
+            exp.Null(),
+        ]
+        for character, name in _TYPES.items():
+            parts += [exp.EQ(this=first.copy(), expression=string(character)), string(name)]
+        return case(*parts, string("number"))
+
+    return let(arguments, named)
+
+
+def _length_spark(arguments: Sequence[Expression], *_: object) -> Expression:
+    def length(document: Expression) -> Expression:
+        is_array = spark_function("startswith", document.copy(), string("["))
+        count = spark_function("json_array_length", document.copy())
+        return unless(exp.Not(this=is_array), _NO_ARRAY, count, document)
+
+    return let(arguments, length)
+
+
+def _length(document: str) -> int:
+    value = _parsed(document)
+    if not isinstance(value, list):
+        raise EvaluationError(_NO_ARRAY)
+    return len(value)
+
+
+DOCUMENTS: tuple[Function, ...] = (
+    Function(
+        "json text",
+        _path_type,
+        _path_spark,
+        _path,
+        "a ->> 'key', a -> 'key' ->> 'key', a #>> '{key}'",
+        raises=True,
+        note="Keys are constants. What stands there is a string, a whole number, a truth value or"
+        " null; the text of an object, an array or a fraction is an error.",
+    ),
+    Function(
+        "jsonb_typeof",
+        _of_document(_PLAIN_TEXT),
+        _type_spark,
+        lambda document: _TYPES.get(document[0], "number"),
+        "jsonb_typeof(a)",
+    ),
+    Function(
+        "jsonb_array_length",
+        _of_document(INTEGER),
+        _length_spark,
+        _length,
+        "jsonb_array_length(a)",
+        raises=True,
+    ),
+)

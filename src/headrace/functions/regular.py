@@ -1,0 +1,216 @@
+"""Regular expressions that PostgreSQL and Java read alike: a constant pattern of plain syntax.
+
+| taken | as |
+|---|---|
+| characters, `.`, `[abc]`, `[^a-z]`, `\\.` | themselves; `.` matches a line's end too |
+| `^`, `$` | the text's begin and end, never a line's |
+| `\\d \\w \\s \\D \\W \\S`, `[[:alpha:]]` … | ASCII only, which is what collation C says |
+| `( )`, `(?: )`, `\\|`, `* + ? {m,n}`, each also lazy | whether there is a match |
+
+What else PostgreSQL knows (back references, looking around, options inside, class names of other
+scripts) is refused. *Which* text matches is another question: PostgreSQL takes the longest match,
+Java the first it finds. They agree where at most one part of the pattern is repeated and there
+are no alternatives; replacing needs that.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from headrace.functions.like import quoted
+
+_CLASSES = {"alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "space": r" \t\n\x0B\f\r"}
+_ESCAPES = frozenset("dwsDWS")
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{([0-9]{1,3})(?:,([0-9]{0,3}))?\})(\??)")
+_MOST_REPETITIONS = 255
+
+
+@dataclass(frozen=True)
+class Regular:
+    """A pattern that was understood: its text for Java, and what it is made of.
+
+    `by_collation` says that its meaning depends on the collation, `unique` that no engine can
+    choose between matches, `nothing` that it may match no character at all.
+    """
+
+    java: str
+    by_collation: bool
+    unique: bool
+    nothing: bool
+
+    @property
+    def python(self) -> str:
+        return self.java.replace("\\z", "\\Z")
+
+
+class _Refused(ValueError):
+    pass
+
+
+def understood(pattern: str) -> Regular | None:
+    """The pattern, or None if both engines are not known to read it alike."""
+    try:
+        return _Reader(pattern).read()
+    except _Refused:
+        return None
+
+
+class _Reader:
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.by_collation = False
+        self.choices = 0
+        self.needed = 0
+
+    def read(self) -> Regular:
+        if self.pattern.startswith("***"):
+            raise _Refused
+        java = self._alternatives(inside=False)
+        unique = self.choices <= 1
+        return Regular(java, self.by_collation, unique, nothing=not self.needed)
+
+    def _peek(self) -> str:
+        return self.pattern[self.at : self.at + 1]
+
+    def _next(self) -> str:
+        character = self._peek()
+        if not character:
+            raise _Refused
+        self.at += 1
+        return character
+
+    def _alternatives(self, *, inside: bool) -> str:
+        parts: list[str] = []
+        while (character := self._peek()) and not (inside and character == ")"):
+            if character == "|":
+                self.at += 1
+                self.choices += 2
+                parts.append("|")
+            else:
+                parts.append(self._piece())
+        return "".join(parts)
+
+    def _piece(self) -> str:
+        character = self._next()
+        if character in "^$":
+            if _QUANTIFIER.match(self.pattern, self.at):
+                raise _Refused
+            return "\\A" if character == "^" else "\\z"
+        needed = self.needed
+        atom = self._atom(character)
+        single = character != "("
+        found = _QUANTIFIER.match(self.pattern, self.at)
+        if found is None:
+            self.needed += single
+            return atom
+        self.at = found.end()
+        if _QUANTIFIER.match(self.pattern, self.at):
+            raise _Refused
+        low, high, lazy = found.groups()
+        if any(int(bound) > _MOST_REPETITIONS for bound in (low, high) if bound):
+            raise _Refused
+        if low and high and int(low) > int(high):
+            raise _Refused
+        # A lazy or repeated group may end in several places; a repeated character in one.
+        self.choices += 1 if single and not lazy else 2
+        if found[0][0] in "*?" or (low is not None and int(low) == 0):
+            self.needed = needed
+        else:
+            self.needed += single
+        return atom + found[0]
+
+    def _atom(self, character: str) -> str:
+        match character:
+            case ".":
+                return "."
+            case "[":
+                return self._bracket()
+            case "(":
+                return self._group()
+            case "\\":
+                return self._escape()
+            case "*" | "+" | "?" | "{" | ")":
+                raise _Refused
+        return quoted(character)
+
+    def _group(self) -> str:
+        if self._peek() == "?":
+            if self.pattern[self.at : self.at + 2] != "?:":
+                raise _Refused
+            self.at += 2
+        inner = self._alternatives(inside=True)
+        if self._next() != ")":
+            raise _Refused
+        return f"(?:{inner})"
+
+    def _escape(self) -> str:
+        character = self._next()
+        if character in _ESCAPES:
+            self.by_collation = True
+            return "\\" + character
+        if character.isalnum() or not character.isascii():
+            raise _Refused
+        return quoted(character)
+
+    def _bracket(self) -> str:
+        """`[…]` with single characters, ranges within digits or one case, and named classes."""
+        parts: list[str] = []
+        if self._peek() == "^":
+            self.at += 1
+            parts.append("^")
+        empty = True
+        while (character := self._next()) != "]" or empty:
+            empty = False
+            if character == "[":
+                parts.append(self._class())
+            elif character == "\\":
+                parts.append(self._escape())
+            elif self._peek() == "-" and self.pattern[self.at + 1 : self.at + 2] not in ("]", ""):
+                self.at += 1
+                last = self._next()
+                if not _is_range(character, last):
+                    raise _Refused
+                parts.append(f"{character}-{last}")
+            else:
+                parts.append(quoted(character))
+        return "[" + "".join(parts) + "]"
+
+    def _class(self) -> str:
+        found = re.compile(r":([a-z]+):\]").match(self.pattern, self.at)
+        if found is None or found[1] not in _CLASSES:
+            raise _Refused
+        self.at = found.end()
+        self.by_collation = True
+        return _CLASSES[found[1]]
+
+
+def _is_range(first: str, last: str) -> bool:
+    families = (str.isdigit, str.islower, str.isupper)
+    alike = any(family(first) and family(last) for family in families)
+    return first.isascii() and last.isascii() and alike and first <= last
+
+
+def from_similar(pattern: str) -> str | None:
+    """A pattern of SIMILAR TO as the regular expression that it means, or None."""
+    parts, inside, characters = [], False, iter(pattern)
+    for character in characters:
+        if character == "\\":
+            escaped = next(characters, None)
+            if escaped is None or escaped.isalnum():
+                return None
+            parts.append("\\" + escaped)
+        elif inside:
+            inside = character != "]"
+            parts.append(character)
+        elif character == "[":
+            inside = True
+            parts.append(character)
+        else:
+            parts.append({"%": ".*", "_": "."}.get(character) or _plain(character))
+    return "^(?:" + "".join(parts) + ")$"
+
+
+def _plain(character: str) -> str:
+    return "\\" + character if character in ".^$" else character

@@ -1,0 +1,146 @@
+"""generate_series: numbers or times from a start to a stop, both included, in equal steps.
+
+A step of zero is an error, a step that leads away from the stop gives nothing. Spark's `sequence`
+counts whole numbers, and on its own would count downward to a stop that lies below the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from headrace.functions.errors import EvaluationError
+from headrace.functions.function import spark_binary, spark_cast, spark_function
+from headrace.functions.let import let
+from headrace.functions.logic import common_type
+from headrace.functions.spark import case, fails, long, minus, number, plus, times
+from headrace.functions.table_function import Rows, TableFunction, Types
+from headrace.functions.time_series import KINDS, following, sign, spark_step, step_of, time_type
+from headrace.plan.scalar import Scalar, Value
+from headrace.types import BIGINT, INTEGER, Type, result_numeric
+
+Expression = exp.Expression
+
+ZERO_STEP = "step size cannot equal zero"
+MOST_DIGITS = 16
+"""Digits of a numeric start, stop or step: the count of steps times the step still has place."""
+
+_COUNT = result_numeric(19, 0)
+
+
+def _types(arguments: Sequence[Scalar]) -> Types | None:
+    if len(arguments) != 3:
+        return None
+    moment = time_type(arguments)
+    if moment is not None:
+        return (moment,)
+    start, stop, step = (argument.type for argument in arguments)
+    common = common_type([start, stop, step])
+    if common is None or common.is_float or not common.is_number:
+        return None
+    if common.is_integer:
+        return (BIGINT if common == BIGINT else INTEGER,)
+    assert common.precision is not None and common.scale is not None
+    plain = result_numeric(common.precision, common.scale)
+    return (plain,) if common.precision <= MOST_DIGITS else None
+
+
+def _spark(arguments: Sequence[Expression], _: Sequence[Type], result: Types) -> Expression:
+    (type_,) = result
+    if type_.kind in KINDS:
+        return _times(*arguments)
+    steps = _whole if type_.is_integer else _decimals
+    exact = [spark_cast(a, BIGINT if type_.is_integer else type_) for a in arguments]
+
+    def series(start: Expression, stop: Expression, step: Expression) -> Expression:
+        above = exp.GT(this=step.copy(), expression=number(0))
+        below = exp.LT(this=step.copy(), expression=number(0))
+        up = exp.And(this=above, expression=_ordered(start, stop))
+        down = exp.And(this=below, expression=_ordered(stop, start))
+        leads = exp.Or(this=exp.Paren(this=up), expression=exp.Paren(this=down))
+        still = exp.EQ(this=step.copy(), expression=number(0))
+        return _guarded(start, stop, still, leads, steps(start, stop, step))
+
+    return let(exact, series)
+
+
+def _ordered(low: Expression, high: Expression) -> Expression:
+    return exp.LTE(this=low.copy(), expression=high.copy())
+
+
+def _guarded(
+    start: Expression, stop: Expression, still: Expression, leads: Expression, steps: Expression
+) -> Expression:
+    """The steps if they lead to the stop; an error if they stand still, but not beside a NULL."""
+    nulls = (exp.Is(this=end.copy(), expression=exp.Null()) for end in (start, stop))
+    missing = spark_binary(exp.Or, *nulls)
+    return case(missing, exp.Null(), still, fails(ZERO_STEP), leads, steps, exp.Null())
+
+
+def _whole(start: Expression, stop: Expression, step: Expression) -> Expression:
+    return spark_function("sequence", start.copy(), stop.copy(), step.copy())
+
+
+def _decimals(start: Expression, stop: Expression, step: Expression) -> Expression:
+    count = exp.Paren(
+        this=exp.IntDiv(this=minus(stop.copy(), start.copy()), expression=step.copy())
+    )
+    place = exp.to_identifier("place")
+    steps = times(spark_cast(exp.Column(this=place.copy()), _COUNT), step.copy())
+    value = exp.Lambda(this=plus(start.copy(), steps), expressions=[place])
+    numbers = spark_function("sequence", long(number(0)), long(count))
+    return spark_function("transform", numbers, value)
+
+
+def _times(start: Expression, stop: Expression, step: Expression) -> Expression:
+    if not isinstance(step, exp.Literal):
+        return exp.Null()
+    parts = step_of(step.name)
+    forward = sign(parts)
+    leads = _ordered(start, stop) if forward > 0 else _ordered(stop, start)
+    still = exp.false() if forward else exp.true()
+    return _guarded(start, stop, still, leads, _whole(start, stop, spark_step(parts)))
+
+
+def _evaluate(arguments: Sequence[Value], types: Types) -> Rows:
+    start: Any
+    stop: Any
+    step: Any
+    start, stop, step = arguments
+    if types[0].kind in KINDS:
+        parts = step_of(step)
+        return _stepped(start, stop, sign(parts), lambda at: following(at, parts))
+    if types[0].kind == "numeric":
+        start, stop, step = (Decimal(value) for value in (start, stop, step))
+    return _stepped(start, stop, step, lambda at: at + step)
+
+
+def _stepped(start: Any, stop: Any, sign: Any, after: Callable[[Any], Any]) -> Rows:
+    if sign == 0:
+        raise EvaluationError(ZERO_STEP)
+    rows: Rows = []
+    while start <= stop if sign > 0 else start >= stop:
+        rows.append((start,))
+        try:
+            start = after(start)
+        except (OverflowError, ValueError):
+            # Beyond the year 9999, where no stop can be.
+            break
+    return rows
+
+
+GENERATE_SERIES = TableFunction(
+    "generate_series",
+    _types,
+    _spark,
+    _evaluate,
+    "generate_series(start, stop), generate_series(start, stop, step)",
+    raises=True,
+    unique=True,
+    note="Whole numbers, numeric of up to 16 digits, or timestamps with a constant step: in days"
+    " and smaller units, or in months from a constant start up to the 28th. Dates are taken as"
+    " timestamptz in UTC, as PostgreSQL takes them in the session's time zone.",
+)

@@ -1,0 +1,10 @@
+"""A plan as it is written, without queries inside expressions. Pure.
+
+EXISTS, IN, ANY and ALL, scalar subqueries and LATERAL are defined row by row: for each row of the
+enclosing query the inner one is evaluated. Lowering says the same with joins and aggregates, which
+can be maintained.
+"""
+
+from headrace.lower.lower import lower
+
+__all__ = ["lower"]

@@ -1,0 +1,159 @@
+"""depend: an inner query for many rows at once.
+
+D holds, once each, the values that the inner query reads of the enclosing rows. Instead of
+evaluating Q(d) for each of them, D is pushed into Q, and every row carries the d that it is for:
+
+    depend(Q)  =  Σ over d in D of  Q(d) × {d}
+
+| operator | rule |
+|---|---|
+| what reads nothing outside | D × Q |
+| Filter, Project, Unnest, Replicate | over depend(child), the columns of d kept |
+| Join | D on the side that needs it; on both, joined also on d |
+| MatchJoin | D on the preserved side |
+| FullJoin | as the left and the anti join that it is |
+| Aggregate, Window, Top | d joins the keys; an aggregate without keys has a row for every d |
+| UnionAll | each input |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from headrace.lower.empty import on_empty_input
+from headrace.lower.fresh import Fresh, conjunction, keep, same
+from headrace.lower.pull import is_correlated
+from headrace.plan.operators import (
+    Aggregate,
+    Filter,
+    FullJoin,
+    Join,
+    MatchJoin,
+    Operator,
+    Project,
+    Replicate,
+    Top,
+    UnionAll,
+    Unnest,
+    Values,
+    Window,
+)
+from headrace.plan.scalar import Column, Outer, Scalar, map_outers
+
+Carried = tuple[Operator, tuple[Column, ...]]
+"""A plan whose rows carry the enclosing values that they are for, and the columns of these."""
+
+
+@dataclass(frozen=True)
+class Depend:
+    """Pushes D into inner queries.
+
+    `values` is D: a plan whose columns stand for `reads`, expressions of the enclosing query.
+    """
+
+    fresh: Fresh
+    values: Operator
+    reads: tuple[Scalar, ...]
+
+    def plan(self, plan: Operator) -> Carried:
+        """The inner query for every d, its own columns first, then those of d."""
+        carried, keys = self._carry(plan)
+        return keep(carried, (*plan.columns, *keys)), keys
+
+    def _copy(self) -> Carried:
+        """D under columns of its own, as every place that it is put to needs them."""
+        columns = tuple(self.fresh("outer", column.type) for column in self.values.columns)
+        outputs = zip(columns, self.values.columns, strict=True)
+        return Project(self.values, tuple(outputs)), columns
+
+    def _carry(self, plan: Operator) -> Carried:
+        if not is_correlated(plan):
+            values, keys = self._copy()
+            return values if plan == Values((), ((),)) else Join(values, plan), keys
+        match plan:
+            case Filter(child=child):
+                carried, keys = self.plan(child)
+                return Filter(carried, self._bound(plan.condition, keys)), keys
+            case Project(child=child, outputs=outputs):
+                carried, keys = self.plan(child)
+                bound = tuple((c, self._bound(scalar, keys)) for c, scalar in outputs)
+                return Project(carried, (*bound, *((key, key) for key in keys))), keys
+            case Unnest(child=child) | Replicate(child=child):
+                carried, keys = self.plan(child)
+                scalars = tuple(self._bound(scalar, keys) for scalar in plan.scalars)
+                return plan.with_children(carried).with_scalars(scalars), keys
+            case Values(fields=fields, rows=rows):
+                return self._union(
+                    tuple(
+                        Project(Values((), ((),)), tuple(zip(fields, row, strict=True)))
+                        for row in rows
+                    )
+                )
+            case Join():
+                return self._join(plan)
+            case MatchJoin():
+                return self._match(plan)
+            case FullJoin():
+                return self.plan(plan.divided())
+            case Aggregate():
+                return self._aggregate(plan)
+            case Window(child=child, keys=own) | Top(child=child, keys=own):
+                carried, keys = self.plan(child)
+                return replace(plan, child=carried, keys=(*own, *keys)), keys
+            case UnionAll(inputs=inputs):
+                return self._union(inputs)
+        raise TypeError(f"{type(plan).__name__} cannot depend on an enclosing row")
+
+    def _bound(self, scalar: Scalar, keys: tuple[Column, ...]) -> Scalar:
+        places: Mapping[Scalar, Column] = dict(zip(self.reads, keys, strict=True))
+        return map_outers(scalar, lambda outer: bound(outer, places))
+
+    def _join(self, plan: Join) -> Carried:
+        left, right = plan.left, plan.right
+        if is_correlated(left) and is_correlated(right):
+            (left, keys), (right, others) = self.plan(left), self.plan(right)
+        elif is_correlated(right):
+            right, keys = self.plan(right)
+            others = keys
+        else:
+            left, keys = self.plan(left)
+            others = keys
+        terms = () if plan.condition is None else (self._bound(plan.condition, keys),)
+        both = () if others is keys else same(keys, others)
+        return Join(left, right, conjunction((*terms, *both))), keys
+
+    def _match(self, plan: MatchJoin) -> Carried:
+        left, keys = self.plan(plan.left)
+        terms = () if plan.condition is None else (self._bound(plan.condition, keys),)
+        right = plan.right
+        if is_correlated(right):
+            right, others = self.plan(right)
+            terms = (*terms, *same(keys, others))
+        return MatchJoin(left, right, plan.kind, conjunction(terms)), keys
+
+    def _aggregate(self, plan: Aggregate) -> Carried:
+        carried, keys = self.plan(plan.child)
+        groups = Aggregate(carried, (*plan.keys, *keys), plan.calls)
+        if plan.keys:
+            return groups, keys
+        values, own = self._copy()
+        matched = MatchJoin(values, groups, "left", conjunction(same(own, keys)))
+        shown = tuple((call.output, on_empty_input(call)) for call in plan.calls)
+        return Project(matched, (*shown, *((key, key) for key in own))), own
+
+    def _union(self, inputs: tuple[Operator, ...]) -> Carried:
+        columns = inputs[0].columns
+        keys = tuple(self.fresh("outer", column.type) for column in self.values.columns)
+        branches = []
+        for one in inputs:
+            carried, own = self.plan(one)
+            outputs = (*zip(columns, columns, strict=True), *zip(keys, own, strict=True))
+            branches.append(Project(carried, outputs))
+        return UnionAll(tuple(branches)) if len(branches) > 1 else branches[0], keys
+
+
+def bound(outer: Outer, places: Mapping[Scalar, Scalar]) -> Scalar:
+    """What stands for an expression of the enclosing query; one that reads still further out, and
+    no row of it, stays as it is."""
+    return places.get(outer.scalar, outer.scalar)

@@ -1,0 +1,233 @@
+"""A query as a value: a left join with one group for each value that it reads.
+
+Every kind is an aggregate over the inner rows and an expression over its results:
+
+| kind | aggregate | value |
+|---|---|---|
+| scalar, of an aggregate | its own calls | its select list, NULL where its HAVING does not hold |
+| scalar | n = count(*), v = the value | v, an error if n > 1 |
+| exists | n = count(*) | n > 0 |
+| any | t = count(test), u = count(test is NULL) | t > 0, else NULL if u > 0, else false |
+
+The test of one comparison, `x = ANY (SELECT y …)`, is NULL where x or y is; so it is two simpler
+summaries that a hash join can find: whether some y equals x, and how many y there are, NULLs apart.
+
+Where a row has no group the expression is evaluated on empty input, as PostgreSQL would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.functions import call
+from headrace.lower.correlate import correlate, depending, inward, reads_of
+from headrace.lower.empty import on_empty_input
+from headrace.lower.fresh import Fresh, conjunction
+from headrace.lower.pull import reads_outside
+from headrace.plan.operators import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Join,
+    MatchJoin,
+    Operator,
+    Project,
+)
+from headrace.plan.scalar import Call, Column, Literal, Scalar, Subquery, columns_of, substitute
+from headrace.types import BIGINT, BOOLEAN
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Inner rows, aggregates over all of them, and the value as an expression over these."""
+
+    rows: Operator
+    calls: tuple[AggregateCall, ...]
+    value: Scalar
+
+
+def attach_value(
+    plan: Operator, enclosing: Operator, subquery: Subquery, fresh: Fresh
+) -> tuple[Operator, Scalar]:
+    """The plan with what the subquery's value needs beside every row, and the value.
+
+    `enclosing` has the columns that the subquery reads, and no fewer values of them than `plan`.
+    """
+    if subquery.kind == "any":
+        sides = _comparison(subquery)
+        if sides is not None:
+            return _attach_comparison(plan, enclosing, subquery, sides, fresh)
+    return _attach(plan, enclosing, _summary(subquery, fresh), fresh)
+
+
+def _attach(
+    plan: Operator, enclosing: Operator, summary: Summary, fresh: Fresh
+) -> tuple[Operator, Scalar]:
+    if not reads_of(summary.rows):
+        rows = correlate(summary.rows, enclosing, fresh).plan
+        return Join(plan, Aggregate(rows, (), summary.calls)), inward(summary.value)
+    groups, on = _grouped(summary, enclosing, fresh)
+    empties = {one.output: on_empty_input(one) for one in summary.calls}
+    value = substitute(inward(summary.value), lambda column: empties.get(column, column))
+    return MatchJoin(plan, groups, "left", on), value
+
+
+def _summary(subquery: Subquery, fresh: Fresh) -> Summary:
+    inner = subquery.plan
+    match subquery.kind:
+        case "scalar":
+            own = _global_aggregate(inner)
+            if own is not None:
+                return own
+            (column,) = inner.columns
+            number = AggregateCall(fresh("rows", BIGINT), "count")
+            value = AggregateCall(fresh("value", column.type), "any_value", column)
+            checked = Call("only row", (number.output, value.output), column.type)
+            return Summary(inner, (number, value), checked)
+        case "exists":
+            number = AggregateCall(fresh("rows", BIGINT), "count")
+            return Summary(inner, (number,), _positive(number.output))
+        case _:
+            return _any(subquery, fresh)
+
+
+def _comparison(subquery: Subquery) -> tuple[Scalar, Scalar] | None:
+    """What is compared outside and inside, if the test is one comparison."""
+    match subquery.test:
+        case Call(function="=" | "<>" | "<" | "<=" | ">" | ">=", arguments=(left, right)):
+            for outside, inside in ((left, right), (right, left)):
+                if not columns_of(outside) and not reads_outside(inside):
+                    return outside, inside
+    return None
+
+
+def _attach_comparison(
+    plan: Operator,
+    enclosing: Operator,
+    subquery: Subquery,
+    sides: tuple[Scalar, Scalar],
+    fresh: Fresh,
+) -> tuple[Operator, Scalar]:
+    """`x = ANY (SELECT y …)`: true if some y equals x; else NULL if x or some y is NULL."""
+    assert subquery.test is not None
+    outside, inside = sides
+    found = Subquery("exists", Filter(subquery.plan, subquery.test))
+    plan, some = _attach(plan, enclosing, _summary(found, fresh), fresh)
+    compared = fresh("compared", inside.type)
+    rows, known = (
+        AggregateCall(fresh(name, BIGINT), "count", column)
+        for name, column in (("rows", None), ("known", compared))
+    )
+    missing = call("is null", outside)
+    unknown = call("or", missing, call("<", known.output, rows.output))
+    maybe = call("and", _positive(rows.output), unknown)
+    totals = Summary(Project(subquery.plan, ((compared, inside),)), (rows, known), maybe)
+    plan, unsure = _attach(plan, enclosing, totals, fresh)
+    yes, no, neither = (Literal(value, BOOLEAN) for value in (True, False, None))
+    return plan, call("case", some, yes, unsure, neither, no)
+
+
+def _any(subquery: Subquery, fresh: Fresh) -> Summary:
+    assert subquery.test is not None
+    tested = fresh("test", BOOLEAN)
+    true, unknown = fresh("true", BIGINT), fresh("unknown", BIGINT)
+    one, nothing = Literal(1, BIGINT), Literal(None, BIGINT)
+    rows = Project(subquery.plan, ((tested, subquery.test),))
+    counted = Project(
+        rows,
+        (
+            (true, call("case", tested, one, nothing)),
+            (unknown, call("case", call("is null", tested), one, nothing)),
+        ),
+    )
+    calls = tuple(
+        AggregateCall(fresh(name, BIGINT), "count", column)
+        for name, column in (("true_rows", true), ("unknown_rows", unknown))
+    )
+    some, maybe = (_positive(each.output) for each in calls)
+    yes, no, neither = (Literal(value, BOOLEAN) for value in (True, False, None))
+    return Summary(counted, calls, call("case", some, yes, maybe, neither, no))
+
+
+def _positive(count: Scalar) -> Scalar:
+    return call(">", count, Literal(0, BIGINT))
+
+
+def _global_aggregate(plan: Operator) -> Summary | None:
+    """A query whose rows are one group: exactly one row, or none if its HAVING does not hold."""
+    match plan:
+        case Aggregate(keys=(), calls=calls):
+            return Summary(plan.child, calls, plan.columns[0])
+        case Project(child=child, outputs=outputs):
+            below = _above_aggregate(child)
+            if below is None or len(outputs) != 1:
+                return None
+            aggregate, condition = below
+            ((_, value),) = outputs
+            if condition is not None:
+                value = call("case", condition, value, Literal(None, value.type))
+            return Summary(aggregate.child, aggregate.calls, value)
+        case _:
+            return None
+
+
+def _above_aggregate(plan: Operator) -> tuple[Aggregate, Scalar | None] | None:
+    match plan:
+        case Aggregate(keys=()):
+            return plan, None
+        case Filter(child=Aggregate(keys=()) as aggregate, condition=condition):
+            return aggregate, condition
+        case _:
+            return None
+
+
+def _grouped(summary: Summary, enclosing: Operator, fresh: Fresh) -> tuple[Operator, Scalar | None]:
+    """One group of inner rows for each value that they are for, and how it is found."""
+    rows = correlate(summary.rows, enclosing, fresh)
+    own = frozenset(rows.plan.columns)
+    keys: dict[Scalar, Column] = {}
+    conditions: list[Scalar] = []
+    for condition in rows.conditions:
+        if not columns_of(condition) & own:
+            conditions.append(condition)
+            continue
+        sides = _equality(condition, own)
+        if sides is None:
+            # Rows of several groups would match: the values themselves become the groups.
+            rows = depending(summary.rows, enclosing, fresh)
+            return _by_reads(rows.plan, summary, rows.conditions)
+        outside, inside, symbol = sides
+        key = keys.setdefault(inside, fresh("key", inside.type))
+        conditions.append(call(symbol, outside, key))
+    arguments = frozenset[Column]().union(*(one.read for one in summary.calls))
+    outputs = (
+        *((key, scalar) for scalar, key in keys.items()),
+        *((column, column) for column in sorted(arguments, key=lambda c: c.id)),
+    )
+    grouped = Aggregate(Project(rows.plan, outputs), tuple(keys.values()), summary.calls)
+    return grouped, conjunction(conditions)
+
+
+def _by_reads(
+    rows: Operator, summary: Summary, conditions: tuple[Scalar, ...]
+) -> tuple[Operator, Scalar | None]:
+    keys = tuple(column for column in rows.columns if column not in summary.rows.columns)
+    return Aggregate(rows, keys, summary.calls), conjunction(conditions)
+
+
+def _equality(condition: Scalar, own: frozenset[Column]) -> tuple[Scalar, Scalar, str] | None:
+    """The sides of `outside = inside`, if equal rows inside are exactly those that it finds."""
+    match condition:
+        case Call(function="=" | "is not distinct from" as symbol, arguments=(left, right)):
+            for outside, inside in ((left, right), (right, left)):
+                apart = not columns_of(outside) & own and columns_of(inside) <= own
+                if apart and columns_of(inside) and _alike(outside, inside):
+                    return outside, inside, symbol
+    return None
+
+
+def _alike(left: Scalar, right: Scalar) -> bool:
+    """Whether both sides compare as they are: two numerics may equal one double precision."""
+    both_text = left.type.is_text and right.type.is_text
+    both_integer = left.type.is_integer and right.type.is_integer
+    return left.type.kind == right.type.kind or both_text or both_integer

@@ -1,0 +1,127 @@
+"""MatchJoin: left, semi and anti joins.    d(L op R) = (dL + T) op R⁺ − T op R⁻
+
+T are the rows of L⁻ that match some row of dR: for all others nothing changes. The join is linear
+in the side that it preserves, on any condition; the other side's rows must each be there, so a
+state of it is netted.
+
+The change is an operator of its own, Rematch, which has each input once. Written out as a sum it
+has T twice, with all that stands below, and joins beside joins would grow beyond measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from headrace.plan.operators.net import Net
+from headrace.plan.operators.operator import Delta, Operator, PlanError, require_columns
+from headrace.plan.operators.union_all import Empty, Negate, UnionAll
+from headrace.plan.scalar import Column, Scalar, columns_of
+from headrace.types import BOOLEAN
+
+Matching = Literal["left", "semi", "anti"]
+
+
+@dataclass(frozen=True)
+class MatchJoin(Operator):
+    """Rows of `left` by whether a row of `right` matches: `condition` is true, or there is none.
+
+    | kind | rows |
+    |---|---|
+    | left | pairs that match, weights multiplied; without a match the row padded with NULLs |
+    | semi | rows of `left` with a match, each with its own weight |
+    | anti | rows of `left` without a match |
+    """
+
+    left: Operator
+    right: Operator
+    kind: Matching
+    condition: Scalar | None = None
+
+    def __post_init__(self) -> None:
+        both = frozenset(self.left.columns) & frozenset(self.right.columns)
+        if both:
+            raise PlanError(f"both sides of a join have {sorted(column.id for column in both)}")
+        if self.condition is not None:
+            if self.condition.type != BOOLEAN:
+                raise PlanError(f"a join's condition is {self.condition.type.sql}, not boolean")
+            sides = self.left.columns + self.right.columns
+            require_columns(columns_of(self.condition), sides, "MatchJoin")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + (self.right.columns if self.kind == "left" else ())
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+    def with_children(self, *children: Operator) -> MatchJoin:
+        left, right = children
+        return replace(self, left=left, right=right)
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return () if self.condition is None else (self.condition,)
+
+    def with_scalars(self, scalars: tuple[Scalar, ...]) -> MatchJoin:
+        return replace(self, condition=scalars[0]) if scalars else self
+
+    def delta(self, of: Delta) -> Operator:
+        changed, moved = of.change(self.left), of.change(self.right)
+        after = of.after(self.right)
+        if isinstance(moved, Empty):
+            return replace(self, left=changed, right=after)
+        touched = replace(self, kind="semi", left=of.before(self.left), right=moved)
+        before = of.before(self.right)
+        return Rematch(changed, touched, before, after, self.kind, self.condition)
+
+
+@dataclass(frozen=True)
+class Rematch(Operator):
+    """The change of a MatchJoin: (`change` + `touched`) op `after` − `touched` op `before`.
+
+    `change` is that of the preserved side, `touched` the rows of it before that match some changed
+    row of the other side, whose states are raw or netted.
+    """
+
+    change: Operator
+    touched: Operator
+    before: Operator
+    after: Operator
+    kind: Matching
+    condition: Scalar | None = None
+
+    def __post_init__(self) -> None:
+        for one, other in ((self.change, self.touched), (self.before, self.after)):
+            if one.columns != other.columns:
+                raise PlanError(f"Rematch of different columns: {one.columns}, {other.columns}")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.touched.columns + (self.after.columns if self.kind == "left" else ())
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.change, self.touched, self.before, self.after)
+
+    def with_children(self, *children: Operator) -> Rematch:
+        change, touched, before, after = children
+        return replace(self, change=change, touched=touched, before=before, after=after)
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return () if self.condition is None else (self.condition,)
+
+    def with_scalars(self, scalars: tuple[Scalar, ...]) -> Rematch:
+        return replace(self, condition=scalars[0]) if scalars else self
+
+    def written_out(self) -> Operator:
+        """Its definition, as a sum of joins."""
+        now = UnionAll((self.change, self.touched))
+        return UnionAll(
+            (
+                MatchJoin(now, Net(self.after), self.kind, self.condition),
+                Negate(MatchJoin(self.touched, Net(self.before), self.kind, self.condition)),
+            )
+        )

@@ -1,0 +1,48 @@
+"""factor_conditions: what every alternative asks for is asked once, before them.
+
+    (a ∧ b) ∨ (a ∧ c)   →   a ∧ (b ∨ c)
+
+So a join that is written into each branch of an OR is found, and not a product with a filter.
+"""
+
+from __future__ import annotations
+
+from headrace.functions import can_raise, chain
+from headrace.plan.operators import Filter, Join, MatchJoin, Operator
+from headrace.plan.passes.push_filters import conjuncts
+from headrace.plan.scalar import Call, Scalar
+
+
+def factor_conditions(plan: Operator) -> Operator:
+    """The plan with the conditions of its filters and joins factored."""
+    plan = plan.with_children(*(factor_conditions(child) for child in plan.children))
+    if not isinstance(plan, Filter | Join | MatchJoin):
+        return plan
+    return plan.with_scalars(tuple(map(_factored, plan.scalars)))
+
+
+def _factored(condition: Scalar) -> Scalar:
+    parts = [part for term in conjuncts(condition) for part in _parts(term)]
+    return chain("and", parts) if parts else condition
+
+
+def _parts(term: Scalar) -> tuple[Scalar, ...]:
+    """The conditions that a term says at once; those that can raise stay where they are."""
+    branches = [tuple(dict.fromkeys(conjuncts(branch))) for branch in _disjuncts(term)]
+    if len(branches) == 1:
+        return (term,)
+    common = [one for one in branches[0] if all(one in branch for branch in branches)]
+    common = [one for one in common if not can_raise(one)]
+    if not common:
+        return (term,)
+    rest = [[one for one in branch if one not in common] for branch in branches]
+    # A branch that asks for nothing else makes the others superfluous.
+    if not all(rest):
+        return tuple(common)
+    return (*common, chain("or", [chain("and", branch) for branch in rest]))
+
+
+def _disjuncts(condition: Scalar) -> tuple[Scalar, ...]:
+    if isinstance(condition, Call) and condition.function == "or":
+        return tuple(term for part in condition.arguments for term in _disjuncts(part))
+    return (condition,)

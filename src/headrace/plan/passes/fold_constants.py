@@ -1,0 +1,39 @@
+"""fold_constants: what reads no column is computed now.
+
+    x <= 1 + 10   →   x <= 11
+
+Beside the work it saves, a constant cannot raise, so the condition that it is part of may move. A
+call that does raise stays: PostgreSQL reports it only if some row needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headrace.functions import EvaluationError
+from headrace.plan.evaluate import scalar as evaluated
+from headrace.plan.operators import Operator
+from headrace.plan.scalar import Call, Literal, Scalar
+
+_KINDS = frozenset(
+    ("boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamp", "text")
+)
+
+
+def fold_constants(plan: Operator) -> Operator:
+    """The plan with calls of constants replaced by their values."""
+    children = (fold_constants(child) for child in plan.children)
+    return plan.with_children(*children).with_scalars(tuple(map(_folded, plan.scalars)))
+
+
+def _folded(scalar: Scalar) -> Scalar:
+    if not isinstance(scalar, Call):
+        return scalar
+    call = replace(scalar, arguments=tuple(map(_folded, scalar.arguments)))
+    constant = all(isinstance(argument, Literal) for argument in call.arguments)
+    if not constant or not call.arguments or call.type.kind not in _KINDS:
+        return call
+    try:
+        return Literal(evaluated(call, {}), call.type)
+    except EvaluationError:
+        return call

@@ -1,0 +1,67 @@
+"""+ and - on numbers, dates, timestamps and intervals: PostgreSQL's choice of the operator."""
+
+from __future__ import annotations
+
+from headrace.functions import FUNCTION_BY_NAME, EvaluationError, call
+from headrace.functions.intervals import INTERVAL
+from headrace.functions.moments import DATE, TIMESTAMP, TIMESTAMPTZ
+from headrace.plan.scalar import Literal, Scalar
+from headrace.query.coerce import as_moments, operands
+from headrace.query.literals import Bound, Untyped, typed
+
+_MOMENTS = (DATE, TIMESTAMP, TIMESTAMPTZ)
+_NOTHING = Literal("PT0S", INTERVAL)
+
+
+def arithmetic(name: str, left: Bound, right: Bound) -> Scalar:
+    """The operator on two operands, as a call of the row that their types choose."""
+    if name == "+":
+        left, right = _interval_beside(left, right), _interval_beside(right, left)
+    first, second = operands(left, right)
+    if name == "+" and second.type in _MOMENTS and first.type not in _MOMENTS:
+        first, second = second, first
+    row = _row(name, first, second)
+    if row == "time between":
+        first, second = as_moments(first, second)
+    return folded(row, first, second)
+
+
+def _row(name: str, left: Scalar, right: Scalar) -> str:
+    if name not in "+-" or left.type not in (*_MOMENTS, INTERVAL):
+        return name
+    if left.type == INTERVAL:
+        return f"interval {name}"
+    if right.type == INTERVAL:
+        return f"moment {name}"
+    if left.type == DATE and right.type.is_integer:
+        return f"date {name}"
+    if name == "-" and right.type in _MOMENTS:
+        return "days between" if left.type == right.type == DATE else "time between"
+    return name
+
+
+def _interval_beside(bound: Bound, other: Bound) -> Bound:
+    """A bare constant that is added to a timestamp is an interval."""
+    if not isinstance(bound, Untyped) or isinstance(other, Untyped):
+        return bound
+    return typed(bound, INTERVAL) if other.type in (TIMESTAMP, TIMESTAMPTZ) else bound
+
+
+def negated(scalar: Scalar) -> Scalar:
+    """-a, of a number or an interval."""
+    if scalar.type == INTERVAL:
+        return folded("interval -", _NOTHING, scalar)
+    return call("negate", scalar)
+
+
+def folded(row: str, *arguments: Scalar) -> Scalar:
+    """The call; of constants of time a constant, so that a plan shows the point in time itself."""
+    called = call(row, *arguments)
+    timed = any(argument.type in (*_MOMENTS, INTERVAL) for argument in arguments)
+    values = [argument.value for argument in arguments if isinstance(argument, Literal)]
+    if not timed or len(values) != len(arguments) or None in values:
+        return called
+    try:
+        return Literal(FUNCTION_BY_NAME[row].evaluate(*values), called.type)
+    except EvaluationError:
+        return called

@@ -1,0 +1,76 @@
+"""The joins of FROM as operators.
+
+A RIGHT JOIN is a LEFT JOIN with its sides exchanged: what its columns are called, and in which
+order, is the scope's business.
+"""
+
+from __future__ import annotations
+
+from typing import Literal as OneOf
+
+from sqlglot import exp
+
+from headrace.functions import call
+from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator
+from headrace.plan.scalar import Scalar
+from headrace.query.coerce import as_type, common_to, compared
+from headrace.query.refusal import refuse
+
+Kind = OneOf["inner", "left", "right", "full"]
+
+
+def join_kind(join: exp.Join) -> Kind:
+    """Which rows a join keeps; CROSS, NATURAL and the rest say what it compares."""
+    side, kind, method = (join.args.get(name) for name in ("side", "kind", "method"))
+    given = (kind == "CROSS", method == "NATURAL", join.args.get("on"), join.args.get("using"))
+    if sum(map(bool, given)) != 1:
+        message = "a join has one of CROSS, NATURAL, ON and USING"
+        raise refuse("syntax-error", message, join)
+    if kind in (None, "INNER", "CROSS", "OUTER") and method in (None, "NATURAL"):
+        match side:
+            case None if kind != "OUTER":
+                return "inner"
+            case "LEFT":
+                return "left"
+            case "RIGHT":
+                return "right"
+            case "FULL":
+                return "full"
+    name = " ".join(part for part in (method, side, kind, "JOIN") if part)
+    raise refuse("unsupported-query", f"{name} is not maintained", join)
+
+
+def joined(kind: Kind, left: Operator, right: Operator, condition: Scalar | None) -> Operator:
+    """The rows of a join; its columns are those of both sides, in no order of their own."""
+    match kind:
+        case "inner":
+            return Join(left, right, condition)
+        case "left":
+            return MatchJoin(left, right, "left", condition)
+        case "right":
+            return MatchJoin(right, left, "left", condition)
+        case "full":
+            return FullJoin(left, right, condition)
+
+
+def equal_columns(left: Scalar, right: Scalar) -> Scalar:
+    """What USING compares."""
+    return call("=", *compared(left, right))
+
+
+def merged_column(kind: Kind, left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
+    """The one column that USING makes of two: of the side that is never padded, else of either.
+
+    Both are brought to one type; an inner join shows the one that has it.
+    """
+    common = common_to((left, right), "JOIN/USING", join)
+    first, second = as_type(left, common), as_type(right, common)
+    match kind:
+        case "left":
+            return first
+        case "right":
+            return second
+        case "full":
+            return call("coalesce", first, second)
+        case "inner":
+            return second if first != left and second == right else first

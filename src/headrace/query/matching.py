@@ -1,0 +1,104 @@
+"""LIKE, SIMILAR TO and regular expressions: each a call with a constant pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headrace.errors import UserError
+from headrace.functions import call
+from headrace.functions.like import escaped_by
+from headrace.functions.regular import from_similar
+from headrace.functions.strings import lowered
+from headrace.plan.scalar import Literal, Scalar
+from headrace.query.coerce import settled
+from headrace.query.literals import PLAIN_TEXT, Bound, Untyped
+from headrace.query.refusal import located
+from headrace.types import INTEGER
+
+MATCHES = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.RegexpILike)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A test of `MATCHES` as it is meant: its kind, its parts, and whether it is negated."""
+
+    kind: type[exp.Expr]
+    text: exp.Expr
+    pattern: exp.Expr
+    escape: exp.Expr | None
+    negated: bool
+
+
+def meant(node: exp.Expr) -> Match:
+    """The test of a node; views spell ESCAPE and SIMILAR TO as calls around the pattern."""
+    escape = None
+    if isinstance(node, exp.Escape):
+        escape, node = node.args["expression"], node.this
+    kind, pattern = type(node), node.args["expression"]
+    match pattern:
+        case exp.Anonymous(this=str() as name, expressions=[inner, *rest]):
+            if name == "similar_to_escape" and kind is exp.RegexpLike:
+                kind, pattern, escape = exp.SimilarTo, inner, rest[0] if rest else None
+            elif name == "like_escape" and kind in (exp.Like, exp.ILike) and rest:
+                pattern, escape = inner, rest[0]
+    return Match(kind, node.this, pattern, escape, bool(node.args.get("negate")))
+
+
+def matches(
+    kind: type[exp.Expr], text: Bound, pattern: Bound, escape: Bound | None, node: exp.Expr
+) -> Scalar:
+    """The call for a test, without its NOT."""
+    with located(node):
+        subject, written = padded(settled(text)), constant(pattern)
+        if escape is not None:
+            written = _escaped(written, constant(escape))
+        if kind is exp.Like:
+            return call("like", subject, Literal(written, PLAIN_TEXT))
+        if kind is exp.ILike:
+            folded = call("lower", folding(subject, "ILIKE"))
+            return call("like", folded, Literal(lowered(written), PLAIN_TEXT))
+        if kind is exp.SimilarTo:
+            regular = from_similar(written)
+            if regular is None:
+                raise UserError("unsupported-function", "this pattern is not maintained")
+            return call("~", subject, Literal(regular, PLAIN_TEXT))
+        if kind is exp.RegexpILike:
+            return call("~*", folding(subject, "~*"), Literal(written, PLAIN_TEXT))
+        return call("~", subject, Literal(written, PLAIN_TEXT))
+
+
+def constant(bound: Bound) -> str:
+    """A text that is written in the query."""
+    value = bound.text if isinstance(bound, Untyped) else None
+    if isinstance(bound, Literal) and isinstance(bound.value, str):
+        value = bound.value
+    if value is None:
+        hint = "Write it as a constant in the query."
+        raise UserError("unsupported-function", "a pattern must be a constant", hint=hint)
+    return value
+
+
+def padded(scalar: Scalar) -> Scalar:
+    """A char(n) with its blanks, where they count; other values as they are."""
+    if scalar.type.kind != "character" or scalar.type.length is None:
+        return scalar
+    return call("rpad", scalar, Literal(scalar.type.length, INTEGER), Literal(" ", PLAIN_TEXT))
+
+
+def folding(text: Scalar, what: str) -> Scalar:
+    """The text, if its collation is C; what case is elsewhere, Spark need not know."""
+    if text.type.is_text and not text.type.folds:
+        hint = 'Write COLLATE "C" after the text, or declare the column so.'
+        raise UserError("unsupported-function", f"{what} needs collation C", hint=hint)
+    return text
+
+
+def _escaped(pattern: str, escape: str) -> str:
+    if len(escape) > 1:
+        raise UserError("invalid-query", "an escape must be one character or none")
+    found = escaped_by(pattern, escape)
+    if found is None:
+        raise UserError("invalid-query", "a pattern must not end with its escape character")
+    return found

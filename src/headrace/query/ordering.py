@@ -1,0 +1,92 @@
+"""ORDER BY: what it may sort by, and how PostgreSQL reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headrace.plan.operators import Operator, SortKey, Top, Window
+from headrace.plan.scalar import Column, Scalar
+from headrace.query.identifiers import name_of
+from headrace.query.refusal import refuse
+
+TIES_NOTICE = (
+    "Where ORDER BY leaves rows equal, and it matters which comes first, they are taken in the"
+    " order of their columns, NULLs last and text by its bytes; explain shows them after `ties by`."
+)
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """One entry of ORDER BY."""
+
+    scalar: Scalar
+    descending: bool
+    nulls_first: bool
+    node: exp.Expr
+
+
+def sorted_entry(entry: exp.Expr, bind: Callable[[exp.Expr], Scalar], clause: str) -> Sorted:
+    """The entry with its direction, if both engines sort its type alike."""
+    assert isinstance(entry, exp.Ordered)
+    scalar = bind(entry.this)
+    require_sortable(scalar, clause, entry.this)
+    descending = bool(entry.args.get("desc"))
+    return Sorted(scalar, descending, bool(entry.args.get("nulls_first")), entry.this)
+
+
+def require_sortable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
+    """Refuse what the engines do not sort alike."""
+    if scalar.type.comparison == "ordered":
+        return
+    if scalar.type.is_text:
+        raise refuse(
+            "text-order",
+            f"{clause} on text needs collation C",
+            node,
+            'Write COLLATE "C" after the text, or declare the column so.',
+        )
+    raise refuse("unsupported-type", f"{clause} on {scalar.type.sql} is not maintained", node)
+
+
+def output_place(
+    node: exp.Expr, names: Sequence[str], same: Callable[[int, int], bool]
+) -> int | None:
+    """The output column that an entry of ORDER BY means by its number or name; None for neither.
+
+    `same` says whether two outputs are the same expression, so that their name is not ambiguous.
+    """
+    if isinstance(node, exp.Literal):
+        if node.is_string or not node.name.isdigit():
+            raise refuse("invalid-query", "non-integer constant in ORDER BY", node)
+        if not 1 <= int(node.name) <= len(names):
+            message = f"ORDER BY position {node.name} is not in select list"
+            raise refuse("invalid-query", message, node)
+        return int(node.name) - 1
+    if not isinstance(node, exp.Column) or node.args.get("table") is not None:
+        return None
+    if isinstance(node.this, exp.Star):
+        return None
+    places = [i for i, name in enumerate(names) if name == name_of(node.this)]
+    if any(not same(places[0], other) for other in places[1:]):
+        message = f'ORDER BY "{name_of(node.this)}" is ambiguous'
+        raise refuse("ambiguous-column", message, node)
+    return places[0] if places else None
+
+
+def ties_by(columns: Iterable[Column], decided: Iterable[Column]) -> tuple[SortKey, ...]:
+    """The columns that decide between rows equal in those that did before."""
+    known = frozenset(decided)
+    return tuple(SortKey(column) for column in dict.fromkeys(columns) if column not in known)
+
+
+def breaks_ties(plan: Operator) -> bool:
+    """Whether some order of the plan is made total by further columns."""
+    match plan:
+        case Window(calls=calls) if any(call.ties for call in calls):
+            return True
+        case Top(ties=ties) if ties:
+            return True
+    return any(breaks_ties(child) for child in plan.children)

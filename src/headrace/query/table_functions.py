@@ -1,0 +1,158 @@
+"""Functions in FROM: a row of `TABLE_FUNCTIONS` over what stands to the left of them.
+
+A function is bound as a query of its own over one row, which reads its surroundings through
+`Outer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TypeGuard
+
+from sqlglot import exp
+
+from headrace.functions import cast
+from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
+from headrace.plan.operators import Unnest
+from headrace.plan.scalar import Literal, Scalar
+from headrace.query.arrays import listed_items
+from headrace.query.block import Block
+from headrace.query.coerce import settled, unified
+from headrace.query.context import Context
+from headrace.query.expressions import Expressions
+from headrace.query.identifiers import name_of
+from headrace.query.inner import BindQuery
+from headrace.query.literals import Bound, Untyped, typed
+from headrace.query.refusal import located, refuse
+from headrace.query.values import ONE_ROW, nothing_in
+from headrace.types import BIGINT, INTEGER, Type
+
+JSONB, TIMESTAMP, TIMESTAMPTZ = Type("jsonb"), Type("timestamp"), Type("timestamptz")
+INTERVAL_STEPS = frozenset({"date", "timestamp", "timestamptz"})
+_HINT = "See docs/sql.md for the functions in FROM that are maintained."
+
+
+def function_of(node: exp.Expr) -> exp.Anonymous | None:
+    """The call, if an item of FROM is a function."""
+    match node:
+        case exp.Table(this=exp.Anonymous() as call) | exp.Lateral(this=exp.Anonymous() as call):
+            return call
+        case _:
+            return None
+
+
+def bind_table_function(node: exp.Expr, context: Context, inner: BindQuery) -> Block:
+    """The function's rows over one row. Its names are those that PostgreSQL gives."""
+    call = function_of(node)
+    assert call is not None
+    name = name_of(call.this)
+    schema = node.args.get("db")
+    if schema is not None and name_of(schema) != "pg_catalog":
+        raise _not_maintained(f"{name_of(schema)}.{name}", call)
+    expressions = Expressions(nothing_in(context, inner), "functions in FROM")
+    with located(call):
+        plan, names = _rows(name, call, expressions, context)
+    alias = node.args.get("alias")
+    if len(plan.outputs) == 1 and not TABLE_FUNCTION_BY_NAME[plan.function].columns:
+        names = (names[0] if alias is None else name_of(alias.this),)
+    if node.args.get("ordinality"):
+        plan = replace(plan, ordinality=context.ids.computed("ordinality", BIGINT))
+        names = (*names, "ordinality")
+    return Block(plan, names)
+
+
+def _rows(
+    name: str, call: exp.Anonymous, expressions: Expressions, context: Context
+) -> tuple[Unnest, tuple[str, ...]]:
+    arguments = call.expressions
+    if name == "unnest":
+        split = _split_text(arguments)
+        if split is None:
+            lists = [_items(argument, expressions, call) for argument in arguments]
+            return _listed(lists, context)
+        bounds = [settled(expressions.bind(each)) for each in split.expressions]
+        return _called("string_to_table", bounds, call, context), (name,)
+    if name not in TABLE_FUNCTION_BY_NAME or name == "rows":
+        raise _not_maintained(name, call)
+    scalars = _typed(name, [expressions.bind(argument) for argument in arguments])
+    plan = _called(name, scalars, call, context)
+    return plan, TABLE_FUNCTION_BY_NAME[name].columns or (name,)
+
+
+def _called(
+    name: str, arguments: Sequence[Scalar], call: exp.Anonymous, context: Context
+) -> Unnest:
+    function = TABLE_FUNCTION_BY_NAME[name]
+    types = function.types_of(arguments) if arguments else None
+    if types is None:
+        shown = ", ".join(argument.type.sql for argument in arguments)
+        message = f"{name}({shown}) has no exact counterpart on Spark"
+        raise refuse("unsupported-function", message, call, function.note or _HINT)
+    columns = function.columns or (name,)
+    outputs = (context.ids.computed(c, t) for c, t in zip(columns, types, strict=True))
+    return Unnest(ONE_ROW, name, tuple(arguments), tuple(outputs))
+
+
+def _typed(name: str, bounds: Sequence[Bound]) -> list[Scalar]:
+    """The arguments with the types that PostgreSQL gives to bare constants among them."""
+    if name.startswith("jsonb_"):
+        return [typed(b, JSONB) if isinstance(b, Untyped) else b for b in bounds]
+    if name != "generate_series":
+        return [settled(bound) for bound in bounds]
+    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    kinds = {type_.kind for type_ in known}
+    if kinds & INTERVAL_STEPS:
+        ends = TIMESTAMP if "timestamp" in kinds else TIMESTAMPTZ
+        bounds = [cast(b, ends) if _is_date(b) else b for b in bounds]
+        wanted = [ends, ends, Type("interval")]
+    else:
+        wanted = [*(known or [INTEGER])] * 3
+        bounds = [*bounds, Literal(1, INTEGER)] if len(bounds) == 2 else bounds
+    return [
+        typed(bound, type_) if isinstance(bound, Untyped) else bound
+        for bound, type_ in zip(bounds, wanted, strict=False)
+    ]
+
+
+def _is_date(bound: Bound) -> TypeGuard[Scalar]:
+    return not isinstance(bound, Untyped) and bound.type.kind == "date"
+
+
+def _split_text(arguments: Sequence[exp.Expr]) -> exp.Anonymous | None:
+    """`unnest(string_to_array(…))` is string_to_table."""
+    match arguments:
+        case [exp.Anonymous(this=str() as name) as call] if name_of(name) == "string_to_array":
+            return call
+        case _:
+            return None
+
+
+def _items(argument: exp.Expr, expressions: Expressions, call: exp.Anonymous) -> tuple[Scalar, ...]:
+    items = listed_items(argument)
+    if items is None:
+        raise refuse(
+            "unsupported-function",
+            "unnest of an array that is not spelled out is not maintained",
+            call,
+            "Write it as ARRAY[…], or split a text with string_to_array.",
+        )
+    bounds = [expressions.bind(item) for item in items]
+    return unified(bounds, "ARRAY", call)
+
+
+def _listed(
+    lists: Sequence[tuple[Scalar, ...]], context: Context
+) -> tuple[Unnest, tuple[str, ...]]:
+    """Lists side by side, row by row; a shorter one is filled with NULLs."""
+    outputs = tuple(context.ids.computed("unnest", items[0].type) for items in lists)
+    cells: list[Scalar] = []
+    for row in zip_longest(*lists):
+        for cell, output in zip(row, outputs, strict=True):
+            cells.append(Literal(None, output.type) if cell is None else cell)
+    return Unnest(ONE_ROW, "rows", tuple(cells), outputs), ("unnest",) * len(lists)
+
+
+def _not_maintained(name: str, call: exp.Anonymous) -> Exception:
+    return refuse("unsupported-function", f"{name} in FROM is not maintained", call, _HINT)

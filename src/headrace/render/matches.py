@@ -1,0 +1,80 @@
+"""Left, semi, anti and full joins as Spark's own.
+
+The weights of a pair are multiplied; a side that is padded counts 1. Sides that are looked for a
+match in are netted: Spark sees one in every row that it is given.
+
+Rematch is one such join, too. A row says by its side whether it is matched with the state after or
+with the one before, and so does a row of these states:
+
+    Σ side · (rows on both sides)  op[condition and the same side]  (after and before, netted)
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.functions.function import spark_binary, spark_function
+from headrace.plan.operators import FullJoin, MatchJoin, Rematch
+from headrace.plan.scalar import Column
+from headrace.render.pieces import WEIGHT, aliased, bigint, columns_named, of_table, weighted
+from headrace.render.scalars import column, identifier, render_scalar
+from headrace.types import BIGINT
+
+_JOINS = {"left": "left", "semi": "left semi", "anti": "left anti"}
+Side = tuple[str, exp.Expression]
+SIDE = Column("_side", BIGINT)
+AFTER, BEFORE = 1, -1
+
+
+def match_join(plan: MatchJoin | FullJoin, left: Side, right: Side) -> exp.Select:
+    """The join over weighted rows; each side is an alias and the table under it."""
+    weight: exp.Expression = of_table(left[0], WEIGHT)
+    if isinstance(plan, FullJoin):
+        weight = _or_one(weight)
+    if isinstance(plan, FullJoin) or plan.kind == "left":
+        weight = spark_binary(exp.Mul, weight, _or_one(of_table(right[0], WEIGHT)))
+    shown = weighted(weight, *columns_named(plan.columns)).from_(left[1])
+    return matched_with(plan, shown, right[1])
+
+
+def matched_with(
+    plan: MatchJoin | FullJoin, select: exp.Select, right: exp.Expression
+) -> exp.Select:
+    """A SELECT from the left side, joined with the other."""
+    on = exp.true() if plan.condition is None else render_scalar(plan.condition)
+    kind = "full" if isinstance(plan, FullJoin) else _JOINS[plan.kind]
+    return select.join(right, on=on, join_type=kind)
+
+
+def rematch(plan: Rematch, rows: Side, matches: Side) -> exp.Select:
+    """The join of rows and matches that have sides."""
+    side, weight = of_table(rows[0], SIDE.id), of_table(rows[0], WEIGHT)
+    signed = spark_binary(exp.Mul, side, weight)
+    if plan.kind == "left":
+        signed = spark_binary(exp.Mul, signed, _or_one(of_table(matches[0], WEIGHT)))
+    on: exp.Expression = exp.EQ(this=side.copy(), expression=of_table(matches[0], SIDE.id))
+    if plan.condition is not None:
+        on = exp.And(this=on, expression=exp.Paren(this=render_scalar(plan.condition)))
+    shown = weighted(signed, *columns_named(plan.columns)).from_(rows[1])
+    return shown.join(matches[1], on=on, join_type=_JOINS[plan.kind])
+
+
+def on_side(side: int, columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
+    """Weighted rows on one side."""
+    shown = [aliased(bigint(side), SIDE.id), column(WEIGHT), *columns_named(columns)]
+    return exp.Select(expressions=shown).from_(rows)
+
+
+def sided(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Query:
+    """Weighted rows on both sides."""
+    both = exp.Lateral(
+        this=spark_function("explode", spark_function("array", bigint(AFTER), bigint(BEFORE))),
+        view=True,
+        alias=exp.TableAlias(this=identifier("sides"), columns=[identifier(SIDE.id)]),
+    )
+    shown = [column(SIDE.id), column(WEIGHT), *columns_named(columns)]
+    return exp.Select(expressions=shown).from_(rows).lateral(both)
+
+
+def _or_one(weight: exp.Expression) -> exp.Expression:
+    return exp.Coalesce(this=weight, expressions=[bigint(1)])

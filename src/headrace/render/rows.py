@@ -1,0 +1,104 @@
+"""Values, Unnest and Replicate as Spark SQL, over weighted rows and over ordinary ones.
+
+Rows that an expression gives are an array that Spark explodes. `weight` is the weight of what is
+selected, None where rows have none.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.functions.function import spark_binary, spark_cast, spark_function
+from headrace.functions.spark import case, plus
+from headrace.functions.tables import TABLE_FUNCTION_BY_NAME, field_name
+from headrace.plan.operators import Replicate, Unnest, Values
+from headrace.plan.scalar import Column
+from headrace.render.pieces import WEIGHT, aliased, bigint, columns_named, named, of_table
+from headrace.render.scalars import column, identifier, render_scalar
+from headrace.types import BIGINT
+
+ROWS = "_rows"
+ITEM = "_item"
+NUMBER = "_number"
+NOTHING = "_nothing"
+
+
+def values(plan: Values, weight: exp.Expression | None) -> exp.Select:
+    """One row is a SELECT without FROM, several are an array of rows."""
+    if len(plan.rows) == 1:
+        cells = zip(map(render_scalar, plan.rows[0]), plan.columns, strict=True)
+        return _select(weight, [named(spark_cast(cell, c.type), c) for cell, c in cells])
+    arguments = [render_scalar(cell) for row in plan.rows for cell in row]
+    types = tuple(c.type for c in plan.columns)
+    if types:
+        array = TABLE_FUNCTION_BY_NAME["rows"].spark(arguments, types, types)
+    else:
+        array = spark_function("array", *(bigint(1) for _ in plan.rows))
+    select = _select(weight, _items(plan.columns))
+    exploded = exp.Select(expressions=[aliased(spark_function("explode", array), ITEM)])
+    return select.from_(exp.Subquery(this=exploded, alias=_alias(ROWS)))
+
+
+def unnest(plan: Unnest, child: exp.Expression, weight: exp.Expression | None) -> exp.Select:
+    """LATERAL VIEW with the function's array."""
+    function = TABLE_FUNCTION_BY_NAME[plan.function]
+    arguments = [render_scalar(argument) for argument in plan.arguments]
+    types = [argument.type for argument in plan.arguments]
+    array = function.spark(arguments, types, tuple(c.type for c in plan.outputs))
+    shown = [*columns_named(plan.child.columns), *_items(plan.outputs)]
+    names = [ITEM]
+    if plan.ordinality is not None:
+        names = [NUMBER, ITEM]
+        number = spark_cast(plus(of_table(ROWS, NUMBER), exp.Literal.number(1)), BIGINT)
+        shown.append(named(number, plan.ordinality))
+    explode = "explode" if plan.ordinality is None else "posexplode"
+    return (
+        _select(weight, shown)
+        .from_(child)
+        .lateral(_exploded(spark_function(explode, array), names, outer=plan.keep))
+    )
+
+
+def replicate(plan: Replicate, child: exp.Expression) -> exp.Select:
+    """Over weighted rows: the weight is multiplied."""
+    weight = spark_binary(exp.Mul, column(WEIGHT), render_scalar(plan.times))
+    return _select(weight, columns_named(plan.columns)).from_(child)
+
+
+def copied(plan: Replicate, child: exp.Expression) -> exp.Select:
+    """Over ordinary rows: each as often as it says."""
+    times = render_scalar(plan.times)
+    some = exp.GT(this=times.copy(), expression=bigint(0))
+    copies = case(some, spark_function("sequence", bigint(1), times), exp.Null())
+    one_each = _exploded(spark_function("explode", copies), [ITEM], outer=False)
+    return _select(None, columns_named(plan.columns)).from_(child).lateral(one_each)
+
+
+def _select(weight: exp.Expression | None, shown: list[exp.Expression]) -> exp.Select:
+    """Spark needs a column, also where there are none."""
+    if weight is not None:
+        return exp.Select(expressions=[aliased(weight, WEIGHT), *shown])
+    return exp.Select(expressions=shown or [aliased(bigint(1), NOTHING)])
+
+
+def _items(columns: tuple[Column, ...]) -> list[exp.Expression]:
+    """The columns of an exploded row; the row of one column is its value."""
+    if len(columns) == 1:
+        return [named(spark_cast(of_table(ROWS, ITEM), columns[0].type), columns[0])]
+    return [named(spark_cast(_field(i), c.type), c) for i, c in enumerate(columns, 1)]
+
+
+def _field(place: int) -> exp.Column:
+    """A field of the exploded row, by its full name: other rows may be exploded beside it."""
+    return exp.Column(
+        this=identifier(field_name(place)), table=identifier(ITEM), db=identifier(ROWS)
+    )
+
+
+def _exploded(generator: exp.Expression, names: list[str], *, outer: bool) -> exp.Lateral:
+    alias = exp.TableAlias(this=identifier(ROWS), columns=[identifier(name) for name in names])
+    return exp.Lateral(this=generator, view=True, outer=outer, alias=alias)
+
+
+def _alias(name: str) -> exp.TableAlias:
+    return exp.TableAlias(this=identifier(name))

@@ -1,0 +1,108 @@
+"""Where a plan is cut: at what has state, once for what is equal, and before it grows."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.delta.differentiate import relations_of, stage_change
+from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator, Rematch
+from headrace.plan.stages import Stage, cut_stages
+from headrace.query import bind
+from tests.query.shop import Shop
+
+
+def stages(query: str) -> tuple[Stage, ...]:
+    return cut_stages(bind(query, Shop()).plan, "x")
+
+
+def joins(plan: Operator) -> int:
+    here = isinstance(plan, (Join, MatchJoin, FullJoin, Rematch))
+    return here + sum(map(joins, plan.children))
+
+
+def change_joins(found: tuple[Stage, ...]) -> int:
+    """The joins of all stages' changes when everything changes."""
+    moved: frozenset[str] = frozenset()
+    total = 0
+    for stage in found:
+        moved |= relations_of(stage.region)
+        total += joins(stage_change(stage, moved))
+        moved |= {stage.relation}
+    return total
+
+
+def chained(kind: str, depth: int) -> str:
+    """customers c0 … JOIN customers c1 …"""
+    more = "".join(f" {kind} JOIN customers c{i} ON c{i}.id = c0.id" for i in range(1, depth + 1))
+    return f"SELECT c0.id FROM customers c0{more}"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH q AS (SELECT customer, count(*) AS n FROM orders GROUP BY customer)"
+        " SELECT a.n, b.n AS m FROM q a JOIN q b ON a.customer = b.n",
+        "WITH q AS (SELECT customer, count(*) AS n FROM orders GROUP BY customer"
+        " HAVING count(*) > 1) SELECT a.n, b.n AS m FROM q a LEFT JOIN q b ON a.customer = b.n",
+        "SELECT n FROM (SELECT count(*) AS n, customer AS k FROM orders GROUP BY customer) a"
+        " UNION ALL SELECT n + k FROM (SELECT count(*) AS n, customer AS k FROM orders"
+        " GROUP BY customer) b",
+    ],
+)
+def test_equal_groups_are_kept_once(query: str) -> None:
+    first, last = stages(query)
+    assert first.relation == "xh1"
+    assert relations_of(last.region) == {"xh1"}
+
+
+def test_groups_that_differ_are_kept_apart() -> None:
+    query = (
+        "WITH q AS (SELECT customer, count(*) AS n FROM orders GROUP BY customer)"
+        " SELECT a.n, b.n AS m FROM q a JOIN q b ON a.customer = b.n WHERE a.customer > 1"
+    )
+    assert [stage.relation for stage in stages(query)] == ["xh1", "xh2", "x"]
+
+
+@pytest.mark.parametrize(("kind", "most"), [("INNER", 8), ("LEFT", 4)])
+def test_a_stage_has_few_joins(kind: str, most: int) -> None:
+    (only,) = stages(chained(kind, most))
+    assert joins(only.region) == most
+    cut = stages(chained(kind, 3 * most))
+    assert all(joins(stage.region) <= most for stage in cut)
+    assert len(cut) > 2
+
+
+def test_what_is_looked_for_a_match_has_few_joins() -> None:
+    nested = (
+        "SELECT c.id FROM customers c LEFT JOIN (customers d LEFT JOIN (customers e"
+        " LEFT JOIN customers f ON f.id = e.id) ON e.id = d.id) ON d.id = c.id"
+    )
+    first, last = stages(nested)
+    assert joins(first.region) == 2
+    assert joins(last.region) == 1
+
+
+@pytest.mark.parametrize("kind", ["INNER", "LEFT", "RIGHT", "FULL"])
+def test_a_change_grows_with_its_plan(kind: str) -> None:
+    few, many = (change_joins(stages(chained(kind, depth))) for depth in (10, 30))
+    assert many <= 3.5 * few
+
+
+def test_a_side_of_a_full_join_with_joins_of_its_own_is_computed_first() -> None:
+    (only,) = stages(chained("FULL", 1))
+    assert isinstance(only.region.children[0], FullJoin)
+    cut = stages(chained("FULL", 3))
+    assert [stage.relation for stage in cut] == ["xh2", "xh1", "x"]
+    assert all(joins(stage.region) == 1 for stage in cut)
+
+
+def test_a_match_that_can_raise_is_tried_on_pairs() -> None:
+    (only,) = stages("SELECT o.id, l.n FROM orders o LEFT JOIN lines l ON o.qty + l.n > 2")
+    assert joins(only.region) == 3
+    query = (
+        "SELECT o.id, l.n FROM orders o LEFT JOIN customers c ON c.id = o.customer"
+        " LEFT JOIN lines l ON o.qty + l.n > c.id"
+    )
+    first, last = stages(query)
+    assert joins(first.region) == 1
+    assert relations_of(last.region) == {"xh1", "r_lines"}
