@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -51,8 +52,8 @@ java: install
 demo: install java ## start PostgreSQL and Spark, keep a small shop's tables fresh, and show it
 	@$(BIN)/headrace demo
 
-test: install java ## run all tests
-	$(BIN)/python -m pytest $(ARGS)
+test: install java ## run all tests, in WORKERS=2 processes
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: lint types test ## what CI runs
 

@@ -99,6 +99,8 @@ class Rounds:
                 found.append((failure, Case(ddl, rows, relation, (), prefix)))
         self._progress(f"{len(tries)} views created")
         for number in range(self.size.batches):
+            if time.monotonic() > end:
+                break
             batch = random_batch(random, tables, keys)
             apply(self.way.connection, batch)
             self.way.moved()

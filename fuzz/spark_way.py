@@ -30,8 +30,7 @@ class SparkWay:
         self.hr = hr
         self.connection = connection
         self.tables: tuple[str, ...] = ()
-        self.views: list[str] = []
-        self.streams: list[str] = []
+        self.made: list[tuple[str, str]] = []
 
     def start(self, setup: tuple[str, ...]) -> None:
         for statement in setup:
@@ -43,7 +42,7 @@ class SparkWay:
         for form, needed, query in written.needed:
             if form == "view":
                 self.connection.execute(f"CREATE VIEW {needed} AS {query}".encode())
-                self.views.append(needed)
+                self.made.append(("view", needed))
             else:
                 kept.append(self._create(needed, query))
         kept.append(self._create(name, written.query))
@@ -56,20 +55,21 @@ class SparkWay:
             raise Refused(f"{error.code}: {error.message}") from error
         except HeadraceError as error:
             raise failure("create", error) from error
-        self.streams.append(name)
+        self.made.append(("stream table", name))
         return ServedView(self, name, query)
 
     def moved(self) -> None:
         pass
 
     def finish(self) -> None:
-        for name in reversed(self.streams):
-            self.hr.drop_stream_table(name, cascade=True)
-        for name in reversed(self.views):
-            self.connection.execute(f"DROP VIEW IF EXISTS {name} CASCADE".encode())
+        for form, name in reversed(self.made):
+            if form == "view":
+                self.connection.execute(f"DROP VIEW {name}".encode())
+            else:
+                self.hr.drop_stream_table(name)
         for name in self.tables:
             self.connection.execute(f"DROP TABLE {name}".encode())
-        self.views, self.streams, self.tables = [], [], ()
+        self.made, self.tables = [], ()
 
 
 class ServedView:

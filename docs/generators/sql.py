@@ -11,6 +11,8 @@ from headrace.functions import (
     AggregateState,
     Function,
 )
+from headrace.functions.array_tests import ARRAY_TESTS
+from headrace.functions.arrays import ARRAYS
 from headrace.functions.casts import castable
 from headrace.functions.choices import CHOICES
 from headrace.functions.documents import DOCUMENTS
@@ -29,7 +31,7 @@ from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.query.calls import REFUSED_CALLS
 from headrace.query.clauses import MISPLACED, REFUSED_ARGUMENTS, REFUSED_NODES, Refused
 from headrace.query.literals import FORMS
-from headrace.types import BOOLEAN, DOUBLE, KINDS, TEXT, Type, numeric
+from headrace.types import BOOLEAN, DOUBLE, KINDS, TEXT, Type, array_of, numeric
 
 NUMBER_KINDS = ("smallint", "integer", "bigint", "real", "double precision", "numeric")
 TEXT_KINDS = ("text", "character varying", "character")
@@ -58,6 +60,8 @@ def sample(kind: str) -> Type:
             return Type(kind, length=3)
         case "enum":
             return Type(kind, enum="mood")
+        case "array":
+            return array_of(TEXT)
     return Type(kind)
 
 
@@ -76,10 +80,10 @@ def functions() -> str:
 
 
 def _spellings(syntax: str) -> Iterator[str]:
-    """The alternatives of a syntax: commas inside parentheses separate arguments."""
+    """The alternatives of a syntax: commas inside parentheses and brackets separate arguments."""
     depth, current = 0, ""
     for character in syntax:
-        depth += (character == "(") - (character == ")")
+        depth += (character in "([") - (character in ")]")
         if character == "," and depth == 0:
             yield current.strip()
             current = ""
@@ -97,10 +101,13 @@ FAMILIES: tuple[tuple[Sequence[Function], str], ...] = (
     (REGULARS, "text"),
     (MOMENTS, "dates, timestamps"),
     (INTERVALS, "interval"),
+    ([field for field in FIELDS if field.name == "date_trunc"], "dates, timestamps"),
     (FIELDS, "dates, timestamps, intervals"),
     (FORMATS, "dates, timestamps"),
     (ZONES, "timestamps, integers"),
     (DOCUMENTS, "jsonb"),
+    (ARRAYS, "arrays"),
+    (ARRAY_TESTS, "arrays"),
 )
 
 
@@ -169,7 +176,8 @@ def casts() -> str:
             for other in KINDS
             if other.name != kind.name and castable(sample(kind.name), sample(other.name))
         ]
-        rows.append((kind.name, _kinds(targets) if targets else "–"))
+        nothing = "an array of what its elements are cast to" if kind.name == "array" else "–"
+        rows.append((kind.name, _kinds(targets) if targets else nothing))
     return _table(("from", "to"), rows)
 
 
@@ -185,7 +193,8 @@ def aggregates() -> str:
             arguments = _aggregated(function, sample(kind.name))
             result = function.type_of(*(argument.type for argument in arguments))
             if result is not None:
-                results.setdefault(result.sql, []).append(kind.name)
+                name = result.sql if result.element is None else "an array"
+                results.setdefault(name, []).append(kind.name)
                 added += [kind.name] * _is_added(function.states(*arguments))
         shown = "; ".join(f"{sql} of {_kinds(kinds)}" for sql, kinds in results.items())
         written = ", ".join(f"`{syntax}`" for syntax in _spellings(function.syntax))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.functions.decimals import QUOTIENT
-from headrace.types import KINDS, NUMERIC_SCALE, Type, numeric, result_numeric
+from headrace.types import KINDS, NUMERIC_SCALE, Type, array_of, numeric, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS, Kind
 
 # What the conditions `Kind.misfit` say, in words; a kind without one has no entry.
@@ -13,6 +13,7 @@ MISFITS = {
     "timestamp": "±infinity, years before 1, from 9999-12-31 on",
     "timestamptz": "±infinity, before 0001-01-02 UTC, from 9999-12-31 UTC on",
     "interval": "±infinity",
+    "array": "several dimensions, a first place other than 1, an element that does not fit",
 }
 COMPARISONS = {
     "ordered": "all",
@@ -32,6 +33,10 @@ SAMPLES: dict[str, tuple[tuple[str, Type], ...]] = {
     ),
     "character": (("`char(3)`", Type("character", length=3)),),
     "enum": (("an enum `mood`", Type("enum", enum="mood")),),
+    "array": (
+        ("`text[]`", array_of(Type("text"))),
+        ("`numeric(12,2)[]`", array_of(numeric(12, 2))),
+    ),
 }
 TEXTS = ("text", "character varying", "character")
 

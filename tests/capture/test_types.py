@@ -101,7 +101,33 @@ VALUES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         "jsonb",
         [("'null'", "null"), ('\'{"b": 1.00, "a": [2]}\'', '{"a": [2], "b": 1.00}')],
     ),
+    "array": (
+        "integer[]",
+        [("'{}'", []), ("'{1,NULL,-3}'", [1, None, -3]), ("'{NULL}'", [None])],
+    ),
 }
+ARRAYS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
+    "numerics": (
+        "numeric[]",
+        [
+            ("ARRAY[1." + "0" * 60 + ", NULL]", [Decimal(1), None]),
+            ("'{}'", []),
+            ("'{0.1}'", [Decimal("0.1")]),
+        ],
+    ),
+    "texts": ("text[]", [('\'{"a,b","",NULL,"NULL"}\'', ["a,b", "", None, "NULL"])]),
+    "floats": ("real[]", [("'{0.5,NaN,-0}'", [0.5, math.nan, -0.0])]),
+    "bytes": ("bytea[]", [("ARRAY['\\x00ff'::bytea]", [b"\x00\xff"])]),
+    "days": ("date[]", [("'{0001-01-01,NULL}'", [date(1, 1, 1), None])]),
+    "moments": (
+        "timestamptz[]",
+        [("'{2024-02-29 12:00+05:30}'", [datetime(2024, 2, 29, 6, 30, tzinfo=UTC)])],
+    ),
+    "spans": ("interval[]", [("'{1 mon,NULL}'", ["P1M", None])]),
+    "moods": ('"My Mood"[]', [("ARRAY['so so']::\"My Mood\"[]", ["so so"])]),
+    "documents": ("jsonb[]", [("ARRAY['{\"b\": 1.0}']::jsonb[]", ['{"b": 1.0}'])]),
+}
+COLUMNS = {**VALUES, **ARRAYS}
 
 # What cannot be stored: declaration, literal, and the value as the error shows it.
 REFUSED = (
@@ -118,6 +144,10 @@ REFUSED = (
     ("timestamp", "'4713-01-01 BC'", "4713-01-01 00:00:00 BC"),
     ("timestamptz", "'-infinity'", "-infinity"),
     ("timestamptz", "'294276-12-31'", "294276-12-31 00:00:00+00"),
+    ("integer[]", "'{{1,2},{3,4}}'", "{{1,2},{3,4}}"),
+    ("integer[]", "'[0:1]={1,2}'", "[0:1]={1,2}"),
+    ("numeric(5,2)[]", "'{1,NaN}'", "{1.00,NaN}"),
+    ("date[]", "'{NULL,infinity}'", "{NULL,infinity}"),
 )
 
 
@@ -127,15 +157,15 @@ def test_every_kind_is_here() -> None:
 
 def test_values_of_every_kind(database: Database, application: Application) -> None:
     application.execute("CREATE TYPE \"My Mood\" AS ENUM ('so so', 'it''s')")
-    columns = [f'"{kind}" {declared}' for kind, (declared, _) in VALUES.items()]
+    columns = [f'"{kind}" {declared}' for kind, (declared, _) in COLUMNS.items()]
     application.execute(f"CREATE TABLE t (n integer, {', '.join(columns)})")
     follower = Follower(database, "t")
     follower.tick()
-    rows = max(len(values) for _, values in VALUES.values())
-    expected: dict[str, list[Any]] = {kind: [] for kind in VALUES}
+    rows = max(len(values) for _, values in COLUMNS.values())
+    expected: dict[str, list[Any]] = {kind: [] for kind in COLUMNS}
     for n in range(rows):
         literals = []
-        for kind, (_, values) in VALUES.items():
+        for kind, (_, values) in COLUMNS.items():
             literal, value = values[n] if n < len(values) else ("NULL", None)
             literals.append(literal)
             expected[kind].append(value)
@@ -156,7 +186,7 @@ def test_values_of_every_kind(database: Database, application: Application) -> N
 
 def same(data: pa.ChunkedArray, expected: list[Any]) -> bool:
     """Bit for bit: −0.0 is not 0.0, NaN is NaN."""
-    if pa.types.is_floating(data.type):
+    if pa.types.is_floating(getattr(data.type, "value_type", data.type)):
         expected = pa.array(expected, data.type).to_pylist()
         return repr(data.to_pylist()) == repr(expected)
     return bool(data.to_pylist() == expected)

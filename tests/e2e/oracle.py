@@ -29,6 +29,8 @@ def comparable(value: Any, type_: Type) -> Any:
     """The value up to the stated exceptions: rounded numerics and float aggregates."""
     if value is None:
         return None
+    if type_.element is not None:
+        return tuple(comparable(element, type_.element) for element in value)
     if type_.rounded:
         return value.quantize(DIGITS)
     if type_.is_float:
@@ -89,6 +91,8 @@ def live(state: Any, sql: psycopg.Connection, scan: Scan) -> Bag:
 
 
 def _stored(value: Any, type_: Type) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
     return value.rstrip(" ") if type_.kind == "character" and value is not None else value
 
 

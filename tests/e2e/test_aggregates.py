@@ -15,6 +15,12 @@ VIEWS = {
     " percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS m, mode() WITHIN GROUP (ORDER BY x) AS f,"
     " count(DISTINCT t) AS d FROM a GROUP BY g",
     "values": "SELECT g, count(DISTINCT x) AS c, stddev(DISTINCT x) AS s FROM a GROUP BY g",
+    "arrays": "SELECT g, array_agg(n ORDER BY x, t DESC) AS n,"
+    " (array_agg(t ORDER BY x, t))[1] AS f,"
+    " array_agg(DISTINCT x ORDER BY x DESC) FILTER (WHERE n > 1) AS x FROM a GROUP BY g",
+    "elements": "SELECT e, count(*) AS c, tags"
+    " FROM (SELECT ARRAY[t, lower(t), NULL] AS tags FROM a) AS s, unnest(tags) AS e"
+    " WHERE e <> ALL (ARRAY['b'] || tags[9]) OR 'c' = ANY (tags) GROUP BY e, tags",
     "sets": "SELECT g, x, grouping(g, x) AS m, count(*) AS c, max(t) AS t FROM a"
     " GROUP BY CUBE (g, x) HAVING count(*) > 1",
 }

@@ -35,10 +35,26 @@ VALUES: dict[str, tuple[str, list[str]]] = {
         "timestamptz",
         ["'0001-01-02 00:00:00+00'", "'9999-12-30 23:59:59.999999+00'", "'2024-03-31 02:30+01'"],
     ),
+    "time": ("time", ["'00:00'", "'23:59:59.999999'", "'24:00'"]),
+    "interval": ("interval", ["'1 year -2 mons 3 days 04:05:06.7'", "'0'", "'-1 second'"]),
     "uuid": ("uuid", ["'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'"]),
     "enum": ("mood", ["'sad'", "'o''k'"]),
     "jsonb": ("jsonb", ["'null'", '\'{"b": 1.00, "a": [null, "x"]}\'']),
+    "array": ("int[]", ["'{}'", "'{1,NULL,-3}'", "'{NULL}'"]),
 }
+ARRAYS: dict[str, tuple[str, list[str]]] = {
+    "numerics": ("numeric(9,2)[]", ["'{1.5,NULL}'", "'{}'", "'{-0.01,1234567.89}'"]),
+    "texts": ("text[]", ['\'{"a,b","\\"","\\\\",NULL,"NULL",""," "}\'', "E'{ü,\"\\n\"}'"]),
+    "floats": ("real[]", ["'{0.1,NaN,-0,Infinity}'", "'{1e-45}'"]),
+    "bytes": ("bytea[]", ["ARRAY['\\x00ff5c'::bytea, '']"]),
+    "moments": ("timestamptz[]", ["'{2024-03-31 02:30+01,0001-01-02 00:00+00}'"]),
+    "days": ("date[]", ["'{0001-01-01,9999-12-31}'"]),
+    "truths": ("bool[]", ["'{t,f,NULL}'"]),
+    "spans": ("interval[]", ["'{1 mon,-3 days}'"]),
+    "moods": ("mood[]", ["ARRAY['sad', 'o''k']::mood[]"]),
+    "documents": ("jsonb[]", ["ARRAY['{\"b\": 1.00}', 'null']::jsonb[]"]),
+}
+COLUMNS = {**VALUES, **ARRAYS}
 
 
 def test_every_kind_has_values() -> None:
@@ -47,24 +63,24 @@ def test_every_kind_has_values() -> None:
 
 def image(sql: psycopg.Connection, table: str) -> list[tuple[str | None, ...]]:
     """The table's rows as PostgreSQL prints them, without the number of each."""
-    columns = ", ".join(f"c{i}::text" for i in range(len(VALUES)))
+    columns = ", ".join(f"c{i}::text" for i in range(len(COLUMNS)))
     return sorted(sql.execute(f"SELECT {columns} FROM {table}"), key=repr)
 
 
 def test_round_trip(project: headrace.Headrace, sql: psycopg.Connection) -> None:
     sql.execute("CREATE TYPE mood AS ENUM ('sad', 'o''k')")
-    declared = ", ".join(f"c{i} {type_}" for i, (type_, _) in enumerate(VALUES.values()))
+    declared = ", ".join(f"c{i} {type_}" for i, (type_, _) in enumerate(COLUMNS.values()))
     sql.execute(f"CREATE TABLE everything (id int, {declared})")
-    longest = max(len(values) for _, values in VALUES.values())
+    longest = max(len(values) for _, values in COLUMNS.values())
 
     def insert(number: int) -> None:
-        values = [values[number % len(values)] for _, values in VALUES.values()]
+        values = [values[number % len(values)] for _, values in COLUMNS.values()]
         sql.execute(f"INSERT INTO everything VALUES ({number}, {', '.join(values)})")
 
     for number in range(longest):
         insert(number)
     sql.execute("INSERT INTO everything (id) VALUES (NULL)")
-    columns = ", ".join(f"c{i}" for i in range(len(VALUES)))
+    columns = ", ".join(f"c{i}" for i in range(len(COLUMNS)))
     project.create_stream_table("shown", f"SELECT {columns} FROM everything")
     assert image(sql, "shown") == image(sql, "everything"), "through the copy"
 
@@ -98,6 +114,7 @@ MISFITS = [
     ("date", "'0044-03-15 BC'", "'2024-01-01'"),
     ("timestamp", "'-infinity'", "'2024-01-01'"),
     ("timestamptz", "'infinity'", "'2024-01-01'"),
+    ("int[]", "'{{1},{2}}'", "'{1,2}'"),
 ]
 
 

@@ -49,7 +49,7 @@ def postgres(
     with connection.cursor() as cursor:
         cursor.executemany(
             f"INSERT INTO arguments VALUES ({places})",
-            [(n, *row) for n, row in enumerate(rows)],
+            [(n, *map(adapted, row)) for n, row in enumerate(rows)],
         )
     query = f"SELECT {expression} FROM arguments"
     try:
@@ -65,6 +65,11 @@ def postgres(
         except ERRORS as error:
             answers.append(Failed(str(error.diag.message_primary)))
     return answers
+
+
+def adapted(value: Value) -> Any:
+    """As psycopg takes it: an array is a list."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def postgres_type(connection: psycopg.Connection[Any], template: str, types: Sequence[Type]) -> str:

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from headrace.plan.scalar import Value
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
+from tests.functions.array_expressions import ARRAY_EXPRESSIONS
 from tests.functions.cases import (
     BYTEA,
     DATE,
@@ -26,29 +24,12 @@ from tests.functions.cases import (
     TIMESTAMPTZ,
     UUID,
 )
-
-Row = tuple[Value, ...]
+from tests.functions.spelled import Spelled, over
 
 TEXT = Type("text", folds=True)
 VARCHAR = Type("character varying", length=12, folds=True)
 CHARACTER = Type("character", length=4, folds=True)
 INTERVAL, TIME = Type("interval"), Type("time")
-
-
-@dataclass(frozen=True)
-class Spelled:
-    """Expressions over the same columns and rows."""
-
-    types: tuple[Type, ...]
-    rows: tuple[Row, ...]
-    texts: tuple[str, ...]
-
-
-def over(types: Sequence[Type], values: Sequence[Sequence[Value]], *texts: str) -> Spelled:
-    """Every combination of values, NULLs included."""
-    columns = [(None, *column) for column in values]
-    return Spelled(tuple(types), tuple(itertools.product(*columns)), texts)
-
 
 WORDS = ("", "a", "Ab c", "  ab ", "äÖ日😀x", "abcabc", "x,y,,z", "%_\\", "line\nline", "12", "ÀÉ")
 SHORT = ("", "a", "b", "ab", "日", ",", "cA ", "😀")
@@ -233,6 +214,10 @@ INTERVALS = (
     "interval '-1 month 1 day -00:00:01.5'",
     "interval '2 weeks 36 hours'",
     "interval 'P1Y2M3DT4H5M6.7S'",
+    "interval '1 day 02:00'",
+    "interval '1 day -02:00'",
+    "interval '1 month ago'",
+    "interval '1' year",
     "'1.25 seconds'::interval",
 )
 STEPS = tuple(f"a0 {sign} {interval}" for sign in "+-" for interval in INTERVALS)
@@ -248,7 +233,7 @@ UNITS = (
 FORMATS = (
     "YYYY-MM-DD", "YYYY/MM/DD HH24:MI:SS", "HH12:MI AM", "Mon DD, YYYY", "FMMonth FMDD",
     "Month|Day|Dy", "IYYY-IW-ID", "DDD Q D", "MS US", 'YYYY"T"HH24', "MON dy DAY month",
-    "FMMM/FMDD FMHH24", "-",
+    "FMMM/FMDD FMHH24", "FMMS FMUS FMSS|FMQ|FMIW|FMIYYY|FMDDD|FMD|FMID|FMMI", "-",
 )  # fmt: skip
 
 TIMES = (
@@ -446,4 +431,5 @@ EXPRESSIONS: Mapping[str, tuple[Spelled, ...]] = {
     "numbers": NUMBERS,
     "reading": READ,
     "documents": TEXTS_OF_DOCUMENTS,
+    "arrays": ARRAY_EXPRESSIONS,
 }

@@ -187,11 +187,18 @@ def same(theirs: Answer, ours: Answer, type_: Type) -> bool:
         return beyond(theirs, type_) and isinstance(ours, Failed)
     if theirs is None or ours is None:
         return theirs is ours
+    if type_.element is not None:
+        return same_elements(theirs, ours, type_.element)
     if isinstance(theirs, float) and isinstance(ours, float):
         return same_float(theirs, ours, type_)
     if isinstance(theirs, Decimal) and isinstance(ours, Decimal):
         return same_decimal(theirs, ours, type_)
     return str(plain(theirs, type_)) == str(plain(ours, type_))
+
+
+def same_elements(theirs: Any, ours: Any, type_: Type) -> bool:
+    pairs = zip(theirs, ours, strict=False)
+    return len(theirs) == len(ours) and all(same(a, b, type_) for a, b in pairs)
 
 
 def same_float(a: float, b: float, type_: Type) -> bool:

@@ -22,7 +22,8 @@ from headrace.types import Type
 from tests.functions import engines
 from tests.functions.cases import CASES
 from tests.functions.engines import Answer, Failed
-from tests.functions.expressions import EXPRESSIONS, JSONB, REWRITTEN, Spelled
+from tests.functions.expressions import EXPRESSIONS, JSONB, REWRITTEN
+from tests.functions.spelled import Spelled
 from tests.functions.test_agreement import beyond, same
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def test_as_in_postgres(group: str, connection: psycopg.Connection[Any]) -> None
     for text, question, right in chain(*(asked(connection, each) for each in EXPRESSIONS[group])):
         type_ = question.scalar.type
         theirs = kind_in_postgres(connection, text, question.types)
-        if theirs != type_.sql.split("(")[0].replace("varchar", "character varying"):
+        if theirs != kind_of(type_):
             wrong.append(f"{text} is {theirs}, not {type_.sql}")
         found = engines.pure(lambda *_, s=question.scalar: s, question.types, question.rows)
         wrong += differences(text, question, right, found)
@@ -162,6 +163,12 @@ def reason(answer: Answer) -> str:
     return answer.message.partition(":")[0] if isinstance(answer, Failed) else "does not fit"
 
 
+def kind_of(type_: Type) -> str:
+    if type_.element is not None:
+        return f"{kind_of(type_.element)}[]"
+    return type_.sql.split("(")[0].replace("varchar", "character varying")
+
+
 def kind_in_postgres(
     connection: psycopg.Connection[Any], text: str, types: tuple[Type, ...]
 ) -> str:
@@ -173,7 +180,8 @@ def kind_in_postgres(
         "timestamp with time zone": "timestamptz",
         "time without time zone": "time",
     }
-    return short.get(found, found)
+    name = found.removesuffix("[]")
+    return found.replace(name, short.get(name, name))
 
 
 def too_far(answer: Answer) -> bool:

@@ -11,7 +11,8 @@ import psycopg
 from headrace.plan.evaluate import Bag
 from headrace.plan.operators import Scan
 from headrace.query import BoundTable
-from headrace.types import BIGINT, INTEGER, TEXT, Type
+from headrace.types import BIGINT, INTEGER, TEXT, Type, array_of
+from tests.functions.engines import adapted
 from tests.query import shop
 from tests.query.shop import Shop, Table, timestamp
 
@@ -24,6 +25,8 @@ DOCUMENTS = Table(
         ("words", replace(TEXT, folds=True), 'text COLLATE "C"'),
         ("big", BIGINT, "bigint"),
         ("at", Type("timestamp"), "timestamp"),
+        ("tags", array_of(replace(TEXT, folds=True)), 'text[] COLLATE "C"'),
+        ("numbers", array_of(INTEGER), "integer[]"),
     ),
     (("id",),),
     (
@@ -34,11 +37,13 @@ DOCUMENTS = Table(
             "a,,b,",
             9223372036854775800,
             timestamp(2024, 2, 28, 12),
+            ("a", "b", None),
+            (3, 1, 2, 1),
         ),
-        (2, "[]", "{}", "", -3, timestamp(2024, 3, 1)),
-        (3, None, None, None, None, None),
+        (2, "[]", "{}", "", -3, timestamp(2024, 3, 1), (), (None,)),
+        (3, *[None] * 7),
         (4, '["[1, 2]", "", [], [[]], -0.000001]', '{"": ""}', "x  y, z\t\n.*\\", 5,
-         timestamp(9999, 12, 28)),
+         timestamp(9999, 12, 28), ("a", "b", None), (1,)),
     ),
 )  # fmt: skip
 
@@ -64,7 +69,9 @@ def load(connection: psycopg.Connection[Any]) -> None:
     shop.load(connection)
     connection.execute(DOCUMENTS.ddl)
     with connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO docs VALUES (%s, %s, %s, %s, %s, %s)", DOCUMENTS.rows)
+        rows = [[adapted(value) for value in row] for row in DOCUMENTS.rows]
+        places = ", ".join(["%s"] * len(rows[0]))
+        cursor.executemany(f"INSERT INTO docs VALUES ({places})", rows)
 
 
 FUNCTIONS: tuple[str, ...] = (
@@ -105,5 +112,23 @@ FUNCTIONS: tuple[str, ...] = (
     "SELECT id, v.* FROM docs, (VALUES (1, 'a', NULL), (2, NULL, 2.50)) AS v (x, y, z)",
     "SELECT id, one.x FROM docs, (SELECT 1 AS x) AS one",
     "SELECT count(*) FROM docs, (VALUES (1), (2), (2)) AS v",
+    "SELECT id, t FROM docs, unnest(tags) AS t",
+    "SELECT id, t, n FROM docs LEFT JOIN unnest(tags) WITH ORDINALITY AS u (t, n) ON TRUE",
+    "SELECT id, u.* FROM docs, unnest(tags, numbers) AS u (t, n)",
+    "SELECT id, u.* FROM docs, unnest(numbers, ARRAY[id]) WITH ORDINALITY AS u (a, b)",
+    "SELECT id, u FROM docs, unnest(tags || 'x'::text) AS u WHERE u = ANY (tags) OR id = 3",
+    "SELECT id, unnest(numbers) FROM docs",
+    "SELECT d.id, (SELECT sum(n) FROM unnest(d.numbers) AS n) AS total FROM docs AS d",
+    "SELECT tags, count(*) FROM docs GROUP BY tags",
+    "SELECT DISTINCT tags FROM docs",
+    "SELECT numbers FROM docs UNION SELECT ARRAY[id::bigint] FROM docs",
+    "SELECT tags FROM docs EXCEPT SELECT ARRAY['a', 'b', NULL] FROM docs",
+    "SELECT a.id, b.id AS other FROM docs AS a JOIN docs AS b ON a.tags = b.tags",
+    "SELECT a.id, b.id AS other FROM docs AS a LEFT JOIN docs AS b ON a.id = ANY (b.numbers)",
+    "SELECT id, ARRAY[id, 2], numbers[2], (ARRAY[words])[1] AS w, tags::varchar[] FROM docs",
+    "SELECT id, array_agg(id) OVER (ORDER BY id DESC ROWS 1 PRECEDING) FROM docs",
+    "SELECT count(DISTINCT tags) AS c, array_agg(big / 2 ORDER BY id) AS h FROM docs",
+    "SELECT array_agg(big / 3.0 ORDER BY id DESC) AS h FROM docs WHERE id > 1",
+    "SELECT max(id) FILTER (WHERE numbers @> ARRAY[1]) AS m FROM docs GROUP BY tags && '{a}'",
 )
 """Each with every kind of row that its function gives."""

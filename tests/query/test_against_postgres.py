@@ -83,6 +83,9 @@ def bag(rows: Any, types: list[Type]) -> Counter[tuple[Any, ...]]:
 
 def plain(value: Any, type_: Type) -> Any:
     match value:
+        case list() | tuple():
+            assert type_.element is not None
+            return tuple(plain(each, type_.element) for each in value)
         case Decimal():
             # A quotient is right to its scale; PostgreSQL's own scale varies with the value.
             return round(value, 9) if type_.rounded else value

@@ -104,6 +104,21 @@ CALLS: tuple[tuple[str, ...], ...] = (
         "string_agg(t, NULL ORDER BY t)",
         "string_agg(t, ';' ORDER BY t) FILTER (WHERE i > 0)",
     ),
+    (
+        "array_agg(i ORDER BY i)",
+        "array_agg(t ORDER BY i DESC NULLS LAST, b, t)",
+        "array_agg(n ORDER BY n DESC) FILTER (WHERE o)",
+        "array_agg(f ORDER BY f NULLS FIRST)",
+        "array_agg(d ORDER BY d)",
+        "array_agg(z ORDER BY z)",
+        "array_agg(o ORDER BY i, o)",
+        "array_agg(c ORDER BY c)",
+        "array_agg(DISTINCT i ORDER BY i DESC)",
+        "array_agg(DISTINCT t ORDER BY t) FILTER (WHERE i > 0)",
+        "(array_agg(t ORDER BY t))[1]",
+        "cardinality(array_agg(w ORDER BY w))",
+        "array_to_string(array_agg(h ORDER BY h), '+')",
+    ),
     tuple(
         f"percentile_{kind}({p}) WITHIN GROUP (ORDER BY {c} {way})"
         for kind in ("cont", "disc")
@@ -200,6 +215,10 @@ def _order(row: Row) -> tuple[str, ...]:
 def same(ours: Any, theirs: Any, type_: Type) -> bool:
     if ours is None or theirs is None:
         return ours is theirs
+    element = type_.element
+    if element is not None:
+        pairs = zip(ours, theirs, strict=False)
+        return len(ours) == len(theirs) and all(same(a, b, element) for a, b in pairs)
     if type_.is_float:
         both_nan = math.isnan(ours) and math.isnan(theirs)
         return both_nan or math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-9)

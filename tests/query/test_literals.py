@@ -40,6 +40,14 @@ STRINGS: dict[str, tuple[str, ...]] = {
         "2024-01-02 03:04:05-0800", "2024-01-02 03:04:05 +01", "2024-01-02 03:04:05",
         "2024-01-02", "2024-01-02 03:04:05 Europe/Berlin",
     ),
+    "interval": (
+        "1 day 02:00", "1 day -02:00", "-1 day +02:00", "-1 day -2 hours", "-1 day 02:00",
+        "1 day 12", "1 month ago", "1 day 02:00 ago", "-1 day ago", "1 day ago 02:00", "ago",
+        "1 day 2 days", "1 hour 02:00", "1 second 5 milliseconds", "12yr02mons", "1day2:30",
+        "1centurys", "2 centuries 1 decade 1 yr 1 mon 1 week 1 day 1 hr 1 min 1.5 secs",
+        " 1\tDAY\n100:00:00.5 ", "1 day 02:60", "1.5 seconds", "1.5 hours", "1", "", "1-2",
+        "P1Y2M3DT4H5M6.7S", "P-2W", "p1d", "P1D ", "PT0.1234567S", "P1D ago", "PT-1.5S",
+    ),
     "uuid": (
         "00000000-0000-0000-0000-00000000000A", "{00000000-0000-0000-0000-000000000000}",
         "00000000000000000000000000000000", "x",
@@ -47,11 +55,30 @@ STRINGS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+# What the settings of a session could change, none of which may change a constant.
+STYLES = ("postgres", "sql_standard", "iso_8601")
+
+
+@pytest.mark.postgres
+def test_intervals_read_alike_under_every_style(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for text in STRINGS["interval"]:
+            ours = read_as("interval", text)
+            for style in STYLES if ours is not None else ():
+                connection.execute(f"SET IntervalStyle = {style}")
+                assert ours is not None
+                row = connection.execute(
+                    "SELECT (%s::text::interval - %s::text::interval)::text", [text, ours.value]
+                ).fetchone()
+                assert row is not None and not row[0].strip("PT0S:"), (text, style, row)
+
+
 @pytest.mark.postgres
 def test_strings_read_as_in_postgres(dsn: str) -> None:
     """What is accepted has PostgreSQL's value; what PostgreSQL refuses is refused."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("SET TimeZone = 'Asia/Tokyo'")
+        connection.execute("SET IntervalStyle = 'iso_8601'")
         for kind, texts in STRINGS.items():
             accepted = 0
             for text in texts:
@@ -74,7 +101,8 @@ def read_as(kind: str, text: str) -> Literal | None:
 
 def in_postgres(connection: psycopg.Connection[Any], kind: str, text: str) -> Any:
     try:
-        row = connection.execute(f"SELECT %s::text::{kind}", [text]).fetchone()
+        shown = f"{kind}::text" if kind == "interval" else kind
+        row = connection.execute(f"SELECT %s::text::{shown}", [text]).fetchone()
     except psycopg.DataError:
         return None
     assert row is not None

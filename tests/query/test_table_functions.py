@@ -76,7 +76,7 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ("SELECT id FROM docs, mine.series(1)", "unsupported-function", "mine.series"),
     ('SELECT id FROM docs, "rows"(1)', "unsupported-function", "rows"),
     ("SELECT id FROM docs, pg_ls_dir('.')", "unsupported-function", "pg_ls_dir"),
-    ("SELECT id FROM docs, unnest(words)", "unsupported-function", "unnest"),
+    ("SELECT id FROM docs, unnest(words)", "invalid-query", "unnest"),
     ("SELECT id FROM docs, string_to_table(words, words)", "unsupported-function", "text"),
     ("SELECT id FROM docs, string_to_table(words, NULL)", "unsupported-function", "text"),
     (

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from headrace.functions import cast
+from headrace.functions import call, cast
 from headrace.plan.evaluate import evaluate, net
 from headrace.plan.operators import Aggregate, Net, Operator, Project, UnionAll
 from headrace.plan.scalar import Column, Literal, Scalar
@@ -21,7 +21,7 @@ from headrace.render import inputs_of, render
 from headrace.render.native import render_native
 from headrace.spark.run import Input, Runner
 from headrace.spark.session import Spark
-from headrace.types import INTEGER, TEXT, numeric
+from headrace.types import INTEGER, TEXT, array_of, numeric
 from tests.query.golden import goldens
 from tests.query.rows import DOCUMENTS, FUNCTIONS, Documents, read
 from tests.query.shop import TABLES
@@ -78,6 +78,11 @@ def together(plans: list[Operator]) -> UnionAll:
 
 def text_of(column: Column) -> Scalar:
     """Only a numeric with a known scale is printed alike everywhere."""
+    if column.type.element is not None:
+        known = array_of(numeric(30, 9)) if column.type.element.kind == "numeric" else column.type
+        texts = cast(cast(column, known), array_of(TEXT))
+        comma, null = Literal(",", TEXT), Literal("NULL", TEXT)
+        return call("array_to_string", texts, comma, null)
     return cast(cast(column, numeric(30, 9)) if column.type.kind == "numeric" else column, TEXT)
 
 

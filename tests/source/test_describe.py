@@ -38,7 +38,7 @@ def test_columns(connection: psycopg.Connection[Any]) -> None:
         ("p", "numeric(10,2)", "numeric"),
         ("m", "shop.mood", "enum"),
         ("v", "character varying(7)", "character varying"),
-        ("z", "integer[]", None),
+        ("z", "integer[]", "array"),
         ("n", "bigint", "bigint"),
         ("sum", "numeric", "numeric"),
         ("?column?", "text", "text"),

@@ -50,7 +50,8 @@ def test_columns(application: Application, connection: psycopg.Connection[Any]) 
         CREATE DOMAIN price AS numeric(10,2) NOT NULL;
         CREATE TABLE t (
             a integer NOT NULL, gone integer, b shorter, c price, d "Mood", e numeric, f integer[],
-            g char(3), h bpchar, i bit(3), j int4range, k timestamptz(0), l smallserial
+            g char(3), h bpchar, i bit(3), j int4range, k timestamptz(0), l smallserial,
+            m "Mood"[], n price[], o numeric(5,1)[], p char(3)[], q int2vector, r text[]
         );
         ALTER TABLE t DROP COLUMN gone;
     """)
@@ -61,15 +62,21 @@ def test_columns(application: Application, connection: psycopg.Connection[Any]) 
         "c": Type("numeric", precision=10, scale=2, declared=True),
         "d": Type("enum", enum='public."Mood"'),
         "e": Type("numeric", precision=38, scale=18),
-        "f": None,
+        "f": Type("array", element=Type("integer")),
         "g": Type("character", length=3, folds=True),
         "h": None,
         "i": None,
         "j": None,
         "k": Type("timestamptz"),
         "l": Type("smallint"),
+        "m": Type("array", element=Type("enum", enum='public."Mood"')),
+        "n": None,
+        "o": Type("array", element=Type("numeric", precision=5, scale=1, declared=True)),
+        "p": None,
+        "q": None,
+        "r": Type("array", element=Type("text", folds=True)),
     }
-    assert [column.number for column in table.columns] == [1, *range(3, 14)]
+    assert [column.number for column in table.columns] == [1, *range(3, 20)]
     assert [column.name for column in table.columns if column.not_null] == ["a", "l"]
     assert table.column("b") is not None
     assert {c.name: c.declared for c in table.columns}["d"] == 'public."Mood"'

@@ -32,6 +32,13 @@ VALUES: dict[pa.DataType, tuple[object, ...]] = {
     pa.date32(): (date(1, 1, 1), date(2020, 2, 29)),
     pa.timestamp("us"): (-(10**15), 0, 1),
     pa.timestamp("us", "UTC"): (datetime(2020, 1, 1, tzinfo=UTC),),
+    pa.list_(pa.string()): ([], [""], ["", ""], ["1:a"], ["-"], [None], ["a", None], [None, "a"]),
+    pa.list_(pa.binary()): ([b"0:"], [b"", b""], [b"\xff"]),
+    pa.list_(pa.float64()): ([0.0], [-0.0], [NAN], [OTHER_NAN, None]),
+    pa.list_(pa.decimal128(9, 2)): ([Decimal("1.10")], [Decimal("1.00"), Decimal("0.10")]),
+    pa.list_(pa.timestamp("us", "UTC")): ([datetime(2020, 1, 1, tzinfo=UTC)], []),
+    pa.list_(pa.date32()): ([date(2020, 1, 1)], [None]),
+    pa.list_(pa.bool_()): ([True], [False, True]),
 }
 
 
@@ -39,7 +46,7 @@ def identity(value: object) -> object:
     """A value that is equal exactly when two stored values are the same."""
     if isinstance(value, float):
         return "NaN" if value != value else struct.pack("<d", value)
-    return value
+    return tuple(map(identity, value)) if isinstance(value, list) else value
 
 
 def defined(table: pa.Table) -> dict[tuple[object, ...], int]:

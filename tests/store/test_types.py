@@ -38,6 +38,12 @@ VALUES: dict[str, tuple[pa.DataType, str, tuple[object, ...]]] = {
     "c13": (pa.date32(), "DATE", (date.min, date(1582, 10, 10), date.max)),
     "c14": (pa.timestamp("us"), "TIMESTAMP_NTZ", TIMES),
     "c15": (pa.timestamp("us", "UTC"), "TIMESTAMP", TIMES),
+    "c16": (pa.list_(pa.int32()), "ARRAY<INT>", ([], [1, None], [None])),
+    "c17": (pa.list_(pa.string()), "ARRAY<STRING>", (["", "ü,"], [None])),
+    "c18": (pa.list_(pa.decimal128(38, 18)), "ARRAY<DECIMAL(38,18)>", ([Decimal("1e-18")],)),
+    "c19": (pa.list_(pa.timestamp("us", "UTC")), "ARRAY<TIMESTAMP>", ([TIMES[1], None],)),
+    "c20": (pa.list_(pa.timestamp("us")), "ARRAY<TIMESTAMP_NTZ>", ([TIMES[1]],)),
+    "c21": (pa.list_(pa.float64()), "ARRAY<DOUBLE>", ([-0.0, INF],)),
 }
 COLUMNS = pa.schema([(name, kind) for name, (kind, _, _) in VALUES.items()])
 COUNT = 1 + max(len(values) for _, _, values in VALUES.values())
@@ -52,14 +58,21 @@ SPARK_COLUMNS = ", ".join(f"{name} {kind}" for name, (_, kind, _) in VALUES.item
 SPARK_SCHEMA = f"_epoch BIGINT, _weight BIGINT, {SPARK_COLUMNS}"
 
 
+def exactly(value: object) -> object:
+    if isinstance(value, list):
+        return [exactly(element) for element in value]
+    return struct.pack("<d", value) if isinstance(value, float) else value
+
+
 def exact(table: pa.Table) -> list[tuple[object, ...]]:
     """Rows by weight, floats and times as their bits."""
     bits = []
     for column in table.select(ROWS.column_names).columns:
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.int64())
-        values = column.to_pylist()
-        bits.append([struct.pack("<d", v) if isinstance(v, float) else v for v in values])
+        if pa.types.is_list(column.type) and pa.types.is_timestamp(column.type.value_type):
+            column = column.cast(pa.list_(pa.int64()))
+        bits.append([exactly(value) for value in column.to_pylist()])
     return sorted(zip(*bits, strict=True))
 
 

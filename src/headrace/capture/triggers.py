@@ -20,6 +20,7 @@ from headrace.capture.layout import (
 )
 from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.table import SourceColumn, SourceTable
+from headrace.types import Type
 
 # Enum and domain types are kept out of buffers: a buffer must not stand in the way of DROP TYPE.
 BUFFER_TYPES = {"enum": "text", "character": "bpchar"}
@@ -87,7 +88,9 @@ def definition(table: SourceTable, *, unlogged: bool) -> str:
 def buffer_ddl(table: SourceTable, *, unlogged: bool) -> sql.Composed:
     # Rows live from one ingest to the next, so the buffer is vacuumed by count, not by share.
     columns = [
-        sql.SQL(",\n    {} {}").format(sql.Identifier(column.physical), _buffer_type(column))
+        sql.SQL(",\n    {} {}").format(
+            sql.Identifier(column.physical), _buffer_type(_stored(column))
+        )
         for column in table.stored
     ]
     return sql.SQL("""\
@@ -162,7 +165,7 @@ def _recording(table: SourceTable, weight: int) -> sql.Composed:
         sql.SQL("{}.{}{}").format(
             record,
             sql.Identifier(column.name),
-            sql.SQL("::text" if column.type and column.type.kind == "enum" else ""),
+            _as_buffered(_stored(column)),
         )
         for column in table.stored
     ]
@@ -180,9 +183,22 @@ def _recording(table: SourceTable, weight: int) -> sql.Composed:
     )
 
 
-def _buffer_type(column: SourceColumn) -> sql.SQL:
+def _stored(column: SourceColumn) -> Type:
     assert column.type is not None
-    return sql.SQL(BUFFER_TYPES.get(column.type.kind, column.type.kind))
+    return column.type
+
+
+def _as_buffered(type_: Type) -> sql.SQL:
+    """The cast of a column's value into the buffer."""
+    if (type_.element or type_).kind != "enum":
+        return sql.SQL("")
+    return sql.SQL("::text" if type_.element is None else "::text[]")
+
+
+def _buffer_type(type_: Type) -> sql.Composable:
+    if type_.element is not None:
+        return sql.SQL("{}[]").format(_buffer_type(type_.element))
+    return sql.SQL(BUFFER_TYPES.get(type_.kind, type_.kind))
 
 
 def _relation(table: SourceTable) -> sql.Identifier:

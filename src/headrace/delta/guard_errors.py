@@ -62,10 +62,12 @@ def _raises(node: Operator) -> bool:
 
 
 def is_net(plan: Operator) -> bool:
-    """Whether no row of the plan's output stands beside its own opposite.
+    """Whether every row of the plan was there before or after, so that expressions may see it.
 
-    A filter keeps that; a projection may fold rows together but never invents one; the product of
-    net inputs is net. State read raw from a log is not.
+    It may still stand beside its own opposite: an update of a column that a projection leaves out
+    gives −(k, v) and +(k, v). State read raw from a log has rows that were added and removed again.
+    A sum of a join's changes has pairs of an old and a new row that cancel each other, so it is
+    netted too; a term alone is never asked about.
     """
     match plan:
         case Scan(version=version):

@@ -14,6 +14,8 @@ from headrace.functions.aggregates import (
 from headrace.functions.aggregates import State as AggregateState
 from headrace.functions.aggregates.intervals import INTERVAL_PARTS
 from headrace.functions.aggregates.roots import ROOTS
+from headrace.functions.array_tests import ARRAY_TESTS
+from headrace.functions.arrays import ARRAYS
 from headrace.functions.casts import CASTS, castable, convert, widening
 from headrace.functions.choices import CHOICES
 from headrace.functions.comparison import COMPARISONS, comparable, order_key
@@ -54,6 +56,8 @@ FUNCTIONS: tuple[Function, ...] = (
     *FORMATS,
     *ZONES,
     *DOCUMENTS,
+    *ARRAYS,
+    *ARRAY_TESTS,
     *CASTS,
     *SUBQUERIES,
 )

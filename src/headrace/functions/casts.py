@@ -39,6 +39,8 @@ def castable(source: Type, target: Type) -> bool:
     """Whether the cast has one meaning in both engines."""
     if source == target:
         return True
+    if source.element is not None and target.element is not None:
+        return castable(source.element, target.element)
     if source.is_integer:
         # PostgreSQL has a cast between boolean and integer, but none for the other integers.
         logical = (source.kind, target.kind) == ("integer", "boolean")
@@ -67,6 +69,8 @@ def castable(source: Type, target: Type) -> bool:
 
 def widening(source: Type, target: Type) -> bool:
     """Whether every value of the source type has a place in the target type."""
+    if source.element is not None and target.element is not None:
+        return source.element == target.element or widening(source.element, target.element)
     if source.is_integer and target.is_integer:
         return DIGITS_OF_INTEGERS[source.kind] <= DIGITS_OF_INTEGERS[target.kind]
     if target.kind == "numeric" and (source.is_integer or source.kind == "numeric"):
@@ -87,6 +91,10 @@ def _spark(
     arguments: Sequence[exp.Expression], types: Sequence[Type], result: Type
 ) -> exp.Expression:
     (value,), (source,) = arguments, types
+    if source.element is not None and result.element is not None:
+        item = exp.to_identifier("item")
+        inside = _spark([exp.Column(this=item.copy())], [source.element], result.element)
+        return spark_function("transform", value, exp.Lambda(this=inside, expressions=[item]))
     if source.is_text and not result.is_text:
         return spark_read(value, result)
     if source.kind == "timestamptz" and result.is_text:
@@ -108,6 +116,9 @@ def convert(value: Value, source: Type, target: Type) -> Value:
     """The cast on a Python value; None stays None."""
     if value is None or source == target:
         return value
+    if isinstance(value, tuple):
+        assert source.element is not None and target.element is not None
+        return tuple(convert(each, source.element, target.element) for each in value)
     if source.is_text and not target.is_text:
         return read(str(value), target)
     if source.kind == "boolean" and target.is_integer:

@@ -27,6 +27,10 @@ def comparable(left: Type, right: Type, *, order: bool) -> bool:
         return True
     if left.is_text and right.is_text:
         return True
+    if left.element is not None and right.element is not None:
+        # PostgreSQL compares arrays of one type alone.
+        same = left.element.kind == right.element.kind
+        return same and comparable(left.element, right.element, order=False)
     return left.kind == right.kind and left.enum == right.enum
 
 
@@ -57,6 +61,9 @@ def order_key(value: Value) -> Any:
         return (1, 0.0) if math.isnan(value) else (0, value)
     if isinstance(value, str):
         return value.encode()
+    if isinstance(value, tuple):
+        # NULL elements come last.
+        return tuple((item is None, order_key(item)) for item in value)
     return value
 
 

@@ -81,24 +81,49 @@ _NAMES: Mapping[str, tuple[tuple[str, ...], str, int]] = {
     "DY": (tuple(name[:3].upper() for name in DAYS), "D", 0),
     "dy": (tuple(name[:3].lower() for name in DAYS), "D", 0),
 }
-_KEYS = "|".join(sorted((*_NUMBERS, *_NAMES, "AM", "PM"), key=len, reverse=True))
+_MAINTAINED = frozenset((*_NUMBERS, *_NAMES, "AM", "PM"))
+# PostgreSQL takes the longest pattern that fits, so those that are not maintained are read too.
+_OTHERS = (
+    *("A.D.", "A.M.", "AD", "B.C.", "BC", "CC", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "FX"),
+    *("I", "IDDD", "IY", "IYY", "J", "OF", "P.M.", "RM", "SSSS", "SSSSS", "TZ", "TZH", "TZM"),
+    *("W", "WW", "Y", "Y,YYY", "YY", "YYY"),
+)
+_PATTERNS = {*_MAINTAINED, *_OTHERS, *(key.lower() for key in (*_NUMBERS, "AM", "PM", *_OTHERS))}
+_KEYS = "|".join(map(re.escape, sorted(_PATTERNS, key=len, reverse=True)))
 _PIECE = re.compile(rf'(FM)?({_KEYS})|"([^"\\]*)"|([^A-Za-z0-9"\\]+)')
+# FM leaves these as wide as they are.
+_FRACTIONS = ("MS", "US")
 
 
 def pieces_of(format_: str) -> list[tuple[str, bool, str]] | None:
     """The format as (pattern, unpadded, literal text); None if it has anything else."""
-    pieces, at = [], 0
+    pieces, rest = _read(format_)
+    return None if rest else pieces
+
+
+def unmaintained(format_: str) -> str:
+    """What of the format is not maintained: a pattern or a letter of it; empty if all is."""
+    _, rest = _read(format_)
+    found = _PIECE.match(rest)
+    return found[0] if found else rest[:1]
+
+
+def _read(format_: str) -> tuple[list[tuple[str, bool, str]], str]:
+    """The pieces up to the first that is not maintained, and the text from there."""
+    pieces: list[tuple[str, bool, str]] = []
+    at = 0
     while at < len(format_):
         found = _PIECE.match(format_, at)
         if found is None:
-            return None
+            break
         fill, key, quoted, plain = found.groups()
-        pieces.append((key or "", fill is not None, quoted or plain or ""))
-        at = found.end()
         # A suffix such as th changes what stands before it.
-        if key and format_[at : at + 2].lower() in ("th", "sp", "tm"):
-            return None
-    return pieces
+        suffix = format_[found.end() :][:2].lower()
+        if key and (key not in _MAINTAINED or suffix in ("th", "sp", "tm")):
+            break
+        pieces.append((key or "", bool(fill) and key not in _FRACTIONS, quoted or plain or ""))
+        at = found.end()
+    return pieces, format_[at:]
 
 
 def _type(arguments: Sequence[Scalar]) -> Type | None:

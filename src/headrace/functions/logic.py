@@ -11,7 +11,7 @@ from headrace.functions.function import Function, spark_binary, spark_cast, spar
 from headrace.functions.let import let
 from headrace.functions.numbers import common_number
 from headrace.plan.scalar import Call, Scalar, Value
-from headrace.types import BOOLEAN, Type
+from headrace.types import BOOLEAN, Type, array_of
 
 _MOMENTS = ("date", "timestamp", "timestamptz")
 
@@ -33,6 +33,11 @@ def common_type(types: Sequence[Type]) -> Type | None:
             common = Type(common.kind, length=length, ordered=ordered, folds=folds)
         elif {common.kind, type_.kind} <= set(_MOMENTS):
             common = max(common, type_, key=lambda each: _MOMENTS.index(each.kind))
+        elif common.element is not None and type_.element is not None:
+            element = common_type([common.element, type_.element])
+            if element is None:
+                return None
+            common = array_of(element)
         elif common.kind != type_.kind or common.enum != type_.enum:
             return None
     return common

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from headrace.functions.array_rows import UNNEST
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.json_rows import JSON_ROWS
 from headrace.functions.regular import Regular, understood
@@ -119,6 +120,7 @@ TABLE_FUNCTIONS: tuple[TableFunction, ...] = (
         strict=False,
         note="A shorter list is filled with NULLs.",
     ),
+    UNNEST,
     GENERATE_SERIES,
     TableFunction(
         "string_to_table",

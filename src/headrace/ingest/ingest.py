@@ -241,7 +241,8 @@ def _take_copy(
     whole = replace(
         source,
         columns=tuple(replace(c, type=None) if c in shape.lost else c for c in source.columns),
-        keys=table.keys,
+        # A key that is gone was used by queries that were bound to it; they stay what they were.
+        keys=tuple(dict.fromkeys((*source.keys, *table.keys))),
         storage=table.storage,
         status=Status.ACTIVE,
         reason=None,

@@ -33,6 +33,7 @@ from headrace.lifecycle.names import parse_name
 from headrace.query import BoundQuery, bind
 from headrace.source.describe import DescribedColumn, describe
 from headrace.source.table import SourceColumn
+from headrace.types import Type
 
 FIRST = "first refresh"
 
@@ -209,7 +210,7 @@ def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple
                 hint="Give one of them another name with AS.",
             )
         seen.add(wanted.name)
-        if wanted.type is None or wanted.type.kind != column.type.kind or wanted.name != name:
+        if wanted.type is None or not _alike(wanted.type, column.type) or wanted.name != name:
             raise UserError(
                 "unsupported-type",
                 f"output column {wanted.name} is {wanted.declared} in PostgreSQL"
@@ -218,3 +219,10 @@ def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple
             )
         columns.append(OutputColumn(name, column.type, wanted.declared))
     return tuple(columns)
+
+
+def _alike(wanted: Type, found: Type) -> bool:
+    """Whether both are of one kind, arrays also in their elements."""
+    if wanted.element is not None and found.element is not None:
+        return wanted.element.kind == found.element.kind
+    return wanted.kind == found.kind

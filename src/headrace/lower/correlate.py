@@ -7,12 +7,16 @@ Three ways, the first that fits:
 | reads no column of the enclosing row | itself |
 | reads them in conditions at its top only | itself, on these conditions |
 | reads them anywhere | itself for every distinct value read (`depend`), on equal values |
+
+The second computes rows that no enclosing row asks for. One whose expressions can raise must not:
+PostgreSQL never sees those rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headrace.functions import can_raise
 from headrace.lower.depend import Depend
 from headrace.lower.fresh import Fresh, distinct, same
 from headrace.lower.pull import pull
@@ -39,7 +43,7 @@ def correlate(inner: Operator, enclosing: Operator, fresh: Fresh) -> Correlated:
     """The inner query's rows for all rows of `enclosing`, its own columns among theirs."""
     if not reads_of(inner):
         return Correlated(map_outers_of_plan(inner, _inward))
-    pulled = pull(inner)
+    pulled = None if raises(inner) else pull(inner)
     if pulled is not None:
         plan, conditions = pulled
         return Correlated(plan, tuple(map(inward, conditions)))
@@ -53,6 +57,11 @@ def depending(inner: Operator, enclosing: Operator, fresh: Fresh) -> Correlated:
     values = distinct(Project(enclosing, tuple(zip(columns, reads, strict=True))))
     plan, keys = Depend(fresh, values, reads).plan(inner)
     return Correlated(plan, same(reads, keys))
+
+
+def raises(inner: Operator) -> bool:
+    """Whether evaluating some row of the inner query can fail."""
+    return any(map(can_raise, inner.scalars)) or any(map(raises, inner.children))
 
 
 def reads_of(inner: Operator) -> tuple[Scalar, ...]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.functions import call
-from headrace.lower.correlate import correlate, depending, inward, reads_of
+from headrace.lower.correlate import correlate, depending, inward, raises, reads_of
 from headrace.lower.empty import on_empty_input
 from headrace.lower.fresh import Fresh, conjunction
 from headrace.lower.pull import reads_outside
@@ -183,6 +183,8 @@ def _above_aggregate(plan: Operator) -> tuple[Aggregate, Scalar | None] | None:
 
 def _grouped(summary: Summary, enclosing: Operator, fresh: Fresh) -> tuple[Operator, Scalar | None]:
     """One group of inner rows for each value that they are for, and how it is found."""
+    if raises(summary.rows):
+        return _by_reads(summary, enclosing, fresh)
     rows = correlate(summary.rows, enclosing, fresh)
     own = frozenset(rows.plan.columns)
     keys: dict[Scalar, Column] = {}
@@ -194,8 +196,7 @@ def _grouped(summary: Summary, enclosing: Operator, fresh: Fresh) -> tuple[Opera
         sides = _equality(condition, own)
         if sides is None:
             # Rows of several groups would match: the values themselves become the groups.
-            rows = depending(summary.rows, enclosing, fresh)
-            return _by_reads(rows.plan, summary, rows.conditions)
+            return _by_reads(summary, enclosing, fresh)
         outside, inside, symbol = sides
         key = keys.setdefault(inside, fresh("key", inside.type))
         conditions.append(call(symbol, outside, key))
@@ -209,10 +210,11 @@ def _grouped(summary: Summary, enclosing: Operator, fresh: Fresh) -> tuple[Opera
 
 
 def _by_reads(
-    rows: Operator, summary: Summary, conditions: tuple[Scalar, ...]
+    summary: Summary, enclosing: Operator, fresh: Fresh
 ) -> tuple[Operator, Scalar | None]:
-    keys = tuple(column for column in rows.columns if column not in summary.rows.columns)
-    return Aggregate(rows, keys, summary.calls), conjunction(conditions)
+    rows = depending(summary.rows, enclosing, fresh)
+    keys = tuple(column for column in rows.plan.columns if column not in summary.rows.columns)
+    return Aggregate(rows.plan, keys, summary.calls), conjunction(rows.conditions)
 
 
 def _equality(condition: Scalar, own: frozenset[Column]) -> tuple[Scalar, Scalar, str] | None:

@@ -22,7 +22,7 @@ from headrace.types import BOOLEAN, Type
 if TYPE_CHECKING:
     from headrace.plan.operators.operator import Operator
 
-Value = bool | int | float | Decimal | str | bytes | date | datetime | None
+Value = bool | int | float | Decimal | str | bytes | date | datetime | tuple["Value", ...] | None
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def index_key(table: StreamTable) -> tuple[str, ...]:
 def _is_short(type_: Type) -> bool:
     if type_.is_text:
         return type_.length is not None and type_.length <= MOST_KEY_CHARACTERS
-    return not type_.is_float and type_.kind not in ("bytea", "jsonb")
+    return not type_.is_float and type_.kind not in ("bytea", "jsonb", "array")
 
 
 def index_name(table: StreamTable) -> str:

@@ -7,6 +7,7 @@ from psycopg import sql
 from pyarrow import csv
 
 from headrace.catalog.records import StreamTable
+from headrace.publish.array_text import array_text
 from headrace.publish.change import VisibleChange
 from headrace.publish.served import Connection
 from headrace.store import WEIGHT
@@ -53,4 +54,7 @@ def _as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
                 for value in batch.column(i).to_pylist()
             ]
             batch = batch.set_column(i, field.name, pa.array(spelled, pa.string()))
+        elif pa.types.is_list(field.type):
+            arrays = [array_text(value) for value in batch.column(i).to_pylist()]
+            batch = batch.set_column(i, field.name, pa.array(arrays, pa.string()))
     return batch

@@ -11,6 +11,7 @@ from sqlglot import exp
 from headrace.functions import AGGREGATE_BY_NAME, AggregateFunction, call, cast
 from headrace.functions.aggregates.zeros import without_sign_of_zero
 from headrace.plan.scalar import Column, Literal, Outer, Scalar, walk
+from headrace.query.array_expressions import as_element
 from headrace.query.coerce import settled
 from headrace.query.grouping import Request
 from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
@@ -77,11 +78,12 @@ def request(
     arguments = _coerced(function, bound, parts.node)
     type_ = _type(function, arguments, parts.node)
     _require_own_rows(arguments, parts.node)
-    if only is not None:
-        arguments[0] = _only(only, arguments[0])
+    kept = only
+    if only is not None and function.needed:
+        arguments[0], kept = _only(only, arguments[0]), None
     order = [] if over else _order(function, parts, plain, arguments, inside)
     distinct = parts.distinct and function.repeats
-    return Request(function.name, tuple(arguments), type_, distinct, tuple(order))
+    return Request(function.name, tuple(arguments), type_, distinct, tuple(order), kept)
 
 
 def _within(
@@ -135,6 +137,8 @@ def _coerced(function: AggregateFunction, bound: Sequence[Bound], node: exp.Expr
                 found.append(cast(value, function.takes) if value.type.is_number else value)
             elif function.name == "string_agg":
                 found.append(_as_text(argument))
+            elif function.name == "array_agg":
+                found.append(as_element(without_sign_of_zero(settled(argument))))
             else:
                 found.append(settled(argument))
     return found

@@ -65,7 +65,7 @@ VOLATILE = Refused(
 )
 AGGREGATE = Refused(
     "this aggregate",
-    "See docs/sql.md for the aggregates that are maintained; string_agg gathers text.",
+    "See docs/sql.md for the aggregates that are maintained; string_agg and array_agg gather.",
     "unsupported-function",
 )
 UNKNOWN = Refused(
@@ -76,6 +76,11 @@ UNKNOWN = Refused(
 LIBRARY = Refused(
     "a function of the C library",
     "Its last digit depends on the machine. Compute it when you read the stream table.",
+    "unsupported-function",
+)
+REGULAR = Refused(
+    "the form with a regular expression",
+    "Write substring(text FROM start FOR count) with numbers.",
     "unsupported-function",
 )
 REFUSED_CALLS: dict[str, Refused] = {
@@ -125,7 +130,6 @@ REFUSED_CALLS: dict[str, Refused] = {
     ),
     **dict.fromkeys(
         (
-            "array_agg",
             "json_agg",
             "json_object_agg",
             "jsonb_agg",
@@ -144,7 +148,7 @@ REFUSED_CALLS: dict[str, Refused] = {
 }
 
 
-def refuse_call(name: str, node: exp.Expr) -> Exception:
+def refuse_call(name: str, node: exp.Expr, because: Refused | None = None) -> Exception:
     """The error for a function that is not maintained, with the reason if it is known."""
-    refused = REFUSED_CALLS.get(name, UNKNOWN)
+    refused = because or REFUSED_CALLS.get(name, UNKNOWN)
     return refuse(refused.code, f"{name}: {refused.name} is not maintained", node, refused.hint)

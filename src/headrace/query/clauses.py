@@ -87,7 +87,7 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.AtTimeZone: frozenset({"this", "zone"}),
     exp.StartsWith: _BINARY,
     exp.Sqrt: frozenset({"this"}),
-    exp.Interval: frozenset({"this", "unit", "fraction_in_string"}),
+    exp.Interval: frozenset({"this", "unit"}),
     exp.Var: frozenset({"this"}),
     exp.JSONExtract: _BINARY,
     exp.JSONExtractScalar: _BINARY,
@@ -116,6 +116,10 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Filter: _BINARY,
     exp.Any: frozenset({"this"}),
     exp.Array: frozenset({"expressions"}),
+    exp.Bracket: frozenset({"this", "expressions"}),
+    exp.ArrayContainsAll: _BINARY,
+    exp.ArrayContainedBy: _BINARY,
+    exp.ArrayOverlaps: _BINARY,
 }
 
 
@@ -143,7 +147,7 @@ SESSION_WORDS = frozenset({"current_role", "system_user", "user"})
 _STRING = Refused("a string with a prefix", "Write it as a plain string in single quotes.")
 
 REFUSED_NODES: dict[type[exp.Expr], Refused] = {
-    exp.Bracket: Refused("a subscript", None, "unsupported-type"),
+    exp.Slice: Refused("a slice of an array", None, "unsupported-function"),
     exp.Dot: Refused("a name with dots", "Write the name without its schema."),
     exp.Pow: Refused("^", "Multiply instead.", "unsupported-function"),
     exp.BitwiseLeftShift: Refused("<<", "Multiply instead.", "unsupported-function"),
@@ -151,6 +155,7 @@ REFUSED_NODES: dict[type[exp.Expr], Refused] = {
         "OVERLAY", "Write it with left, || and substring.", "unsupported-function"
     ),
     exp.Overlaps: Refused("OVERLAPS", "Compare the ends of the periods."),
+    exp.IntervalSpan: Refused("an interval with fields", "Write the units inside of its text."),
     exp.Parameter: Refused("a parameter", "Write the value into the query."),
     exp.Placeholder: Refused("a parameter", "Write the value into the query."),
     exp.Concat: Refused("a string in several parts", "Write it as one string."),
@@ -190,11 +195,6 @@ MISPLACED: tuple[tuple[type[exp.Expr], tuple[type[exp.Expr], ...], Refused], ...
         exp.Any,
         (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
         Refused("ANY", "Compare with it directly."),
-    ),
-    (
-        exp.Array,
-        (exp.Any, exp.Anonymous, exp.Paren, exp.Cast),
-        Refused("ARRAY", None, "unsupported-type"),
     ),
 )
 """What is accepted only directly below some nodes, as a query is in FROM."""

@@ -125,9 +125,9 @@ def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
         raise refuse("invalid-query", f"{what} types {names} cannot be matched", node)
     if len(known) < len(bounds):
         # A bare constant has no length and no digits of its own, so the result has none either.
-        common = replace(common, declared=False, length=None)
+        common = common.bare
     constants = [typed(bound, common) for bound in bounds if isinstance(bound, Untyped)]
-    if common.kind == "numeric":
+    if common.kind in ("numeric", "array"):
         widest = common_type([common, *(constant.type for constant in constants)])
         assert widest is not None
         common = widest

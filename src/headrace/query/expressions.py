@@ -11,6 +11,15 @@ from headrace.functions import call, cast, chain
 from headrace.plan.scalar import Literal, Scalar, columns_of
 from headrace.query.aggregate_calls import request, within_aggregate, written
 from headrace.query.arithmetic import arithmetic, negated
+from headrace.query.array_expressions import (
+    PAIRS,
+    cast_constructor,
+    constructed,
+    one_or_all,
+    paired,
+    quantified_array,
+    subscripted,
+)
 from headrace.query.arrays import array_items
 from headrace.query.bits import BITS, bits
 from headrace.query.calls import refuse_call
@@ -106,6 +115,10 @@ class Expressions:
                 return self._subquery(node)
             case exp.DPipe():
                 return concatenate(self.bind(node.this), self.bind(node.args["expression"]), node)
+            case exp.Array():
+                return constructed(node, self.bind)
+            case exp.Bracket():
+                return subscripted(node, self.bind)
             case exp.Case():
                 return self._case(node)
             case _ if is_extraction(node):
@@ -131,6 +144,8 @@ class Expressions:
             left, right = self.bind(node.this), self.bind(node.args["expression"])
             with located(node):
                 return arithmetic(_ARITHMETIC[type(node)], left, right)
+        if type(node) in PAIRS:
+            return paired(node, self.bind(node.this), self.bind(node.args["expression"]))
         if type(node) in _COMPARISONS:
             quantifier = quantified(node.args["expression"])
             if quantifier is not None:
@@ -141,6 +156,11 @@ class Expressions:
             if listed is not None:
                 found = self._one_of(node.this, listed, node)
                 return negation(found) if isinstance(node, exp.NEQ) else found
+            over = quantified_array(node.args["expression"])
+            if over is not None:
+                which, array = over
+                name, value = _COMPARISONS[type(node)], self.bind(node.this)
+                return one_or_all(name, value, which, self.bind(array), node)
             left_, right_ = self.bind(node.this), self.bind(node.args["expression"])
             return compare(_COMPARISONS[type(node)], left_, right_, node)
         raise refuse("unsupported-query", f"{node.key.upper()} is not an expression here", node)
@@ -278,6 +298,9 @@ class Expressions:
         return call("case", *pairs, last)
 
     def _cast(self, node: exp.Cast) -> Bound:
+        listed = cast_constructor(node, self.bind)
+        if listed is not None:
+            return listed
         bound = self.bind(node.this)
         if node.args["to"].this == exp.DType.BPCHAR and not is_compared(node):
             # It keeps trailing blanks that it does not compare; PostgreSQL prints it in views.

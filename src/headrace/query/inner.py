@@ -32,7 +32,7 @@ class Inner:
         self.quotients: set[Column] = set()
 
     def exists(self, node: exp.Exists, scope: Scope) -> Scalar:
-        return Subquery("exists", self._block(_with_columns(node.this), scope).plan)
+        return Subquery("exists", self._block(_rows_alone(node.this), scope).plan)
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Scalar:
         """The value of `(SELECT …)`."""
@@ -70,13 +70,31 @@ class Inner:
         return block
 
 
-def _with_columns(node: exp.Expr) -> exp.Expr:
-    """EXISTS asks for rows alone, so its query may do without columns."""
+def _rows_alone(node: exp.Expr) -> exp.Expr:
+    """EXISTS asks for rows alone: columns are not computed, and the first rows do as well as all.
+
+    A call may be an aggregate or give rows, so a select list with one stays.
+    """
     query = unwrapped(node)
-    if isinstance(query, exp.Select) and not query.expressions:
-        query = query.copy()
+    if not isinstance(query, exp.Select):
+        return query
+    query = query.copy()
+    if _has_some_limit(query):
+        query.set("limit", None)
+        query.set("order", None)
+    read = ("distinct", "group", "having", "order")
+    called = any(item.find(exp.Func) for item in query.expressions)
+    if not called and not any(query.args.get(clause) for clause in read):
         query.set("expressions", [exp.Literal.number(1)])
     return query
+
+
+def _has_some_limit(query: exp.Select) -> bool:
+    """Whether the query is cut to a number of its first rows that is not 0."""
+    limit = query.args.get("limit")
+    count = limit.args.get("expression") if isinstance(limit, exp.Limit) else None
+    constant = isinstance(count, exp.Literal) and count.name.isdigit() and int(count.name) > 0
+    return constant and not query.args.get("offset")
 
 
 def unwrapped(node: exp.Expr) -> exp.Expr:

@@ -12,11 +12,13 @@ from uuid import UUID
 
 from sqlglot import exp
 
+from headrace.functions import common_type, convert
 from headrace.functions.numbers import RANGE_OF_INTEGERS, fitted
 from headrace.plan.scalar import Literal, Scalar, Value
+from headrace.query.array_texts import read_array
 from headrace.query.interval_texts import read_interval
 from headrace.query.refusal import refuse
-from headrace.types import Type, result_numeric
+from headrace.types import Type, array_of, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 
 
@@ -68,7 +70,9 @@ def typed(untyped: Untyped, type_: Type) -> Literal:
         strip = text is not None and type_.kind == "character"
         return Literal(text.rstrip(" ") if strip and text is not None else text, plain)
     if text is None:
-        return Literal(None, replace(type_, declared=False))
+        return Literal(None, replace(type_.bare, length=type_.length))
+    if type_.element is not None:
+        return _array(untyped, type_.element.bare)
     if type_.kind == "numeric":
         value = _decimal(text.strip())
         if value is None:
@@ -78,6 +82,21 @@ def typed(untyped: Untyped, type_: Type) -> Literal:
         return Literal(fitted(_READERS[type_.kind](text), type_), type_)
     except (ValueError, ArithmeticError):
         raise _unreadable(untyped, type_, FORMS[type_.kind]) from None
+
+
+def _array(untyped: Untyped, element: Type) -> Literal:
+    """Elements are read as constants of their type; numerics get digits enough for all."""
+    assert untyped.text is not None
+    try:
+        texts = read_array(untyped.text)
+    except ValueError:
+        raise _unreadable(untyped, array_of(element), FORMS["array"]) from None
+    items = [typed(Untyped(text, untyped.node), element) for text in texts]
+    if element.kind == "numeric":
+        element = common_type([element, *(item.type for item in items)]) or element
+    return Literal(
+        tuple(convert(item.value, item.type, element) for item in items), array_of(element)
+    )
 
 
 def _unreadable(untyped: Untyped, type_: Type, form: str) -> Exception:
@@ -195,9 +214,11 @@ FORMS: dict[str, str] = {
     "timestamp": "Write it in ISO form: '2024-12-31 23:59:59.5'.",
     "timestamptz": "Write it in ISO form with its offset: '2024-12-31 23:59:59+00'.",
     "time": "Write it in ISO form: '23:59:59.5'.",
-    "interval": "Write whole numbers with units: '1 year 2 months 3 days 04:05:06'.",
+    "interval": "Write whole numbers with units, a sign for each if the first is negative: "
+    "'1 year 2 months 3 days 04:05:06', '-1 day -02:00'.",
     "uuid": "Write it in canonical form: '00000000-0000-0000-0000-000000000000'.",
     "enum": "Write one of its labels.",
     "jsonb": "Constants of jsonb are not maintained.",
+    "array": "Write it as '{1,2}', or with ARRAY[…].",
 }
 """For each kind, how a constant of it is written: the hint when one cannot be read."""

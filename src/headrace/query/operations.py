@@ -12,7 +12,8 @@ from headrace.errors import UserError
 from headrace.functions import call, cast
 from headrace.functions.numbers import undeclared
 from headrace.plan.scalar import Call, Literal, Scalar, walk
-from headrace.query.calls import CALLABLE, Named, refuse_call
+from headrace.query.array_expressions import ARRAY_CALLS, alike, is_array, joined
+from headrace.query.calls import CALLABLE, REGULAR, Named, refuse_call
 from headrace.query.coerce import compared, first_of_nullif, operands, settled, unified
 from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
 from headrace.query.parse import UNARY_PLUS, too_deep
@@ -32,7 +33,10 @@ def negation(scalar: Scalar) -> Scalar:
 
 def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     """A comparison by its row's name; text is ordered under collation C only."""
-    first, second = compared(left, right)
+    if is_array(left) or is_array(right):
+        first, second = alike(left, right)
+    else:
+        first, second = compared(left, right)
     if name in _ORDERING:
         first, second = _collated(first, second), _collated(second, first)
         for side in (first, second):
@@ -57,6 +61,9 @@ def _collated(side: Scalar, other: Scalar) -> Scalar:
 def concatenate(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     """Text with anything: a bare constant is text, whatever stands beside it."""
     bounds = (left, right)
+    if is_array(left) or is_array(right):
+        with located(node):
+            return joined(left, right)
     if any(not isinstance(bound, Untyped) and bound.type.kind == "bytea" for bound in bounds):
         with located(node):
             return call("||", *operands(left, right))
@@ -74,7 +81,8 @@ def constant_as(untyped: Untyped, target: Type) -> Scalar:
     literal = typed(untyped, target)
     if target.is_text:
         return cast(literal, replace(target, ordered=False))
-    if target.kind == "numeric" and target.declared:
+    exact = target.element or target
+    if exact.declared or exact.length is not None:
         return cast(literal, target)
     return literal
 
@@ -89,16 +97,27 @@ def call_named(name: str, arguments: Sequence[Bound], node: exp.Expr) -> Scalar:
                 return _extreme(name, unified(arguments, name.upper(), node))
             case "nullif", [left, right]:
                 return _null_if(left, right, node)
+            case "substring", [_, *places] if _are_texts(places):
+                raise refuse_call("substring", node, REGULAR)
             case _ if name == UNARY_PLUS:
                 (value,) = (settled(argument) for argument in arguments)
                 if value.type.is_number:
                     return cast(value, undeclared(value.type))
+            case _ if name in ARRAY_CALLS:
+                return ARRAY_CALLS[name](arguments)
             case _ if name in SPECIAL:
                 return SPECIAL[name](arguments)
         function = CALLABLE.get(name)
         if function is None:
             raise refuse_call(name, node)
         return _call_row(name, function, arguments)
+
+
+def _are_texts(places: Sequence[Bound]) -> bool:
+    """A bare constant beside no integer is text to PostgreSQL, and substring takes a pattern."""
+    return bool(places) and all(
+        isinstance(place, Untyped) or place.type.is_text for place in places
+    )
 
 
 def _call_row(name: str, function: Named, arguments: Sequence[Bound]) -> Scalar:

@@ -28,6 +28,10 @@ def _named(node: exp.Expr) -> tuple[str | None, bool]:
         case exp.Anonymous():
             name = name_of(node.this)
             return (None, False) if name == UNARY_PLUS else (name, True)
+        case exp.Bracket():
+            return _named(node.this)
+        case exp.Array():
+            return "array", True
         case exp.Exists():
             return "exists", True
         case exp.Subquery() | exp.SetOperation():

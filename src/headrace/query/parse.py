@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -16,7 +17,11 @@ UNARY_PLUS = "+"
 _WITH_KEYWORDS = frozenset(
     ("CAST", "EXTRACT", "JSON_OBJECT", "JSON_TABLE", "NORMALIZE", "OVERLAY", "POSITION")
 ) | {"SUBSTRING", "TRIM", "XMLELEMENT", "XMLTABLE"}
+_INTERVAL_FIELDS = frozenset(("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"))
+_STRINGS = frozenset((*PostgresParser.STRING_PARSERS, TokenType.BYTE_STRING))
 _POSTGRES = Dialect.get_or_raise("postgres")
+# Subscripts stay as they are written; sqlglot would count some of them from 0.
+_POSTGRES.INDEX_OFFSET = 0
 
 
 class _Parser(PostgresParser):
@@ -25,7 +30,8 @@ class _Parser(PostgresParser):
     It would rewrite many calls into nodes of its own meaning; here every call keeps the name that
     the user wrote, and what it means is decided by `headrace.functions`; only those with keywords
     between their arguments are left to it. A unary plus stays too, since PostgreSQL names `+x`
-    otherwise than `x`, and unnest is a function like any other.
+    otherwise than `x`, and unnest is a function like any other. The text of an interval is left
+    to `headrace.query.interval_texts`.
     """
 
     FUNCTIONS: ClassVar[Any] = {}
@@ -51,6 +57,33 @@ class _Parser(PostgresParser):
             exp.JSONExtractScalar(this=this, expression=key)
         ),
     }
+
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Interval | None:
+        """INTERVAL '…', its text as it is written, and the fields that may stand after it."""
+        index = self._index
+        if not self._match(TokenType.INTERVAL) or not self._match_set(_STRINGS, advance=False):
+            self._retreat(index)
+            return None
+        text = self._parse_primary()
+        unit = self._parse_interval_field()
+        if unit is not None and self._match_text_seq("TO"):
+            unit = exp.IntervalSpan(this=unit, expression=self._parse_interval_field())
+        return self.expression(exp.Interval(this=text, unit=unit))
+
+    def _parse_interval_field(self) -> exp.Expr | None:
+        token = self._curr
+        if token is None or token.token_type == TokenType.IDENTIFIER:
+            return None
+        if token.text.upper() not in _INTERVAL_FIELDS:
+            return None
+        self._advance()
+        field = exp.var(token.text.upper())
+        if not self._match(TokenType.L_PAREN, advance=False):
+            return field
+        digits = self._parse_wrapped(self._parse_number)
+        return exp.Anonymous(this=field.name, expressions=[digits])
 
     def _parse_unnest(self, with_alias: bool = True) -> None:
         return None
@@ -133,10 +166,20 @@ def _syntax_error(error: ParseError) -> UserError:
 
 
 def _refuse_junk_after_numbers(tokens: list[Token]) -> None:
-    """`1_000` and `12abc` would be read as a number with an alias; PostgreSQL never does."""
+    """`1_000` and `12abc` would be read as a number with an alias, which no server means.
+
+    Underscores between digits are a number of 1000 since PostgreSQL 16 and an error before.
+    """
     for number, following in pairwise(tokens):
         if number.token_type != TokenType.NUMBER or following.start != number.end + 1:
             continue
+        if re.fullmatch("(_[0-9]+)+", following.text):
+            raise UserError(
+                "unsupported-query",
+                f"underscores between digits are not maintained: {number.text}{following.text}",
+                detail=f"At line {number.line}, column {number.col - len(number.text) + 1}.",
+                hint="Write the number with digits only.",
+            )
         if following.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER):
             raise UserError(
                 "syntax-error",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from headrace.errors import UserError
 from headrace.functions import call, cast
 from headrace.functions.fields import field_name
+from headrace.functions.formats import unmaintained
 from headrace.functions.moments import DATE, TIMESTAMP, TIMESTAMPTZ
 from headrace.functions.numbers import as_numeric
 from headrace.plan.scalar import Literal, Scalar
@@ -131,7 +132,10 @@ def _date_part(arguments: Sequence[Bound]) -> Scalar:
 
 
 def _date_trunc(arguments: Sequence[Bound]) -> Scalar:
-    counted("date_trunc", arguments, 2, 2)
+    counted("date_trunc", arguments, 2, 3)
+    if len(arguments) == 3:
+        hint = "Write date_trunc('unit', a AT TIME ZONE 'zone') AT TIME ZONE 'zone'."
+        raise UserError("unsupported-function", "date_trunc with a time zone", hint=hint)
     unit, moment = arguments
     value = settled(moment)
     if value.type == DATE:
@@ -145,7 +149,11 @@ def _to_char(arguments: Sequence[Bound]) -> Scalar:
     value = settled(moment)
     if value.type == DATE:
         value = cast(value, TIMESTAMP)
-    return call("to_char", value, Literal(constant(format_), PLAIN_TEXT))
+    format_text = constant(format_)
+    if value.type in (TIMESTAMP, TIMESTAMPTZ) and (pattern := unmaintained(format_text)):
+        hint = "See docs/sql.md for the patterns that are maintained."
+        raise UserError("unsupported-function", f"to_char with the pattern {pattern}", hint=hint)
+    return call("to_char", value, Literal(format_text, PLAIN_TEXT))
 
 
 def _timezone(arguments: Sequence[Bound]) -> Scalar:
@@ -169,6 +177,7 @@ def _isfinite(arguments: Sequence[Bound]) -> Scalar:
 
 SPECIAL: Mapping[str, Special] = {
     "abs": _each("abs", 1),
+    "cardinality": _each("cardinality", 1),
     "ceil": _as_floats("ceil", _inexact),
     "ceiling": _as_floats("ceil", _inexact),
     "concat": lambda arguments: call("concat", *map(_printed, arguments)),

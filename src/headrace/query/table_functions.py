@@ -70,8 +70,7 @@ def _rows(
     if name == "unnest":
         split = _split_text(arguments)
         if split is None:
-            lists = [_items(argument, expressions, call) for argument in arguments]
-            return _listed(lists, context)
+            return _unnested(call, expressions, context)
         bounds = [settled(expressions.bind(each)) for each in split.expressions]
         return _called("string_to_table", bounds, call, context), (name,)
     if name not in TABLE_FUNCTION_BY_NAME or name == "rows":
@@ -129,29 +128,33 @@ def _split_text(arguments: Sequence[exp.Expr]) -> exp.Anonymous | None:
             return None
 
 
-def _items(argument: exp.Expr, expressions: Expressions, call: exp.Anonymous) -> tuple[Scalar, ...]:
-    items = listed_items(argument)
-    if items is None:
-        raise refuse(
-            "unsupported-function",
-            "unnest of an array that is not spelled out is not maintained",
-            call,
-            "Write it as ARRAY[…], or split a text with string_to_array.",
-        )
-    bounds = [expressions.bind(item) for item in items]
-    return unified(bounds, "ARRAY", call)
-
-
-def _listed(
-    lists: Sequence[tuple[Scalar, ...]], context: Context
+def _unnested(
+    call: exp.Anonymous, expressions: Expressions, context: Context
 ) -> tuple[Unnest, tuple[str, ...]]:
+    """Arrays that are spelled out are rows of their items; others are computed first."""
+    spelled = [listed_items(argument) for argument in call.expressions]
+    names = ("unnest",) * len(spelled)
+    listed = [items for items in spelled if items is not None]
+    if len(listed) == len(spelled):
+        lists = [unified(list(map(expressions.bind, items)), "ARRAY", call) for items in listed]
+        return _listed(lists, context), names
+    arrays = [settled(expressions.bind(argument)) for argument in call.expressions]
+    types = TABLE_FUNCTION_BY_NAME["unnest"].types_of(arrays)
+    if types is None:
+        shown = ", ".join(array.type.sql for array in arrays)
+        raise refuse("invalid-query", f"unnest({shown}) does not exist", call)
+    outputs = tuple(context.ids.computed("unnest", type_) for type_ in types)
+    return Unnest(ONE_ROW, "unnest", tuple(arrays), outputs), names
+
+
+def _listed(lists: Sequence[tuple[Scalar, ...]], context: Context) -> Unnest:
     """Lists side by side, row by row; a shorter one is filled with NULLs."""
     outputs = tuple(context.ids.computed("unnest", items[0].type) for items in lists)
     cells: list[Scalar] = []
     for row in zip_longest(*lists):
         for cell, output in zip(row, outputs, strict=True):
             cells.append(Literal(None, output.type) if cell is None else cell)
-    return Unnest(ONE_ROW, "rows", tuple(cells), outputs), ("unnest",) * len(lists)
+    return Unnest(ONE_ROW, "rows", tuple(cells), outputs)
 
 
 def _not_maintained(name: str, call: exp.Anonymous) -> Exception:

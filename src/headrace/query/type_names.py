@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from headrace.functions.numbers import as_numeric
 from headrace.query.refusal import refuse
-from headrace.types import NUMERIC_SCALE, Type, numeric, result_numeric
+from headrace.types import NUMERIC_SCALE, Type, array_of, has_arrays, numeric, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 
 _PLAIN: dict[exp.DType, str] = {
@@ -42,6 +42,11 @@ _INTERNAL_NAMES = {
 
 def named_type(node: exp.Expr, source: Type | None) -> Type:
     """The type a cast names; numeric takes the digits of `source`, None for a constant."""
+    if isinstance(node, exp.DataType) and node.this == exp.DType.ARRAY and node.expressions:
+        element = named_type(node.expressions[0], source and source.element)
+        if not has_arrays(element):
+            raise _refuse_type(node)
+        return array_of(element)
     if not isinstance(node, exp.DataType) or node.args.get("nested"):
         raise _refuse_type(node)
     parameters = [_number(parameter) for parameter in node.expressions]
@@ -93,4 +98,5 @@ def _refuse_type(node: exp.Expr) -> Exception:
 
 def internal_name(type_: Type) -> str:
     """PostgreSQL's own name of the type, which an unnamed cast gives to its column."""
-    return _INTERNAL_NAMES.get(type_.kind, type_.kind)
+    kind = (type_.element or type_).kind
+    return _INTERNAL_NAMES.get(kind, kind)

@@ -158,6 +158,9 @@ class Windows(Requests):
     def _of_all_rows(self, wanted: AggregateRequest, over: Over, node: exp.Expr) -> Scalar:
         """An aggregate that only the rows of the frame can tell."""
         name = wanted.function
+        if wanted.only is not None:
+            message = f"{name} with FILTER and OVER is not maintained"
+            raise refuse("unsupported-query", message, node)
         if name not in OF_ALL_ROWS or over.frame.exclude != "no others":
             ordered_set = AGGREGATE_BY_NAME[name].order == "within"
             message = f"{name} OVER {'' if ordered_set else 'with EXCLUDE '}is not maintained"
@@ -184,7 +187,7 @@ def _result(type_: Type, name: str, node: exp.Expr) -> Type:
     if type_.kind == "character":
         message = f"{name} of char(n) is not maintained"
         raise refuse("unsupported-type", message, node, "Cast it to text.")
-    return replace(type_, declared=False, length=None)
+    return type_.bare
 
 
 def _positive(bound: Bound, name: str, node: exp.Expr) -> int | None:

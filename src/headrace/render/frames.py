@@ -10,6 +10,7 @@ from headrace.functions.function import spark_cast
 from headrace.functions.intervals import parts_of
 from headrace.plan.operators import Frame, FrameBound, SortKey
 from headrace.plan.scalar import Column, Literal
+from headrace.render.pieces import bigint
 from headrace.render.scalars import column, render_scalar
 from headrace.types import BIGINT, DOUBLE, Type, result_numeric
 
@@ -47,6 +48,11 @@ def sorted_by(order: Sequence[SortKey], *last: exp.Expression) -> exp.Order:
     """The sort keys, then what decides last, ascending."""
     keys = [_ordered(column(k.column.id), k.descending, k.nulls_first) for k in order]
     return exp.Order(expressions=[*keys, *(_ordered(each) for each in last)])
+
+
+def some_order(order: exp.Order) -> exp.Order:
+    """The order, or a constant one: Spark numbers rows in an order only."""
+    return order if order.expressions else sorted_by((), bigint(1))
 
 
 def _ordered(

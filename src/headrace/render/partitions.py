@@ -14,7 +14,7 @@ from sqlglot import exp
 from headrace.functions.function import spark_binary, spark_function
 from headrace.functions.windows import has_places
 from headrace.plan.operators import Top, Window
-from headrace.render.frames import over, sorted_by
+from headrace.render.frames import over, some_order, sorted_by
 from headrace.render.pieces import (
     WEIGHT,
     aliased,
@@ -119,11 +119,11 @@ def _before_peers(plan: Top) -> exp.Expression:
 
 def native_top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select:
     """The rows of an ordinary bag by their numbers."""
-    order = sorted_by((*plan.order, *plan.ties))
+    order = some_order(sorted_by((*plan.order, *plan.ties)))
     number = over(spark_function("row_number"), plan.keys, order)
     places = [aliased(number, _PLACE)]
     if plan.with_ties:
-        rank = over(spark_function("rank"), plan.keys, sorted_by(plan.order))
+        rank = over(spark_function("rank"), plan.keys, some_order(sorted_by(plan.order)))
         places.append(aliased(rank, _BEFORE))
     shown = exp.Select(expressions=[*columns_named(plan.columns), *places]).from_(rows)
     taken = exp.Select(expressions=columns_named(plan.columns)).from_(as_table(shown, alias()))

@@ -52,7 +52,8 @@ def grouped_rows(
     groups: list[exp.Expression] = []
     shown: list[exp.Expression] = []
     for c in columns:
-        groups.append(spark_cast(column(c.id), TEXT) if c.type.is_float else column(c.id))
+        is_float = (c.type.element or c.type).is_float
+        groups.append(spark_cast(column(c.id), TEXT) if is_float else column(c.id))
         shown.append(named(exp.Anonymous(this="any_value", expressions=[column(c.id)]), c))
     return groups, shown
 

@@ -44,6 +44,11 @@ def _literal(literal: Literal) -> exp.Expression:
             return exp.Boolean(this=value)
         case str() as value:
             return exp.Literal.string(value)
+        case tuple() as elements:
+            assert literal.type.element is not None
+            of_type = literal.type.element
+            items = [_literal(Literal(element, of_type)) for element in elements]
+            return spark_cast(spark_function("array", *items), literal.type)
         case bytes() as value:
             return spark_function("unhex", exp.Literal.string(value.hex()))
         case value:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from headrace.functions.function import spark_binary, spark_function
 from headrace.plan.operators import STALE, TopMerge
-from headrace.render.frames import Spec, over, sorted_by
+from headrace.render.frames import Spec, over, some_order, sorted_by
 from headrace.render.pieces import (
     WEIGHT,
     aliased,
@@ -93,8 +93,7 @@ def _places(plan: TopMerge) -> list[exp.Expression]:
 
 
 def _order(plan: TopMerge, *, peers: bool = False) -> exp.Order:
-    order = sorted_by(plan.order if peers else (*plan.order, *plan.ties))
-    return order if order.expressions else sorted_by((), bigint(1))
+    return some_order(sorted_by(plan.order if peers else (*plan.order, *plan.ties)))
 
 
 def _sums(plan: TopMerge) -> list[exp.Expression]:

@@ -22,8 +22,8 @@ from headrace.functions.intervals import DAY, parts_of
 from headrace.functions.windows import OF_ALL_ROWS, WINDOW_FUNCTION_BY_NAME
 from headrace.plan.operators import WHOLE, Frame, Window, WindowCall
 from headrace.plan.scalar import Literal
-from headrace.render.frames import groups_spec, over, range_over, rows_spec, sorted_by
-from headrace.render.pieces import aliased, bigint
+from headrace.render.frames import groups_spec, over, range_over, rows_spec, some_order, sorted_by
+from headrace.render.pieces import aliased
 from headrace.render.scalars import column, identifier
 from headrace.types import BIGINT
 
@@ -41,7 +41,7 @@ def positions(plan: Window, call: WindowCall, number: int) -> list[exp.Expressio
         place = over(spark_function("row_number"), plan.keys, _total_order(call))
         found.append(aliased(spark_cast(place, BIGINT), _place(number)))
     if any(_by_group(c) for c in alike):
-        order = sorted_by(call.order) if call.order else sorted_by((), bigint(1))
+        order = some_order(sorted_by(call.order))
         group = over(spark_function("dense_rank"), plan.keys, order)
         found.append(aliased(spark_cast(group, BIGINT), _group(number)))
     return found
@@ -91,7 +91,7 @@ def _value(plan: Window, call: WindowCall) -> exp.Expression:
     arguments = [column(argument.id) for argument in call.arguments]
     if call.frame is None:
         order = _total_order(call) if function.placed else sorted_by(call.order)
-        order = order if order.expressions else sorted_by((), bigint(1))
+        order = some_order(order)
         return over(function.spark(arguments, call.number), plan.keys, order)
     if _is_empty(call.frame):
         return _of_nothing(call)
@@ -155,7 +155,7 @@ def _framed(
         number = column(_group(_first(plan, call)))
         return over(function, plan.keys, sorted_by((), number), groups_spec(frame))
     order, spec = range_over(frame, call.order)
-    return over(function, plan.keys, order if order.expressions else sorted_by((), bigint(1)), spec)
+    return over(function, plan.keys, some_order(order), spec)
 
 
 def _is_empty(frame: Frame) -> bool:

@@ -16,7 +16,8 @@ from headrace.errors import HeadraceError, UserError
 from headrace.source.faults import translate, translated
 from headrace.types import Type, from_postgres
 
-# A column's base type or that of its elements, as `from_postgres` wants it; domains are gone before a query returns them.
+# A column's base type, or that of its elements, as `from_postgres` wants it; domains are gone
+# before a query returns them.
 NAMES = """
 SELECT format_type(given.oid, given.typmod),
     CASE WHEN b.typtype = 'e' THEN quote_ident(n.nspname) || '.' || quote_ident(b.typname) END,

@@ -155,6 +155,9 @@ def stored_schema(columns: Sequence[SourceColumn], *, weighted: bool = False) ->
 
 
 def _cast(values: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
+    if type_.element is not None:
+        lists = [_cast_elements(chunk, type_.element) for chunk in values.chunks]
+        return pa.chunked_array(lists, type_.arrow)
     if type_.kind != "numeric":
         return values.cast(type_.arrow)
     # '1.' and forty zeros fits decimal(38,1), but Arrow reads it as 0.0: long texts go one by one.
@@ -163,9 +166,20 @@ def _cast(values: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
         return values.cast(type_.arrow)
     short = pc.if_else(is_long, pa.scalar(None, pa.string()), values).cast(type_.arrow)
     exact = [_rescaled(text, type_) for text in values.filter(is_long).to_pylist()]
-    return pc.replace_with_mask(
+    replaced = pc.replace_with_mask(
         short.combine_chunks(), is_long.combine_chunks(), pa.array(exact, type_.arrow)
     )
+    return pa.chunked_array([replaced])
+
+
+def _cast_elements(lists: pa.ListArray, element: Type) -> pa.ListArray:
+    """The same lists, each element brought to its stored type."""
+    # The elements of NULL lists and those outside of a slice stay where they are.
+    elements = _cast(pa.chunked_array([lists.values]), element).combine_chunks()
+    mask = lists.is_null() if lists.null_count else None
+    if lists.offset and mask is not None:
+        return _cast_elements(pa.concat_arrays([lists]), element)
+    return pa.ListArray.from_arrays(lists.offsets, elements, mask=mask)
 
 
 def _rescaled(text: str, type_: Type) -> Decimal:

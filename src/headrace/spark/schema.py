@@ -30,6 +30,8 @@ def spark_type(data_type: pa.DataType) -> DataType:
 
     if pa.types.is_decimal128(data_type):
         return types.DecimalType(data_type.precision, data_type.scale)
+    if pa.types.is_list(data_type):
+        return types.ArrayType(spark_type(data_type.value_type))
     simple: dict[pa.DataType, DataType] = {
         pa.bool_(): types.BooleanType(),
         pa.int16(): types.ShortType(),
@@ -72,12 +74,25 @@ def _exactly(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         back = cast.cast(column.type)
     except pa.ArrowInvalid as error:
         raise _changed(column, field) from error
+    if pa.types.is_list(column.type):
+        # Arrow compares no lists; these are the same elements under another name.
+        return _elements_exactly(column, field, cast)
     # Arrow checks decimals and integers itself, but not float64 to float32.
     same = pc.fill_null(pc.equal(back, column), True)
     if pa.types.is_floating(column.type):
         same = pc.or_(same, pc.fill_null(pc.is_nan(column), True))
     if not pc.all(same, min_count=0).as_py():
         raise _changed(column, field)
+    return cast
+
+
+def _elements_exactly(
+    column: pa.ChunkedArray, field: pa.Field, cast: pa.ChunkedArray
+) -> pa.ChunkedArray:
+    elements = pa.chunked_array(
+        [chunk.flatten() for chunk in column.chunks], column.type.value_type
+    )
+    _exactly(elements, pa.field(field.name, field.type.value_type))
     return cast
 
 

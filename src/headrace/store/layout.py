@@ -57,7 +57,8 @@ def check_columns(columns: pa.Schema) -> None:
             raise InternalError("invariant", f"column name {name!r} has the reserved prefix")
         if names.count(name.lower()) > 1:
             raise InternalError("invariant", f"column name {name!r} is there twice")
-        if kind not in SCALAR_TYPES and not pa.types.is_decimal128(kind):
+        value = kind.value_type if pa.types.is_list(kind) else kind
+        if value not in SCALAR_TYPES and not pa.types.is_decimal128(value):
             raise InternalError("invariant", f"column {name!r} has type {kind}, not a stored type")
 
 

@@ -8,6 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.store.layout import EPOCH, WEIGHT
+from headrace.store.lists import as_bytes
+
+_PLACE = "_place"
 
 
 def net(table: pa.Table) -> pa.Table:
@@ -24,9 +27,25 @@ def net(table: pa.Table) -> pa.Table:
     # Without keys Arrow would sum no rows to one NULL.
     if not rows.num_rows:
         return rows
+    if any(pa.types.is_list(field.type) for field in rows.schema):
+        return _net_with_lists(rows, keys)
     sums = rows.group_by(keys, use_threads=False).aggregate([(WEIGHT, "sum")])
     sums = sums.rename_columns([*keys, WEIGHT]).select(names)
     return sums.filter(pc.not_equal(sums.column(WEIGHT), 0))
+
+
+def _net_with_lists(rows: pa.Table, keys: list[str]) -> pa.Table:
+    """Grouped by the bytes of lists; a group is shown by its first row."""
+    grouped = rows.append_column(_PLACE, pa.array(range(rows.num_rows), pa.int64()))
+    for position, field in enumerate(rows.schema):
+        if pa.types.is_list(field.type):
+            column = as_bytes(rows.column(position))
+            grouped = grouped.set_column(position, field.name, column)
+    sums = grouped.group_by(keys, use_threads=False).aggregate([(WEIGHT, "sum"), (_PLACE, "min")])
+    sums = sums.filter(pc.not_equal(sums.column(f"{WEIGHT}_sum"), 0))
+    shown = rows.take(sums.column(f"{_PLACE}_min"))
+    weight = rows.schema.get_field_index(WEIGHT)
+    return shown.set_column(weight, WEIGHT, sums.column(f"{WEIGHT}_sum"))
 
 
 def one_nan(rows: pa.Table) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -92,6 +92,12 @@ class Type:
         return self.row.misfit.replace(
             "{integer_digits}", str(self.precision - self.scale)
         ).replace("{scale}", str(self.scale))
+
+    @property
+    def bare(self) -> Type:
+        """The type without digits or length of its own, an array's elements likewise."""
+        element = None if self.element is None else self.element.bare
+        return replace(self, declared=False, length=None, element=element)
 
     @property
     def is_integer(self) -> bool:

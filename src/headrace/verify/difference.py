@@ -17,13 +17,22 @@ TOLERANCE = {"double precision": 1e-9, "real": 1e-5}
 
 def tolerance_of(types: Sequence[Type]) -> float | None:
     """The relative tolerance that applies to a result with these columns, if any does."""
-    return max((TOLERANCE[t.kind] for t in types if t.is_float), default=None)
+    return max((TOLERANCE[_value(t).kind] for t in types if _value(t).is_float), default=None)
+
+
+def _value(type_: Type) -> Type:
+    """The type itself, or that of an array's elements."""
+    return type_ if type_.element is None else type_.element
 
 
 def weighted_rows(difference: pa.Table) -> list[tuple[int, tuple[Any, ...]]]:
     """The rows of a table whose first column is the weight."""
     columns = [column.to_pylist() for column in difference.columns]
-    return [(values[0], tuple(values[1:])) for values in zip(*columns, strict=True)]
+    return [(w, tuple(map(_hashable, values))) for w, *values in zip(*columns, strict=True)]
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def remaining(difference: pa.Table, types: Sequence[Type]) -> list[tuple[int, tuple[Any, ...]]]:
@@ -36,7 +45,7 @@ def remaining(difference: pa.Table, types: Sequence[Type]) -> list[tuple[int, tu
         return rows
     groups: dict[tuple[Any, ...], list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
     for weight, values in rows:
-        exact = tuple(v for v, t in zip(values, types, strict=True) if not t.is_float)
+        exact = tuple(v for v, t in zip(values, types, strict=True) if not _value(t).is_float)
         groups[exact].append((weight, values))
     return [row for group in groups.values() for row in _unpaired(group, types)]
 
@@ -64,6 +73,9 @@ def close(left: Sequence[Any], right: Sequence[Any], types: Sequence[Type]) -> b
 
 
 def _agree(left: Any, right: Any, type_: Type) -> bool:
+    if type_.element is not None and left is not None and right is not None:
+        types = [type_.element] * len(left)
+        return len(left) == len(right) and close(left, right, types)
     if left is None or right is None or not type_.is_float:
         return bool(left == right)
     if math.isnan(left) or math.isnan(right):

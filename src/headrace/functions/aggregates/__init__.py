@@ -9,6 +9,7 @@ tell. MIN and MAX keep the extremum itself.
 from __future__ import annotations
 
 from headrace.functions.aggregates.aggregate import AggregateFunction, Kept, State
+from headrace.functions.aggregates.arrays import ARRAYS
 from headrace.functions.aggregates.bits import BITS
 from headrace.functions.aggregates.counts import COUNTS
 from headrace.functions.aggregates.deviations import DEVIATIONS
@@ -27,6 +28,7 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     *REGRESSIONS,
     *BITS,
     *ORDERED,
+    *ARRAYS,
 )
 AGGREGATE_BY_NAME = {function.name: function for function in AGGREGATES}
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -65,7 +64,7 @@ def _sorted_type(argument: Type | None, *_: Type) -> Type | None:
         return None
     if argument.kind == "character":
         return None
-    return replace(argument, declared=False, length=None)
+    return argument.bare
 
 
 def _fraction(inputs: Inputs) -> float | None:

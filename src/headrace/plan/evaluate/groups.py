@@ -30,6 +30,8 @@ def _groups(rows: Rows, keys: tuple[Column, ...]) -> dict[tuple[Value, ...], Row
 
 def _shown(value: Value) -> Value:
     """The value that stands for all that equal it: zero without a sign, one NaN."""
+    if isinstance(value, tuple):
+        return tuple(map(_shown, value))
     if not isinstance(value, float):
         return value
     return math.nan if math.isnan(value) else value + 0.0

@@ -14,16 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from headrace.plan.operators.net import Net
-from headrace.plan.operators.operator import Delta, Operator, PlanError, require_columns
+from headrace.plan.operators.operator import Binary, Conditional, Delta, Operator, PlanError
 from headrace.plan.operators.union_all import Empty, Negate, UnionAll
-from headrace.plan.scalar import Column, Scalar, columns_of
-from headrace.types import BOOLEAN
+from headrace.plan.scalar import Column, Scalar
 
 Matching = Literal["left", "semi", "anti"]
 
 
 @dataclass(frozen=True)
-class MatchJoin(Operator):
+class MatchJoin(Binary):
     """Rows of `left` by whether a row of `right` matches: `condition` is true, or there is none.
 
     | kind | rows |
@@ -33,39 +32,12 @@ class MatchJoin(Operator):
     | anti | rows of `left` without a match |
     """
 
-    left: Operator
-    right: Operator
     kind: Matching
     condition: Scalar | None = None
-
-    def __post_init__(self) -> None:
-        both = frozenset(self.left.columns) & frozenset(self.right.columns)
-        if both:
-            raise PlanError(f"both sides of a join have {sorted(column.id for column in both)}")
-        if self.condition is not None:
-            if self.condition.type != BOOLEAN:
-                raise PlanError(f"a join's condition is {self.condition.type.sql}, not boolean")
-            sides = self.left.columns + self.right.columns
-            require_columns(columns_of(self.condition), sides, "MatchJoin")
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.left.columns + (self.right.columns if self.kind == "left" else ())
-
-    @property
-    def children(self) -> tuple[Operator, ...]:
-        return (self.left, self.right)
-
-    def with_children(self, *children: Operator) -> MatchJoin:
-        left, right = children
-        return replace(self, left=left, right=right)
-
-    @property
-    def scalars(self) -> tuple[Scalar, ...]:
-        return () if self.condition is None else (self.condition,)
-
-    def with_scalars(self, scalars: tuple[Scalar, ...]) -> MatchJoin:
-        return replace(self, condition=scalars[0]) if scalars else self
 
     def delta(self, of: Delta) -> Operator:
         changed, moved = of.change(self.left), of.change(self.right)
@@ -78,7 +50,7 @@ class MatchJoin(Operator):
 
 
 @dataclass(frozen=True)
-class Rematch(Operator):
+class Rematch(Conditional):
     """The change of a MatchJoin: (`change` + `touched`) op `after` − `touched` op `before`.
 
     `change` is that of the preserved side, `touched` the rows of it before that match some changed
@@ -108,13 +80,6 @@ class Rematch(Operator):
     def with_children(self, *children: Operator) -> Rematch:
         change, touched, before, after = children
         return replace(self, change=change, touched=touched, before=before, after=after)
-
-    @property
-    def scalars(self) -> tuple[Scalar, ...]:
-        return () if self.condition is None else (self.condition,)
-
-    def with_scalars(self, scalars: tuple[Scalar, ...]) -> Rematch:
-        return replace(self, condition=scalars[0]) if scalars else self
 
     def written_out(self) -> Operator:
         """Its definition, as a sum of joins."""

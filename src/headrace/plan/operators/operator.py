@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, Self
 
-from headrace.plan.scalar import Column, Scalar
+from headrace.plan.scalar import Column, Scalar, columns_of
+from headrace.types import BOOLEAN
 
 
 class Delta(Protocol):
@@ -65,6 +66,49 @@ class Unary(Operator):
     def with_children(self, *children: Operator) -> Operator:
         (child,) = children
         return replace(self, child=child)
+
+
+class Conditional(Operator):
+    """A node with one expression, `condition`, which each subclass has as its last field.
+
+    None holds for every pair of rows.
+    """
+
+    condition: Scalar | None
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return () if self.condition is None else (self.condition,)
+
+    def with_scalars(self, scalars: tuple[Scalar, ...]) -> Self:
+        # The field is the subclass's, so a checker of types does not know it here by name.
+        return replace(self, **{"condition": scalars[0]}) if scalars else self
+
+
+@dataclass(frozen=True)
+class Binary(Conditional):
+    """A node over two inputs without a column in common, and a condition over both."""
+
+    left: Operator
+    right: Operator
+
+    def __post_init__(self) -> None:
+        both = frozenset(self.left.columns) & frozenset(self.right.columns)
+        if both:
+            raise PlanError(f"both sides of a join have {sorted(column.id for column in both)}")
+        if self.condition is not None:
+            if self.condition.type != BOOLEAN:
+                raise PlanError(f"a join's condition is {self.condition.type.sql}, not boolean")
+            sides = self.left.columns + self.right.columns
+            require_columns(columns_of(self.condition), sides, type(self).__name__)
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+    def with_children(self, *children: Operator) -> Self:
+        left, right = children
+        return replace(self, left=left, right=right)
 
 
 class PlanError(ValueError):

@@ -1,0 +1,175 @@
+"""Expressions of arrays: empty ones, ones with NULLs among their elements, and NULL itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from headrace.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type, array_of
+from tests.functions.cases import DATE, FREE, NAN, PRICE, REAL, TIMESTAMPTZ, UUID
+from tests.functions.spelled import over
+
+TEXT = Type("text", folds=True)
+VARCHAR = Type("character varying", folds=True)
+INTEGERS = array_of(INTEGER)
+TEXTS = array_of(TEXT)
+WHOLE = ((), (1,), (1, 2, 3), (None,), (3, None, 1), (2, 2, None, None))
+WORDS = ((), ("a",), ("a", "b,c"), (None, ""), ('"', "\\", "{}", "null"), ("ä", None, "日"))
+ITEMS = (0, 1, 2, 3, -1)
+FLOATS = ((), (0.5, NAN), (0.0,), (-0.0, None), (NAN,))
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+FIRST_UUID = "ffffffff-0000-4000-8000-00000000000a"
+
+ARRAY_EXPRESSIONS = (
+    over(
+        (INTEGERS, INTEGER),
+        (WHOLE, (*ITEMS, 2**31 - 1, -(2**31))),
+        "a0[a1]",
+        "a0[a1::bigint]",
+        "a0[1 + 1]",
+        "(a0 || a1)[2]",
+        "ARRAY[a1, 2, NULL]",
+        "(ARRAY[a1, 2])[1]",
+        "array_length(a0, a1)",
+        "array_upper(a0, 1)",
+        "a0 || a1",
+        "a1 || a0",
+        "a0 || a1 || 1 || 2 || a0 || 3",
+        "(a0 || a1 || 1 || 2)[a1] = ANY (a0 || a1 || 1 || 2)",
+        "array_append(a0, a1)",
+        "array_prepend(a1, a0)",
+        "array_append(a0, NULL)",
+        "array_position(a0, a1)",
+        "array_position(a0, NULL)",
+        "array_remove(a0, a1)",
+        *(f"a1 {name} {which} (a0)" for name in COMPARISONS for which in ("ANY", "ALL")),
+        "a1 = SOME (a0)",
+        "a1 + 1 = ANY (a0 || 7)",
+        "a1 = ANY ('{1,3}')",
+        "a1 = ANY ('{}'::int[])",
+        "a1 = ANY (ARRAY[]::int[])",
+        "a1 = ANY (CASE WHEN a1 > 1 THEN a0 ELSE ARRAY[1] END)",
+        "NOT (a1 <> ALL (a0))",
+        "a1 || ARRAY[2::bigint]",
+        "a0 || 5::bigint",
+        "array_position(a0, 2::smallint)",
+    ),
+    over(
+        (INTEGERS, INTEGERS),
+        (WHOLE, WHOLE),
+        *(f"a0 {name} a1" for name in ("||", "@>", "<@", "&&", "=", "<>")),
+        "a0 IS NOT DISTINCT FROM a1",
+        "array_cat(a0, a1)",
+        "coalesce(a0, a1)",
+        "coalesce(a0, '{7}')",
+        "coalesce(a0, ARRAY[7::bigint])",
+        "CASE WHEN cardinality(a0) > 1 THEN a0 ELSE a1 END",
+        "nullif(a0, a1)",
+        "a0 IN (a1, '{1}', NULL)",
+        "a0 @> ARRAY[1, 2]",
+        "'{1}' <@ a0",
+    ),
+    over(
+        (INTEGERS,),
+        (WHOLE,),
+        "cardinality(a0)",
+        "array_length(a0, 1)",
+        "a0 IS NULL",
+        "a0 = '{1,2,3}'",
+        "a0 <> '{}'",
+        "a0 || NULL",
+        "a0 || '{4,NULL}'",
+        "a0::bigint[]",
+        "a0::text[]",
+        "a0::numeric[]",
+        "array_to_string(a0, ', ')",
+        "array_to_string(a0, ',', '*')",
+        "array_to_string(a0, ',', NULL)",
+        "array_to_string(a0, NULL)",
+        "'{ 1 , NULL, \"2\" }'::int[] || a0",
+    ),
+    over(
+        (TEXTS, TEXT),
+        (WORDS, ("", "a", "b,c", "{}", "null")),
+        "a0 || a1",
+        "a0 || '{x}'",
+        "a1 = ANY (a0)",
+        "a1 < ALL (a0)",
+        "a0[2] || a1",
+        "array_to_string(a0, a1)",
+        "array_to_string(a0, ',', a1)",
+        "array_position(a0, a1)",
+        "array_position(a0, 'a')",
+        "array_remove(a0, a1)",
+        "a0 = ARRAY[a1]",
+        "a0 && ARRAY[a1, 'a']",
+        "ARRAY[a1, 'b', NULL]",
+        "ARRAY[a1]::varchar[]",
+        "ARRAY['1', a1]",
+        "ARRAY['1', '2']::int[]",
+        '\'{"a b", "\\"", NULL, "NULL"}\'::text[] || a1',
+        "coalesce(a0, ARRAY[a1])",
+    ),
+    over((array_of(TEXT),), ((("1", "20"), ("-7", None)),), "a0::int[]", "a0::numeric[]"),
+    over(
+        (array_of(DOUBLE), DOUBLE),
+        (FLOATS, (0.0, NAN, 0.5)),
+        "a0[1]",
+        "a1 = ANY (a0)",
+        "a1 > ALL (a0)",
+        "array_position(a0, a1)",
+        "a0 || a1",
+        "a0 = ARRAY[a1]",
+        "a0 @> ARRAY[a1]",
+    ),
+    over((array_of(DOUBLE), array_of(DOUBLE)), (FLOATS, FLOATS), "a0 = a1", "a0 @> a1", "a0 && a1"),
+    over((array_of(REAL), REAL), (((0.5,), ()), (0.5, 1.25)), "a1 = ANY (a0)", "a0 || a1"),
+    over(
+        (array_of(PRICE), PRICE, FREE),
+        (
+            ((), (Decimal("1.50"), None), (Decimal("-2.55"),)),
+            (Decimal("1.50"), Decimal("0.00")),
+            (Decimal("1.5"), Decimal("0.001")),
+        ),
+        "a0[1]",
+        "a0 || a1",
+        "a0 || a2",
+        "ARRAY[a1, a2, 3]",
+        "a2 = ANY (a0)",
+        "a1 < ANY (a0)",
+        "a1 = ANY ('{1.5}')",
+        "a0 = ARRAY[a2]",
+        "a0 @> ARRAY[a1]",
+        "array_position(a0, a2)",
+        "array_to_string(a0, ' ')",
+        "coalesce(a0, '{1.125}')",
+        "a1 = ANY ('{1.5,1.504}')",
+        "a0 || '{1.125,2}'::numeric(8,2)[]",
+        "a0 || '{1.125,2}'::numeric[]",
+    ),
+    over(
+        (array_of(BOOLEAN), BOOLEAN),
+        (((), (True, None), (False,)), (True, False)),
+        "a0[1] AND a1",
+        "a1 = ANY (a0)",
+        "ARRAY[a1, NULL]",
+    ),
+    over(
+        (array_of(DATE), DATE),
+        (((), (date(2024, 2, 29), None)), (date(2024, 2, 29), date(1, 1, 1))),
+        "a0[1]",
+        "a1 >= ANY (a0)",
+        "a0 || a1",
+        "array_to_string(a0, ' ')",
+        "a0::timestamp[]",
+    ),
+    over(
+        (array_of(TIMESTAMPTZ), TIMESTAMPTZ),
+        (((), (datetime(2024, 2, 29, 12, tzinfo=UTC), None)), (datetime(2024, 1, 1, tzinfo=UTC),)),
+        "a0 || a1",
+        "a1 <> ALL (a0)",
+    ),
+    over((array_of(UUID), UUID), (((), (FIRST_UUID,)), (FIRST_UUID,)), "a1 = ANY (a0)", "a0 || a1"),
+    over((array_of(BIGINT), INTEGER), (((), (1, 2**40)), (1, 2)), "a1 = ANY (a0)", "a0 || a1"),
+    over((array_of(VARCHAR), TEXT), (((), ("a", None)), ("a", "")), "a1 = ANY (a0)", "a0 || a1"),
+)
