@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from psycopg.types.string import TextLoader
 
 from headrace.errors import UserError
 from headrace.functions import EvaluationError
@@ -80,6 +81,9 @@ def counts() -> Iterator[dict[str, int]]:
 @pytest.fixture
 def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
+        # Intervals as they are stored.
+        connection.adapters.register_loader("interval", TextLoader)
+        connection.execute("SET intervalstyle = iso_8601")
         load(connection)
         yield connection
 
