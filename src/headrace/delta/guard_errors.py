@@ -66,8 +66,7 @@ def is_net(plan: Operator) -> bool:
 
     It may still stand beside its own opposite: an update of a column that a projection leaves out
     gives −(k, v) and +(k, v). State read raw from a log has rows that were added and removed again.
-    A sum of a join's changes has pairs of an old and a new row that cancel each other, so it is
-    netted too; a term alone is never asked about.
+    A join's change, a sum, has pairs of an old and a new row that cancel: no sum is net.
     """
     match plan:
         case Scan(version=version):

@@ -81,8 +81,9 @@ class Conditional(Operator):
         return () if self.condition is None else (self.condition,)
 
     def with_scalars(self, scalars: tuple[Scalar, ...]) -> Self:
-        # The field is the subclass's, so a checker of types does not know it here by name.
-        return replace(self, **{"condition": scalars[0]}) if scalars else self
+        # By name: the field is the subclass's, which `replace` is not known to have here.
+        fields = dict.fromkeys(("condition",), scalars[0]) if scalars else {}
+        return replace(self, **fields)
 
 
 @dataclass(frozen=True)
