@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from headrace.functions import call, cast, chain
-from headrace.plan.scalar import Literal, Scalar, columns_of
+from headrace.plan.scalar import Literal, Scalar
 from headrace.query.aggregate_calls import request, within_aggregate, written
 from headrace.query.arithmetic import arithmetic, negated
 from headrace.query.array_expressions import (
     PAIRS,
     cast_constructor,
     constructed,
-    one_or_all,
     paired,
-    quantified_array,
     subscripted,
 )
-from headrace.query.arrays import array_items
 from headrace.query.bits import BITS, bits
 from headrace.query.calls import refuse_call
 from headrace.query.clauses import SESSION, SESSION_WORDS
 from headrace.query.coerce import condition, settled, unified
+from headrace.query.comparisons import COMPARISONS, Comparisons, is_compared
 from headrace.query.document_paths import extracted, is_extraction
 from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
-from headrace.query.inner import Inner, quantified
 from headrace.query.keyword_calls import KEYWORD_CALLS, keyword_call
 from headrace.query.literals import Bound, Untyped, interval_constant, number
 from headrace.query.matching import MATCHES, matches, meant
@@ -52,15 +48,6 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Mul: "*",
     exp.Div: "/",
     exp.Mod: "%",
-}
-_COMPARISONS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "is not distinct from",
 }
 
 
@@ -103,16 +90,8 @@ class Expressions:
                 return negation(condition(self.bind(node.this), "NOT", node.this))
             case exp.Neg():
                 return self._negative(node)
-            case exp.Is() | exp.NullSafeNEQ():
-                return self._test(node)
             case exp.Interval():
                 return interval_constant(node)
-            case exp.Between():
-                return self._between(node)
-            case exp.In():
-                return self._in(node)
-            case exp.Subquery() | exp.Exists():
-                return self._subquery(node)
             case exp.DPipe():
                 return concatenate(self.bind(node.this), self.bind(node.args["expression"]), node)
             case exp.Array():
@@ -146,23 +125,8 @@ class Expressions:
                 return arithmetic(_ARITHMETIC[type(node)], left, right)
         if type(node) in PAIRS:
             return paired(node, self.bind(node.this), self.bind(node.args["expression"]))
-        if type(node) in _COMPARISONS:
-            quantifier = quantified(node.args["expression"])
-            if quantifier is not None:
-                return self._quantified(node, _COMPARISONS[type(node)], *quantifier)
-            if isinstance(node.this, exp.Tuple):
-                return self._rows(node, _COMPARISONS[type(node)])
-            listed = array_items(node)
-            if listed is not None:
-                found = self._one_of(node.this, listed, node)
-                return negation(found) if isinstance(node, exp.NEQ) else found
-            over = quantified_array(node.args["expression"])
-            if over is not None:
-                which, array = over
-                name, value = _COMPARISONS[type(node)], self.bind(node.this)
-                return one_or_all(name, value, which, self.bind(array), node)
-            left_, right_ = self.bind(node.this), self.bind(node.args["expression"])
-            return compare(_COMPARISONS[type(node)], left_, right_, node)
+        if isinstance(node, COMPARISONS):
+            return Comparisons(self.bind, self.scope, self.clause).comparison(node)
         raise refuse("unsupported-query", f"{node.key.upper()} is not an expression here", node)
 
     def _column(self, node: exp.Column) -> Scalar:
@@ -192,90 +156,12 @@ class Expressions:
         with located(node):
             return negated(settled(self.bind(inner)))
 
-    def _test(self, node: exp.Expr) -> Scalar:
-        """IS and IS DISTINCT FROM, each with its negated form."""
-        left = self.bind(node.this)
-        right = node.args["expression"]
-        if isinstance(node, exp.NullSafeNEQ):
-            return negation(compare("is not distinct from", left, self.bind(right), node))
-        if isinstance(right, exp.Null):
-            result: Scalar = call("is null", settled(left))
-        elif isinstance(right, exp.Boolean):
-            truth = Literal(bool(right.this), BOOLEAN)
-            result = call("is not distinct from", condition(left, "IS", node), truth)
-        else:
-            raise refuse("unsupported-query", f"IS {right.sql()} is not maintained", node)
-        return negation(result) if node.args.get("negate") else result
-
     def _match(self, node: exp.Expr) -> Scalar:
         test = meant(node)
         text, pattern = self.bind(test.text), self.bind(test.pattern)
         escape = None if test.escape is None else self.bind(test.escape)
         result = matches(test.kind, text, pattern, escape, node)
         return negation(result) if test.negated else result
-
-    def _between(self, node: exp.Between) -> Scalar:
-        value = repeatable(self.bind(node.this), 2)
-        low = compare(">=", value, self.bind(node.args["low"]), node)
-        high = compare("<=", value, self.bind(node.args["high"]), node)
-        return call("and", low, high)
-
-    def _subquery(self, node: exp.Expr) -> Scalar:
-        inner = self._inner(node)
-        if isinstance(node, exp.Exists):
-            return inner.exists(node, self.scope)
-        return inner.scalar(node, self.scope)
-
-    def _inner(self, node: exp.Expr) -> Inner:
-        if self.scope.inner is None:
-            message = f"a subquery in {self.clause} is not maintained"
-            raise refuse("unsupported-query", message, node)
-        return self.scope.inner
-
-    def _quantified(self, node: exp.Expr, name: str, which: str, query: exp.Expr) -> Scalar:
-        """`x name ANY (query)` and `x name ALL (query)`; x may be a row of several."""
-        inner = self._inner(node)
-        left = [self.bind(part) for part in row_parts(node.this)]
-        bind = inner.all if which == "all" else inner.any
-        return bind(name, left, query, node, self.scope)
-
-    def _rows(self, node: exp.Expr, name: str) -> Scalar:
-        """`(a, b) = (c, d)`, column by column."""
-        left, right = row_parts(node.this), row_parts(node.args["expression"])
-        if name not in ("=", "<>") or not isinstance(node.args["expression"], exp.Tuple):
-            raise refuse("unsupported-query", f"{name} on row values is not maintained", node)
-        if len(left) != len(right):
-            raise refuse("invalid-query", "unequal number of entries in row expressions", node)
-        pairs = zip(map(self.bind, left), map(self.bind, right), strict=True)
-        terms = [compare(name, a, b, node) for a, b in pairs]
-        return chain("or" if name == "<>" else "and", terms)
-
-    def _in(self, node: exp.In) -> Scalar:
-        query = node.args.get("query")
-        if query is None and [type(item) for item in node.expressions] == [exp.Values]:
-            (query,) = node.expressions
-        if query is not None:
-            return self._quantified(node, "=", "any", query)
-        if isinstance(node.this, exp.Tuple):
-            equal = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
-            return chain("or", [self._rows(one, "=") for one in equal])
-        return self._one_of(node.this, node.expressions, node)
-
-    def _one_of(self, subject: exp.Expr, listed: Sequence[exp.Expr], node: exp.Expr) -> Scalar:
-        """Several constants share one type with the value; a column is compared by itself."""
-        value, *items = (self.bind(part) for part in (subject, *listed))
-        constants = [item for item in items if is_constant(item)]
-        terms: list[Scalar] = []
-        if len(constants) > 1 and not is_character(value) and not is_interval(value):
-            with located(node):
-                terms.append(call("in", *unified((value, *constants), "IN", node)))
-            items = [item for item in items if not is_constant(item)]
-        elif len(constants) > 1 and is_character(value) and not all(map(fits_character, constants)):
-            hint = "Cast the char(n) expression to text."
-            raise refuse("unsupported-query", "IN mixes char(n) with another type", node, hint)
-        value = repeatable(value, len(items))
-        terms.extend(compare("=", value, item, node) for item in items)
-        return chain("or", terms)
 
     def _case(self, node: exp.Case) -> Scalar:
         # A bare constant as the subject is text, whatever it is compared with.
@@ -381,32 +267,3 @@ class Expressions:
         if not isinstance(inner, exp.Anonymous):
             raise refuse("unsupported-query", "FILTER is not maintained here", node)
         return self._call(inner, only, within)
-
-
-def row_parts(node: exp.Expr) -> list[exp.Expr]:
-    """The parts of `(a, b)`, or the one expression."""
-    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
-
-
-def is_compared(node: exp.Expr) -> bool:
-    """Whether the expression is a side of a comparison, or one of its alternatives."""
-    parent = node.parent
-    while isinstance(parent, exp.Paren):
-        parent = parent.parent
-    return type(parent) in (*_COMPARISONS, exp.NullSafeNEQ, exp.In, exp.Array)
-
-
-def is_constant(bound: Bound) -> bool:
-    return isinstance(bound, Untyped) or not columns_of(bound)
-
-
-def is_character(bound: Bound) -> bool:
-    return not isinstance(bound, Untyped) and bound.type.kind == "character"
-
-
-def is_interval(bound: Bound) -> bool:
-    return not isinstance(bound, Untyped) and bound.type.kind == "interval"
-
-
-def fits_character(bound: Bound) -> bool:
-    return isinstance(bound, Untyped) or is_character(bound)

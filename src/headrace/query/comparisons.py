@@ -1,0 +1,178 @@
+"""Comparisons: operators, IS, BETWEEN, IN, ANY and ALL, of values, rows, arrays and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headrace.functions import call, chain
+from headrace.plan.scalar import Literal, Outer, Scalar, columns_of, walk
+from headrace.query.array_expressions import one_or_all, quantified_array
+from headrace.query.arrays import array_items
+from headrace.query.coerce import condition, settled, unified
+from headrace.query.inner import Inner, quantified
+from headrace.query.literals import Bound, Untyped
+from headrace.query.operations import compare, negation, repeatable
+from headrace.query.refusal import located, refuse
+from headrace.query.scope import Scope
+from headrace.types import BOOLEAN
+
+OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "is not distinct from",
+}
+
+COMPARISONS = (*OPERATORS, exp.NullSafeNEQ, exp.Is, exp.Between, exp.In, exp.Exists, exp.Subquery)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Binds comparisons, and the queries that values are compared with, in one clause."""
+
+    bind: Callable[[exp.Expr], Bound]
+    scope: Scope
+    clause: str
+
+    def comparison(self, node: exp.Expr) -> Scalar:
+        """The meaning of a node of `COMPARISONS`."""
+        match node:
+            case exp.Between():
+                return self._between(node)
+            case exp.In():
+                return self._in(node)
+            case exp.Is() | exp.NullSafeNEQ():
+                return self._test(node)
+            case exp.Exists() | exp.Subquery():
+                return self._subquery(node)
+        name, right = OPERATORS[type(node)], node.args["expression"]
+        quantifier = quantified(right)
+        if quantifier is not None:
+            return self._quantified(node, name, *quantifier)
+        if isinstance(node.this, exp.Tuple):
+            return self._rows(node, name)
+        listed = array_items(node)
+        if listed is not None:
+            found = self._one_of(node.this, listed, node)
+            return negation(found) if isinstance(node, exp.NEQ) else found
+        over = quantified_array(right)
+        if over is not None:
+            which, array = over
+            return one_or_all(name, self.bind(node.this), which, self.bind(array), node)
+        return compare(name, self.bind(node.this), self.bind(right), node)
+
+    def _test(self, node: exp.Expr) -> Scalar:
+        """IS and IS DISTINCT FROM, each with its negated form."""
+        left = self.bind(node.this)
+        right = node.args["expression"]
+        if isinstance(node, exp.NullSafeNEQ):
+            return negation(compare("is not distinct from", left, self.bind(right), node))
+        if isinstance(right, exp.Null):
+            result: Scalar = call("is null", settled(left))
+        elif isinstance(right, exp.Boolean):
+            truth = Literal(bool(right.this), BOOLEAN)
+            result = call("is not distinct from", condition(left, "IS", node), truth)
+        else:
+            raise refuse("unsupported-query", f"IS {right.sql()} is not maintained", node)
+        return negation(result) if node.args.get("negate") else result
+
+    def _between(self, node: exp.Between) -> Scalar:
+        value = repeatable(self.bind(node.this), 2)
+        low = compare(">=", value, self.bind(node.args["low"]), node)
+        high = compare("<=", value, self.bind(node.args["high"]), node)
+        return call("and", low, high)
+
+    def _subquery(self, node: exp.Expr) -> Scalar:
+        inner = self._inner(node)
+        if isinstance(node, exp.Exists):
+            return inner.exists(node, self.scope)
+        return inner.scalar(node, self.scope)
+
+    def _inner(self, node: exp.Expr) -> Inner:
+        if self.scope.inner is None:
+            message = f"a subquery in {self.clause} is not maintained"
+            raise refuse("unsupported-query", message, node)
+        return self.scope.inner
+
+    def _quantified(self, node: exp.Expr, name: str, which: str, query: exp.Expr) -> Scalar:
+        """`x name ANY (query)` and `x name ALL (query)`; x may be a row of several."""
+        inner = self._inner(node)
+        left = [self.bind(part) for part in row_parts(node.this)]
+        bind = inner.all if which == "all" else inner.any
+        return bind(name, left, query, node, self.scope)
+
+    def _rows(self, node: exp.Expr, name: str) -> Scalar:
+        """`(a, b) = (c, d)`, column by column."""
+        left, right = row_parts(node.this), row_parts(node.args["expression"])
+        if name not in ("=", "<>") or not isinstance(node.args["expression"], exp.Tuple):
+            raise refuse("unsupported-query", f"{name} on row values is not maintained", node)
+        if len(left) != len(right):
+            raise refuse("invalid-query", "unequal number of entries in row expressions", node)
+        pairs = zip(map(self.bind, left), map(self.bind, right), strict=True)
+        terms = [compare(name, a, b, node) for a, b in pairs]
+        return chain("or" if name == "<>" else "and", terms)
+
+    def _in(self, node: exp.In) -> Scalar:
+        query = node.args.get("query")
+        if query is None and [type(item) for item in node.expressions] == [exp.Values]:
+            (query,) = node.expressions
+        if query is not None:
+            return self._quantified(node, "=", "any", query)
+        if isinstance(node.this, exp.Tuple):
+            equal = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
+            return chain("or", [self._rows(one, "=") for one in equal])
+        return self._one_of(node.this, node.expressions, node)
+
+    def _one_of(self, subject: exp.Expr, listed: Sequence[exp.Expr], node: exp.Expr) -> Scalar:
+        """Several constants share one type with the value; a column is compared by itself."""
+        value, *items = (self.bind(part) for part in (subject, *listed))
+        constants = [item for item in items if is_constant(item)]
+        terms: list[Scalar] = []
+        if len(constants) > 1 and not is_character(value) and not is_interval(value):
+            with located(node):
+                terms.append(call("in", *unified((value, *constants), "IN", node)))
+            items = [item for item in items if not is_constant(item)]
+        elif len(constants) > 1 and is_character(value) and not all(map(fits_character, constants)):
+            hint = "Cast the char(n) expression to text."
+            raise refuse("unsupported-query", "IN mixes char(n) with another type", node, hint)
+        value = repeatable(value, len(items))
+        terms.extend(compare("=", value, item, node) for item in items)
+        return chain("or", terms)
+
+
+def row_parts(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of `(a, b)`, or the one expression."""
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+def is_compared(node: exp.Expr) -> bool:
+    """Whether the expression is a side of a comparison, or one of its alternatives."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return type(parent) in (*OPERATORS, exp.NullSafeNEQ, exp.In, exp.Array)
+
+
+def is_constant(bound: Bound) -> bool:
+    """Whether the value is the same for every row; what an enclosing row gives is not."""
+    if isinstance(bound, Untyped):
+        return True
+    return not columns_of(bound) and not any(isinstance(node, Outer) for node in walk(bound))
+
+
+def is_character(bound: Bound) -> bool:
+    return not isinstance(bound, Untyped) and bound.type.kind == "character"
+
+
+def is_interval(bound: Bound) -> bool:
+    return not isinstance(bound, Untyped) and bound.type.kind == "interval"
+
+
+def fits_character(bound: Bound) -> bool:
+    return isinstance(bound, Untyped) or is_character(bound)
