@@ -10,7 +10,7 @@ import pytest
 import headrace
 from headrace.publish import change as batches
 from tests.e2e.oracle import assert_served
-from tests.e2e.test_types import VALUES, image
+from tests.e2e.test_types import COLUMNS, image
 
 pytestmark = pytest.mark.e2e
 LIMIT = 40
@@ -104,14 +104,14 @@ def test_every_type_passes_through_parts(
     project: headrace.Headrace, sql: psycopg.Connection, large: Large
 ) -> None:
     sql.execute("CREATE TYPE mood AS ENUM ('sad', 'o''k')")
-    declared = ", ".join(f"c{i} {type_}" for i, (type_, _) in enumerate(VALUES.values()))
+    declared = ", ".join(f"c{i} {type_}" for i, (type_, _) in enumerate(COLUMNS.values()))
     sql.execute(f"CREATE TABLE everything (id int, {declared})")
     project.set("collect_rows", 3)
-    columns = ", ".join(f"c{i}" for i in range(len(VALUES)))
+    columns = ", ".join(f"c{i}" for i in range(len(COLUMNS)))
     project.create_stream_table("shown", f"SELECT {columns} FROM everything")
     assert large.taken() == 0
-    for number in range(max(len(values) for _, values in VALUES.values())):
-        values = ", ".join(values[number % len(values)] for _, values in VALUES.values())
+    for number in range(max(len(values) for _, values in COLUMNS.values())):
+        values = ", ".join(values[number % len(values)] for _, values in COLUMNS.values())
         sql.execute(f"INSERT INTO everything VALUES ({number}, {values}), ({number}, {values})")
     sql.execute("INSERT INTO everything (id) VALUES (NULL)")
     assert project.refresh("shown").mode == "DIFFERENTIAL"

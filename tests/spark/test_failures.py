@@ -80,7 +80,7 @@ def test_a_query_that_spark_refuses_is_ours(runner: Runner, sql: str) -> None:
 def test_a_job_that_fails_otherwise_may_be_tried_again(runner: Runner) -> None:
     with pytest.raises(Transient) as raised:
         runner.collect(
-            "SELECT raise_error('disk on fire') AS x FROM a",
+            "SELECT reflect('java.lang.Integer', 'parseInt', 'disk on fire') AS x FROM a",
             [
                 Input("a", NUMBERS, rows=numbers(1)),
             ],

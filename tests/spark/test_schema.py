@@ -16,12 +16,14 @@ from tests.spark.values import SPECIAL
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_kind_has_the_spark_type_its_row_names(kind: Any) -> None:
-    parameters = {"precision": 12, "scale": 3} if kind.name == "numeric" else {}
+    parameters: dict[str, Any] = {"precision": 12, "scale": 3} if kind.name == "numeric" else {}
+    if kind.name == "array":
+        parameters = {"element": Type("integer")}
     type_ = Type(kind.name, enum="public.mood" if kind.name == "enum" else None, **parameters)
     names = {"INT": "int", "SMALLINT": "smallint", "TIMESTAMP_NTZ": "timestamp_ntz"}
     expected = names.get(type_.spark, type_.spark.lower())
     assert spark_type(type_.arrow).simpleString() == expected
-    assert type_.arrow in SPECIAL or kind.name == "numeric"
+    assert type_.arrow in SPECIAL or kind.name in ("numeric", "array")
 
 
 def test_a_type_that_is_not_stored_is_refused() -> None:

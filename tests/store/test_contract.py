@@ -180,7 +180,7 @@ def test_rows_of_another_shape_are_refused(store: Store, rows: pa.Table) -> None
         pa.schema([("c1", pa.int64()), ("C1", pa.int64())]),
         pa.schema([("c1", pa.timestamp("ns"))]),
         pa.schema([("c1", pa.timestamp("us", "Europe/Berlin"))]),
-        pa.schema([("c1", pa.list_(pa.int64()))]),
+        pa.schema([("c1", pa.list_(pa.list_(pa.int64())))]),
     ],
     ids=["reserved", "twice", "nanoseconds", "zone", "nested"],
 )
