@@ -36,11 +36,11 @@ from tests.delta.test_rules_against_reference import (
     World,
     aggregates,
     check,
+    check_steps,
     filled,
     reader,
     refreshed,
     regions,
-    whole,
     worlds,
 )
 
@@ -144,16 +144,7 @@ def test_the_passes_keep_the_rows(plan: Operator, world: World) -> None:
 @settings(max_examples=100, deadline=None)
 @given(plans(), st.lists(worlds(), min_size=2, max_size=4))
 def test_small_steps_are_one_big_step(plan: Operator, steps: list[World]) -> None:
-    stages = cut_stages(plan, "x")
-    logs = filled(stages, World(steps[0].before, steps[0].before))
-    at = steps[0].before
-    for step in steps:
-        logs, _ = refreshed(stages, World(at, step.after), logs)
-        at = step.after
-    fresh = filled(stages, World(at, at))
-    assert {name: whole(log) for name, log in logs.items()} == {
-        name: whole(log) for name, log in fresh.items()
-    }
+    check_steps(plan, steps)
 
 
 K, X = Column("k", INTEGER), Column("x", INTEGER)

@@ -280,6 +280,20 @@ def check(plan: Operator, world: World, *, additive: bool = True) -> int:
     return stale
 
 
+def check_steps(plan: Operator, steps: list[World]) -> None:
+    """Several changes after each other end in the same state as a fresh evaluation."""
+    stages = cut_stages(plan, "x")
+    logs = filled(stages, World(steps[0].before, steps[0].before))
+    at = steps[0].before
+    for step in steps:
+        logs, _ = refreshed(stages, World(at, step.after), logs)
+        at = step.after
+    fresh = filled(stages, World(at, at))
+    assert {name: whole(log) for name, log in logs.items()} == {
+        name: whole(log) for name, log in fresh.items()
+    }
+
+
 @settings(max_examples=500, deadline=None)
 @given(plans(), worlds())
 def test_a_stage_s_change_is_the_difference_of_its_states(plan: Operator, world: World) -> None:
@@ -295,16 +309,7 @@ def test_recomputing_touched_groups_gives_the_same(plan: Operator, world: World)
 @settings(max_examples=100, deadline=None)
 @given(plans(), st.lists(worlds(), min_size=2, max_size=4))
 def test_small_steps_are_one_big_step(plan: Operator, steps: list[World]) -> None:
-    stages = cut_stages(plan, "x")
-    logs = filled(stages, World(steps[0].before, steps[0].before))
-    at = steps[0].before
-    for step in steps:
-        logs, _ = refreshed(stages, World(at, step.after), logs)
-        at = step.after
-    fresh = filled(stages, World(at, at))
-    assert {name: whole(log) for name, log in logs.items()} == {
-        name: whole(log) for name, log in fresh.items()
-    }
+    check_steps(plan, steps)
 
 
 @settings(max_examples=200, deadline=None)

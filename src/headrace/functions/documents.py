@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, spark_function
+from headrace.functions.json_text import Number, parsed
 from headrace.functions.let import let
 from headrace.functions.spark import case, number, string, unless
 from headrace.plan.scalar import Literal, Scalar
@@ -79,23 +80,11 @@ def _path_spark(arguments: Sequence[Expression], *_: object) -> Expression:
     return let((document,), read)
 
 
-class _Number(str):
-    """A number with the digits that are written."""
-
-    @property
-    def is_whole(self) -> bool:
-        return self.lstrip("-").isdigit()
-
-
-def _parsed(document: str) -> Any:
-    return json.loads(document, parse_int=_Number, parse_float=_Number)
-
-
 def _path(document: str, path: str) -> str | None:
-    value = _parsed(document)
+    value = parsed(document)
     for key in json.loads(path):
         value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, (dict, list)) or (isinstance(value, _Number) and not value.is_whole):
+    if isinstance(value, (dict, list)) or (isinstance(value, Number) and not value.is_whole):
         raise EvaluationError(_NO_TEXT)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -130,7 +119,7 @@ def _length_spark(arguments: Sequence[Expression], *_: object) -> Expression:
 
 
 def _length(document: str) -> int:
-    value = _parsed(document)
+    value = parsed(document)
     if not isinstance(value, list):
         raise EvaluationError(_NO_ARRAY)
     return len(value)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import spark_function
 from headrace.functions.json_parts import spark_key, spark_parts, spark_text, spark_value
+from headrace.functions.json_text import Number, parsed
 from headrace.functions.spark import case, fails, number, string
 from headrace.functions.table_function import Rows, TableFunction, Types, row
 from headrace.plan.scalar import Scalar, Value
@@ -23,14 +24,6 @@ Spark = Callable[[Sequence[Expression], Sequence[Type], Types], Expression]
 Evaluate = Callable[[Sequence[Value], Types], Rows]
 
 
-class _Number(str):
-    """A number as it is written."""
-
-
-def _read(text: Value) -> Any:
-    return json.loads(str(text), parse_float=_Number, parse_int=_Number)
-
-
 def _printed(value: Any) -> str | None:
     """A value as `_text` functions give it."""
     return value if value is None or isinstance(value, str) else _canonical(value)
@@ -38,7 +31,7 @@ def _printed(value: Any) -> str | None:
 
 def _canonical(value: Any) -> str:
     match value:
-        case _Number():
+        case Number():
             return str(value)
         case list():
             return f"[{', '.join(map(_canonical, value))}]"
@@ -90,7 +83,7 @@ def _elements(*, text: bool) -> Spark:
 def _element_rows(*, text: bool) -> Evaluate:
     def rows(values: Sequence[Value], _: Types) -> Rows:
         shown = _printed if text else _canonical
-        return [(shown(each),) for each in _expect(_read(values[0]), list, _NO_ARRAY)]
+        return [(shown(each),) for each in _expect(parsed(str(values[0])), list, _NO_ARRAY)]
 
     return rows
 
@@ -105,7 +98,7 @@ def _members(*, text: bool) -> Spark:
 
 def _member_rows(*, text: bool) -> Evaluate:
     def rows(values: Sequence[Value], _: Types) -> Rows:
-        found = _expect(_read(values[0]), dict, _NO_OBJECT)
+        found = _expect(parsed(str(values[0])), dict, _NO_OBJECT)
         shown = _printed if text else _canonical
         return [(key, shown(each)) for key, each in found.items()]
 
@@ -118,7 +111,7 @@ def _keys(arguments: Sequence[Expression], *_: object) -> Expression:
 
 
 def _key_rows(values: Sequence[Value], _: Types) -> Rows:
-    return [(key,) for key in _expect(_read(values[0]), dict, _NO_OBJECT)]
+    return [(key,) for key in _expect(parsed(str(values[0])), dict, _NO_OBJECT)]
 
 
 def _of_array(name: str, *, text: bool) -> TableFunction:
