@@ -39,6 +39,7 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
+from headrace.plan.rename import made_in, renamed
 from headrace.plan.scalar import Column, Outer, Scalar, map_outers
 
 Carried = tuple[Operator, tuple[Column, ...]]
@@ -62,10 +63,13 @@ class Depend:
         return keep(carried, (*plan.columns, *keys)), keys
 
     def _copy(self) -> Carried:
-        """D under columns of its own, as every place that it is put to needs them."""
-        columns = tuple(self.fresh("outer", column.type) for column in self.values.columns)
-        outputs = zip(columns, self.values.columns, strict=True)
-        return Project(self.values, tuple(outputs)), columns
+        """D under columns of its own, as every place that it is put to needs them.
+
+        Also those inside it: they are the enclosing query's, which stands beside the inner one.
+        """
+        names = {column: self.fresh("outer", column.type) for column in made_in(self.values)}
+        copy = renamed(self.values, names)
+        return copy, copy.columns
 
     def _carry(self, plan: Operator) -> Carried:
         if not is_correlated(plan):

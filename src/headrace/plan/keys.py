@@ -205,7 +205,7 @@ def _equalities(condition: Scalar) -> Iterator[Dependency]:
         case Call(function="and", arguments=arguments):
             for argument in arguments:
                 yield from _equalities(argument)
-        case Call(function="=", arguments=(left, right)):
+        case Call(function="=" | "is not distinct from", arguments=(left, right)):
             if _same_values(left, right):
                 yield from _equal(left, right)
 

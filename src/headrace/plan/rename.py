@@ -22,6 +22,12 @@ def numbered(plan: Operator) -> tuple[Operator, tuple[Column, ...]]:
     return renamed(plan, found), tuple(found)
 
 
+def made_in(plan: Operator) -> tuple[Column, ...]:
+    """The columns of the plan and of every operator in it, each once."""
+    inside = (column for child in plan.children for column in made_in(child))
+    return tuple(dict.fromkeys((*plan.columns, *inside)))
+
+
 def renamed(part: Part, names: Mapping[Column, Column]) -> Part:
     """A plan, or a part of one, with columns replaced; those not in `names` stay."""
     return _renamed(part, names)  # type: ignore[no-any-return]
