@@ -90,8 +90,10 @@ def _compute_stage(
     if large and step.touched is not None:
         return _compute_stage(engine, step.touched, reading, relation, epoch, clock)
     plan = netted(step.plan, large) if large else step.plan
-    text = render(plan, names) if large else step.sql
-    profile: Profile = "wide" if large or step.mode == "FULL" else "tiny"
+    tiny = not large and (step.mode == "DIFFERENTIAL" or reading.is_small(step.inputs))
+    as_planned = tiny == (step.mode == "DIFFERENTIAL") and not large
+    text = step.sql if as_planned else render(plan, names, one_partition=tiny)
+    profile: Profile = "tiny" if tiny else "wide"
     with clock.phase("compute"):
         rows = engine.runner.collect(text, inputs, profile=profile, limit=reading.limit)
         if step.stale is not None and isinstance(rows, pa.Table):

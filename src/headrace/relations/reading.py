@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from headrace.catalog.state import State
 from headrace.render import PlanInput
 from headrace.spark.run import Input
 from headrace.store import WEIGHT, Store, net
+
+SMALL_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class Reading:
             wanted.relation, relation.pin, *self.span(wanted.relation, wanted.version)
         )
         return sum(file.rows for file in files)
+
+    def is_small(self, inputs: Iterable[PlanInput]) -> bool:
+        """Whether one task reads all of these faster than several could be started."""
+        return sum(map(self.size, inputs)) <= SMALL_ROWS
 
     def is_large(self, name: str) -> bool:
         """Whether the relation's change is too large to be netted in memory."""
