@@ -21,8 +21,15 @@ from fuzz.rounds import Rounds, Size
 from fuzz.spark_way import SparkWay
 from fuzz.ways import Way, connect, run_example
 from headrace.embedded import EmbeddedServer
+from headrace.spark import profiles
 
 SECONDS, SEED = 1800, 1
+# Nearly every query is a new one: code that is generated for it would be compiled for one use.
+# The recompute of `verify`, in sessions of the other profile, runs generated code all the same.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 PLANS, STREAM_TABLES = Size(16, 4, shrink_seconds=20), Size(16, 10, shrink_seconds=90)
 
 
@@ -37,6 +44,8 @@ def ways(home: Path, *, plan: bool) -> Iterator[tuple[Way, Way | None]]:
             if plan:
                 yield pure, None
                 return
+            tiny = {**profiles.PROFILES["tiny"], **INTERPRETED}
+            profiles.PROFILES = {**profiles.PROFILES, "tiny": tiny}
             with (
                 headrace.connect(home=home) as hr,
                 connect(hr.dsn) as application,
