@@ -89,9 +89,9 @@ def steps_of(hr: headrace.Headrace, name: str) -> tuple[float, tuple[ComputeStag
         started = time.perf_counter()
         definition = new_definition(relation, bind(table.query, schema), schema)
         renamed = replace(table, relation=relation)
-        plan_refresh(renamed, definition, decide(renamed, None, changed), changed)
+        plan_refresh(renamed, definition, decide((renamed,), None, changed), changed)
         times.append((time.perf_counter() - started) * 1000)
-    steps = plan_refresh(table, define(table, state), decide(table, None, changed), changed)
+    steps = plan_refresh(table, define(table, state), decide((table,), None, changed), changed)
     return statistics.median(times), tuple(s for s in steps if isinstance(s, ComputeStage))
 
 
@@ -119,6 +119,7 @@ def measure(hr: headrace.Headrace, sql: psycopg.Connection[Any]) -> dict[str, di
         hr.create_stream_table(name, query)
     times: dict[str, list[float]] = {name: [] for name in SHAPES}
     for number in range(WARM_UP + ROUNDS):
+        sys.stderr.write(f"change {number + 1} of {WARM_UP + ROUNDS}\n")
         change(sql, number)
         # It takes in the change of all sources, so that the others find it there.
         hr.refresh(EVERYTHING)

@@ -109,11 +109,19 @@ def _shown(value: Any) -> str:
 
 def pure_blocks() -> dict[str, Mapping[str, str]]:
     """For every page with generated blocks, but the tour, those blocks by their names."""
+    from docs.generators.edges import edges_table
     from docs.generators.operators import operator_blocks
     from docs.generators.sql import sql_blocks
+    from docs.generators.strata import strata_blocks
     from docs.generators.types import types_table
 
-    return {"sql.md": sql_blocks(), "types.md": {"types": types_table()}, **operator_blocks()}
+    return {
+        "sql.md": sql_blocks(),
+        "types.md": {"types": types_table()},
+        "edges.md": {"edges": edges_table()},
+        "strata.md": strata_blocks(),
+        **operator_blocks(),
+    }
 
 
 def tour_blocks() -> Mapping[str, str]:

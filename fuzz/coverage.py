@@ -29,7 +29,7 @@ ITEMS = (
     "lateral", "unnest", "generate_series", "json function",
     "ranking window", "offset window", "aggregate window", "rows frame", "range frame",
     "groups frame", "frame exclusion", "several partitionings", "limit", "offset", "with ties",
-    "stream over stream",
+    "recursive union", "recursive union all", "stream over stream",
 )  # fmt: skip
 
 LEAVES = ("scan", "values", "function")
@@ -37,7 +37,7 @@ OPERATORS = (
     "filter", "project", "inner join", "cross join", "left join", "right join", "full join",
     "lateral", "function", "semi", "anti", "mark", "scalar", "aggregate", "global aggregate",
     "grouping sets", "distinct", "distinct on", "union all", "union", "intersect", "except",
-    "window", "topk",
+    "window", "topk", "recursive",
 )  # fmt: skip
 PAIRS = frozenset((above, below) for above in OPERATORS for below in {*OPERATORS, *LEAVES})
 

@@ -8,6 +8,7 @@ from fuzz.relations import (
     Distinct,
     Filter,
     Join,
+    Recursion,
     Relation,
     Scan,
     Series,
@@ -39,6 +40,8 @@ def size(relation: Relation) -> float:
             return min(limit, size(child))
         case SetOperation(left=left, right=right):
             return size(left) + size(right)
+        case Recursion(left=left):
+            return 3 * size(left)
         case Join(kind=kind, left=left, right=right, lateral=lateral):
             product = size(left) * size(right)
             if lateral:

@@ -10,6 +10,7 @@ from fuzz.relations import (
     Filter,
     Fit,
     Join,
+    Recursion,
     Relation,
     Scan,
     Series,
@@ -26,8 +27,8 @@ def children(relation: Relation) -> tuple[Relation, ...]:
             return ()
         case Series(child=child):
             return () if child is None else (child,)
-        case Join(left=left, right=right) | SetOperation(left=left, right=right):
-            return (left, right)
+        case Join() | SetOperation() | Recursion():
+            return (relation.left, relation.right)
         case _:
             return (relation.child,)
 
@@ -38,7 +39,7 @@ def with_children(relation: Relation, new: tuple[Relation, ...]) -> Relation:
             return relation
         case Series(child=None):
             return relation
-        case Join() | SetOperation():
+        case Join() | SetOperation() | Recursion():
             return replace(relation, left=new[0], right=new[1])
         case _:
             return replace(relation, child=new[0])

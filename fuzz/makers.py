@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fuzz.estimate import LARGEST, size
+from fuzz.free import free_names
 from fuzz.generate import Generator
 from fuzz.joins import cross_join, join
 from fuzz.relations import (
@@ -17,6 +18,7 @@ from fuzz.relations import (
     Join,
     Named,
     Order,
+    Recursion,
     Relation,
     Scan,
     Series,
@@ -169,6 +171,24 @@ def set_operation(operator: str) -> Callable[[Generator, int], Relation]:
     return make
 
 
+def recursive(g: Generator, budget: int) -> Relation:
+    """Nothing in it comes from the query around it, of which a recursion cannot read a row."""
+    outer, g.outer = g.outer, []
+    first = g.random.randint(0, budget)
+    left, right = g.relation("recursive", first), g.relation("recursive", budget - first)
+    g.outer = outer
+    # Ways are counted, and there are many of them.
+    if size(left) > LARGEST / 8 or free_names(left):
+        left = g.scan(g.random.choice(g.tables))
+    if size(right) > LARGEST / 8 or free_names(right):
+        right = g.scan(g.random.choice(g.tables))
+    left, right = g.fit(left, ("int", "int")), g.fit(right, ("int", "int"))
+    deepest = g.random.choice((1, 2)) if g.chance(0.4) else None
+    names = tuple(g.ref("int") for _ in range(2 if deepest is None else 3))
+    item = "recursive union" if deepest is None else "recursive union all"
+    return Recursion(left, right, names, deepest, items=(item,))
+
+
 def topk(g: Generator, budget: int) -> Relation:
     child = g.comparable(g.relation("topk", budget))
     columns = list(child.columns)
@@ -214,4 +234,5 @@ MAKERS: dict[str, Callable[[Generator, int], Relation]] = {
     "except": set_operation("except"),
     "window": window,
     "topk": topk,
+    "recursive": recursive,
 }

@@ -209,6 +209,25 @@ class SetOperation:
 
 
 @dataclass(frozen=True)
+class Recursion:
+    """Ways over the pairs of `right` that begin with a pair of `left`, both of two int columns.
+
+    With a number in `deepest` the ways are counted, up to that length: `names` has one for it.
+    """
+
+    left: Relation
+    right: Relation
+    names: Columns
+    deepest: int | None = None
+    operator: str | None = "recursive"
+    items: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> Columns:
+        return self.names
+
+
+@dataclass(frozen=True)
 class Named:
     """A relation written as a derived table, a CTE, a view or a stream table of its own."""
 
@@ -249,6 +268,7 @@ Relation = (
     | Distinct
     | TopK
     | SetOperation
+    | Recursion
     | Named
     | Again
 )

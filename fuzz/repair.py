@@ -14,6 +14,7 @@ from fuzz.relations import (
     Join,
     Named,
     Order,
+    Recursion,
     Relation,
     SetOperation,
     TopK,
@@ -75,6 +76,9 @@ def repair(relation: Relation, outer: frozenset[str] = frozenset()) -> Relation 
             kinds = [ref.kind for ref in names]
             sides = ([r.kind for r in left.columns], [r.kind for r in right.columns])
             return relation if sides == (kinds, kinds) else None
+        case Recursion(left=left, right=right):
+            sides = ([r.kind for r in left.columns], [r.kind for r in right.columns])
+            return relation if sides == (["int", "int"], ["int", "int"]) else None
         case Fit(outputs=()):
             return None
     return relation

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from headrace.delta.differentiate import stage_change, stage_full, stale_change
+from fuzz.loops import Fields, is_loop, rearranged, stored_fields
+from fuzz.loops import change as loop_change
+from fuzz.loops import whole as loop_whole
+from headrace.delta.differentiate import relations_of, stage_change, stage_full, stale_change
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.scalar import Value
 from headrace.plan.stages import Stage, cut_stages
-
-Fields = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Maintained:
         """What readers see."""
         last = self.stages[-1]
         stored = self.logs["x"].whole
-        return net(evaluate(last.shown(), lambda scan: _at(_columns(last), stored, scan)))
+        return net(evaluate(last.shown(), lambda scan: _at(stored_fields(last), stored, scan)))
 
     def refresh(self, after: World) -> None:
         """Bring every stage to the tables' new rows by its change alone."""
@@ -63,6 +64,12 @@ class Maintained:
         moved = {name for name in after if after[name].rows != self.world[name].rows}
         for stage in self.stages:
             read = reader(self.world, after, self.logs)
+            if is_loop(stage):
+                if relations_of(stage.region) & moved:
+                    log = self.logs[stage.relation]
+                    log.added = loop_change(stage, read, log.before, frozenset(moved))
+                    moved.add(stage.relation)
+                continue
             change = evaluate(stage_change(stage, frozenset(moved)), read)
             if stage.may_be_stale:
                 width = len(stage.keys)
@@ -89,7 +96,9 @@ def filled(stages: tuple[Stage, ...], world: World) -> dict[str, Log]:
     """Every stage evaluated anew."""
     logs: dict[str, Log] = {}
     for stage in stages:
-        rows = evaluate(stage_full(stage, stored=False), reader(world, world, logs))
+        read = reader(world, world, logs)
+        full = stage_full(stage, stored=False) if not is_loop(stage) else None
+        rows = loop_whole(stage, read) if full is None else evaluate(full, read)
         logs[stage.relation] = Log(stage, Counter(), net(rows))
     return logs
 
@@ -107,10 +116,10 @@ def reader(
             log = logs[scan.relation]
             match scan.version:
                 case "change":
-                    return net(_at(_columns(log.stage), log.added, scan))
+                    return net(_at(stored_fields(log.stage), log.added, scan))
                 case "before":
-                    return _at(_columns(log.stage), log.before, scan)
-            return _at(_columns(log.stage), log.whole, scan)
+                    return _at(stored_fields(log.stage), log.before, scan)
+            return _at(stored_fields(log.stage), log.whole, scan)
         old, new = before[scan.relation], after[scan.relation]
         match scan.version:
             case "change":
@@ -125,17 +134,9 @@ def reader(
     return read
 
 
-def _columns(stage: Stage) -> Fields:
-    return tuple(physical for physical, _ in stage.stored)
-
-
 def _at(fields: Fields, rows: Bag, scan: Scan) -> Bag:
     """The rows with a scan's columns in its order."""
-    places = [fields.index(physical) for physical, _ in scan.fields]
-    result: Bag = Counter()
-    for values, weight in rows.items():
-        result[tuple(values[i] for i in places)] += weight
-    return result
+    return rearranged(rows, fields, (physical for physical, _ in scan.fields))
 
 
 def _rounded(rows: Bag) -> Bag:

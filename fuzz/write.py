@@ -34,6 +34,7 @@ from fuzz.relations import (
     Fit,
     Join,
     Named,
+    Recursion,
     Relation,
     Scan,
     Series,
@@ -144,6 +145,8 @@ class Writer:
                 second = self.operand(right, outer, None)
                 raw = f"{first} {word} {second}"
                 return Block("", {ref.name: ref.name for ref in names}, ORDER, raw=raw)
+            case Recursion():
+                return self.recursion(relation)
             case Named():
                 return self.name(relation, outer)
             case Again(child=child, fields=fields):
@@ -324,6 +327,29 @@ class Writer:
             block = self.wrap(block, own)
         text = block.select(own, labels)
         return f"({text})" if block.raw is not None or block.tail else text
+
+    def recursion(self, relation: Recursion) -> Block:
+        """A derived table with a WITH of its own."""
+        name, alias = self.alias("w"), self.alias("q")
+        first, step = (
+            self.wrap(self.block(side, {}), (ref.name for ref in side.columns))
+            for side in (relation.left, relation.right)
+        )
+        names = [ref.name for ref in relation.names]
+        begin, end, *depth = (f"{name}.{one}" for one in names)
+        source, target = step.columns.values()
+        zero, further, guard = ("", "", "")
+        if relation.deepest is not None:
+            zero, further = ", 0", f", {depth[0]} + 1"
+            guard = f" WHERE {depth[0]} < {relation.deepest}"
+        union = "UNION" if relation.deepest is None else "UNION ALL"
+        text = (
+            f"WITH RECURSIVE {name} ({', '.join(names)}) AS"
+            f" (SELECT {', '.join(first.columns.values())}{zero} FROM {first.source} {union}"
+            f" SELECT {begin}, {target}{further} FROM {name} JOIN {step.source}"
+            f" ON {source} = {end}{guard}) SELECT {', '.join(names)} FROM {name}"
+        )
+        return Block(f"({text}) AS {alias}", {one: f"{alias}.{one}" for one in names})
 
     def name(self, relation: Named, outer: Texts) -> Block:
         child = relation.child

@@ -40,6 +40,17 @@ def test_arguments_win_over_variables_over_the_file(
 
 def test_settings_are_checked() -> None:
     assert Settings.of({"max_buffer_mb": 5}).max_buffer_mb == 5
-    for wrong in ({"max_buffer_mb": 0}, {"nothing": 1}):
+    assert Settings.of({"allow_circular": True}).allow_circular
+    wrongs = ({"max_buffer_mb": 0}, {"nothing": 1}, {"max_fixpoint_iterations": 0})
+    for wrong in (*wrongs, {"allow_circular": "perhaps"}):
         with pytest.raises(UserError):
             Settings.of(wrong)
+
+
+def test_cycles_and_strata_are_careful_and_quick_by_default() -> None:
+    settings = Settings()
+    assert not settings.allow_circular
+    assert settings.max_fixpoint_iterations == 100
+    assert settings.enable_stratum_skip
+    assert settings.stratified_cycle_validation
+    assert settings.stratified_dred

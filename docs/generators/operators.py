@@ -12,9 +12,11 @@ from decimal import Decimal
 
 from docs.generators.blocks import fenced, text_table
 from headrace.delta.differentiate import Differentiation
+from headrace.delta.loop import gained
 from headrace.functions import call, cast
 from headrace.plan.describe import describe
 from headrace.plan.evaluate import Bag, evaluate, net
+from headrace.plan.loop import Loop
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -30,7 +32,9 @@ from headrace.plan.operators import (
     Negate,
     Net,
     Operator,
+    Part,
     Project,
+    Recursive,
     Rematch,
     Replicate,
     Restrict,
@@ -40,6 +44,7 @@ from headrace.plan.operators import (
     TopMerge,
     UnionAll,
     Unnest,
+    Unseen,
     Values,
     Version,
     Window,
@@ -53,7 +58,8 @@ from headrace.render.native import render_native
 from headrace.types import BIGINT, INTEGER, TEXT, numeric, result_numeric
 
 # Each relation before the change, and its change. The example of every page is the same: ada's
-# second order goes from 5 to 6, ada moves from north to west, an old order of bob's is deleted.
+# second order goes from 5 to 6, ada moves from north to west, an old order of bob's is deleted, and
+# eve, whom bob referred, refers dan.
 RELATIONS: dict[str, tuple[Bag, Bag]] = {
     "orders": (
         Counter(
@@ -73,6 +79,10 @@ RELATIONS: dict[str, tuple[Bag, Bag]] = {
         Counter({("ada", "north"): 1, ("bob", "south"): 1}),
         Counter({("ada", "north"): -1, ("ada", "west"): 1}),
     ),
+    "referrals": (
+        Counter({("ada", "bob"): 1, ("bob", "eve"): 1}),
+        Counter({("eve", "dan"): 1}),
+    ),
 }
 
 ID = Column("id", INTEGER)
@@ -80,6 +90,8 @@ CUSTOMER = Column("customer", TEXT)
 AMOUNT = Column("amount", numeric(12, 2))
 NAME = Column("name", TEXT)
 REGION = Column("region", TEXT)
+KNOWN_NAME = Column("known_name", TEXT)
+KNOWN_REGION = Column("known_region", TEXT)
 PLACE = Column("place", INTEGER)
 DOUBLED = call("*", AMOUNT, Literal(2, INTEGER))
 
@@ -106,6 +118,24 @@ RUNNING = WindowCall(
     BY_AMOUNT,
     frame=Frame("range", FrameBound("unbounded preceding"), FrameBound("current row")),
 )
+BY, REFERRED = Column("by", TEXT), Column("referred", TEXT)
+REFERRALS = Scan("referrals", (("c1", BY), ("c2", REFERRED)))
+FIRST, NEXT, ADA = Column("first", TEXT), Column("next", TEXT), Literal("ada", TEXT)
+FOUND = Column("found", TEXT)
+# All whom ada referred, and those referred by them.
+FOLLOWERS = Recursive(
+    "recursion_1",
+    (Column("follower", TEXT),),
+    Project(Filter(REFERRALS, call("=", BY, ADA)), ((FIRST, REFERRED),)),
+    Project(
+        Join(Scan("recursion_1", (("c1", FOUND),)), REFERRALS, call("=", BY, FOUND)),
+        ((NEXT, REFERRED),),
+    ),
+    once=True,
+)
+(LOOP_STAGE,) = cut_stages(FOLLOWERS, "followers")
+assert LOOP_STAGE.variable is not None
+ROUND = gained(Loop((LOOP_STAGE.variable,)), LOOP_STAGE.variable, frozenset({"followers"}))
 (STAGE,) = cut_stages(REVENUE, "revenue")
 assert STAGE.state is not None
 STATE = STAGE.state
@@ -116,12 +146,14 @@ class Example:
     """A plan whose topmost node is the operator.
 
     `changes` says that the page shows the plan's change, for operators with a delta rule of their
-    own; the others appear only in deltas, or have their rule in a stage.
+    own; the others appear only in deltas, or have their rule in a stage. `round` is the plan that
+    the page shows for an operator that is no one query.
     """
 
     operator: type[Operator]
     plan: Operator
     changes: bool = False
+    round: Operator | None = None
 
     @property
     def change(self) -> Operator:
@@ -130,6 +162,8 @@ class Example:
     @property
     def shown(self) -> Operator:
         """The plan whose Spark SQL the page shows."""
+        if self.round is not None:
+            return self.round
         return self.change if self.changes else self.plan
 
     @property
@@ -220,6 +254,15 @@ EXAMPLES: tuple[Example, ...] = (
             2,
         ),
     ),
+    Example(Recursive, FOLLOWERS, round=ROUND),
+    Example(Part, Part(Net(_at(ORDERS, "change")), "removed")),
+    Example(
+        Unseen,
+        Unseen(
+            _at(CUSTOMERS, "change"),
+            Scan("customers", (("c1", KNOWN_NAME), ("c2", KNOWN_REGION)), "before"),
+        ),
+    ),
 )
 
 
@@ -229,6 +272,8 @@ def read(scan: Scan) -> Bag:
     if scan.relation == STAGE.relation:
         rows = evaluate(Accumulate(_at(ORDERS, scan.version), STATE), read)
         physical = [name for name, _ in STAGE.state_fields]
+    elif scan.relation == LOOP_STAGE.relation:
+        rows = evaluate(FOLLOWERS.base, read)
     else:
         before, change = RELATIONS[scan.relation]
         after = net(Counter({row: before[row] + change[row] for row in {*before, *change}}))
@@ -273,6 +318,10 @@ def _example(example: Example) -> str:
     parts = ["The plan:", fenced(describe(example.plan))]
     if example.changes:
         parts += ["Its change, when all that it reads changes:", fenced(describe(shown))]
+    if example.round is not None:
+        whole = net(evaluate(example.plan, read))
+        parts += ["Its rows:", fenced(bag_text(example.plan.columns, whole))]
+        parts += ["A round of its loop, the one after its first:", fenced(describe(shown))]
     for scan in inputs(shown):
         name = input_name(scan.relation, scan.version)
         parts += [f"`{name}` holds:", fenced(bag_text(scan.columns, read(scan)))]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headrace.catalog import PostgresCatalog, State, new_relation_id
-from headrace.catalog.records import Receipt, Refresh, Source, StreamTable
+from headrace.catalog.records import Receipt, Refresh, StreamTable
 from headrace.definition import define
 from headrace.embedded import EmbeddedServer
 from headrace.engine import Engine, Progress, no_progress
 from headrace.errors import UserError
+from headrace.graph.draw import FORMATS
 from headrace.lifecycle.alter import KEEP, Alteration, Keep, alter
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.create import check_query, create, create_or_replace
@@ -23,8 +24,9 @@ from headrace.lifecycle.options import refuse_unknown
 from headrace.lifecycle.renew import refresh, reinit, resume, suspend
 from headrace.lifecycle.run import Done, run
 from headrace.lifecycle.sources import finish_removals
+from headrace.lifecycle.stratify import stratify
 from headrace.lifecycle.uninstall import uninstall, uninstall_sql
-from headrace.refresh.explain import Explanation, explain
+from headrace.refresh.explain import Explanation, explain, placed
 from headrace.refresh.refresh import require_table
 from headrace.relations.frame import published_frame
 from headrace.settings import Places, Settings, places, resolve
@@ -32,6 +34,16 @@ from headrace.source.connection import Database
 from headrace.spark.run import Runner
 from headrace.spark.session import Spark
 from headrace.store import DeltaStore
+from headrace.strata_status import (
+    ComponentStatus,
+    StrataExplanation,
+    StratumStatus,
+    components_of,
+    explain_network,
+    names_of,
+    network_of,
+    strata_of,
+)
 from headrace.table_status import TableStatus, status_of
 from headrace.verify.verify import verify
 
@@ -104,7 +116,7 @@ class Headrace:
         """Make a stream table of the query's result and fill it; all or nothing."""
         refuse_unknown(options)
         request = Request(name, query, schedule, refresh_mode_of(refresh_mode))
-        return status_of(*create(self._engine, request))
+        return self._statuses(create(self._engine, request))[0]
 
     def create_or_replace_stream_table(
         self,
@@ -117,7 +129,7 @@ class Headrace:
         """Make the stream table, or give the one of that name this query and these options."""
         refuse_unknown(options)
         request = Request(name, query, schedule, refresh_mode_of(refresh_mode))
-        return status_of(create_or_replace(self._engine, request))
+        return self._statuses([create_or_replace(self._engine, request)])[0]
 
     def create_stream_tables(
         self, tables: Mapping[str, str | Mapping[str, Any]]
@@ -128,7 +140,7 @@ class Headrace:
         `create_stream_table`.
         """
         requests = [_request(name, given) for name, given in tables.items()]
-        return tuple(map(status_of, create(self._engine, *requests)))
+        return self._statuses(create(self._engine, *requests))
 
     def alter_stream_table(
         self,
@@ -146,15 +158,15 @@ class Headrace:
         """
         mode = refresh_mode if isinstance(refresh_mode, Keep) else refresh_mode_of(refresh_mode)
         asked = Alteration(query, schedule, mode, rename_to)
-        return status_of(alter(self._engine, *self._name(name), asked))
+        return self._statuses([alter(self._engine, *self._name(name), asked)])[0]
 
     def suspend(self, name: str) -> TableStatus:
         """Let a stream table stand still until it is resumed; what it serves stays readable."""
-        return status_of(suspend(self._engine, *self._name(name)))
+        return self._statuses([suspend(self._engine, *self._name(name))])[0]
 
     def resume(self, name: str) -> TableStatus:
         """Let a suspended stream table go on; after a change of its sources it is made anew."""
-        return status_of(resume(self._engine, *self._name(name)))
+        return self._statuses([resume(self._engine, *self._name(name))])[0]
 
     def reinit(self, name: str) -> Refresh:
         """Make a stream table anew from its inputs, also where logs are lost or damaged."""
@@ -184,7 +196,7 @@ class Headrace:
 
     def status(self) -> tuple[TableStatus, ...]:
         """Every stream table as it stands."""
-        return tuple(status_of(table) for table in self._state().stream_tables)
+        return self._statuses(self._state().stream_tables)
 
     def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
         """The latest refreshes of one stream table or of all, newest first."""
@@ -192,6 +204,56 @@ class Headrace:
         if name is not None:
             relation = require_table(self._state(), *self._name(name)).relation
         return self._engine.catalog.refreshes(relation, limit)
+
+    def stratum_status(self) -> tuple[StratumStatus, ...]:
+        """The strata: layers of stream tables, the lowest first."""
+        state = self._state()
+        names = names_of(state)
+        counted = self._engine.catalog.strata_skipped()
+        skipped = {names[one]: number for one, number in counted.items() if one in names}
+        return strata_of(network_of(state), skipped)
+
+    def scc_status(self) -> tuple[ComponentStatus, ...]:
+        """The components: stream tables that read each other, or themselves."""
+        state = self._state()
+        names = names_of(state)
+        network = network_of(state)
+        cyclic = {name for one in network.components if one.is_cyclic for name in one.members}
+        refreshes = (
+            (names[table.relation], refresh)
+            for table in state.stream_tables
+            if names[table.relation] in cyclic
+            for refresh in self._engine.catalog.refreshes(table.relation)
+        )
+        return components_of(network, refreshes)
+
+    def explain_strata(
+        self, tables: Sequence[str] | Mapping[str, str | Mapping[str, Any]]
+    ) -> StrataExplanation:
+        """The strata of stream tables that exist, by name, or of queries as `create_stream_tables`
+        takes them, before anything is created; with all that they rest on.
+
+        A cycle that cannot be made is told and no error.
+        """
+        state = self._state()
+        if isinstance(tables, Mapping):
+            requests = [_request(name, given) for name, given in tables.items()]
+            network = stratify(self._engine, state, requests)
+        else:
+            network = network_of(state)
+            for name in tables:
+                require_table(state, *self._name(name))
+        return explain_network(network.below(".".join(self._name(name)) for name in tables))
+
+    def graph(self, format: str = "text") -> str:  # noqa: A002
+        """Sources, stream tables, components and strata as "text", "mermaid" or "dot"."""
+        if format not in FORMATS:
+            raise UserError(
+                "invalid-option",
+                f"{format!r} is no format of a graph",
+                hint=f"There are {', '.join(FORMATS)}.",
+            )
+        return FORMATS[format](network_of(self._state()))
 
     def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
         """The plan and the steps of a stream table, or of a query before anything is created."""
@@ -203,10 +265,15 @@ class Headrace:
             checked = check_query(self._engine, state, Request(unused, query))
             names = {s.relation: f"{s.schema}.{s.name}" for s in checked.inputs}
             names[checked.table.relation] = "the query"
-            return explain(checked.table, checked.definition, names, checked.notices)
+            reads = {names[one]: words for one, words in checked.table.edges.items()}
+            network = network_of(state).with_tables({unused: reads})
+            explained = explain(checked.table, checked.definition, names, checked.notices)
+            return placed(explained, network, unused)
         assert name is not None
         table = require_table(state, *self._name(name))
-        return explain(table, define(table, state), _names(state))
+        names = names_of(state)
+        explained = explain(table, define(table, state), names)
+        return placed(explained, network_of(state), names[table.relation])
 
     def uninstall(self, *, keep_tables: bool = False) -> None:
         """Take everything of Headrace out of the database and the store, and close the project.
@@ -250,6 +317,11 @@ class Headrace:
         if self._server is not None:
             self._server.close()
 
+    def _statuses(self, tables: Iterable[StreamTable]) -> tuple[TableStatus, ...]:
+        found = tuple(tables)
+        network = network_of(self._state().with_origins(found))
+        return tuple(status_of(table, network) for table in found)
+
     def _state(self) -> State:
         return self._engine.catalog.state()
 
@@ -276,8 +348,3 @@ def _request(name: str, given: str | Mapping[str, Any]) -> Request:
     refuse_unknown(options)
     mode = refresh_mode_of(options.get("refresh_mode"))
     return Request(name, query, options.get("schedule"), mode)
-
-
-def _names(state: State) -> dict[str, str]:
-    origins: tuple[Source | StreamTable, ...] = (*state.sources, *state.stream_tables)
-    return {origin.relation: f"{origin.schema}.{origin.name}" for origin in origins}

@@ -8,6 +8,9 @@ from functools import lru_cache
 
 from headrace.catalog.records import Named, Relation, Source, StreamTable, View
 from headrace.catalog.state import State
+from headrace.errors import UserError
+from headrace.graph.cycles import cycles
+from headrace.graph.edges import classify
 from headrace.plan.operators import Filter, Operator, Project, Scan
 from headrace.plan.scalar import Column
 from headrace.plan.stages import Stage, cut_stages, stage_types
@@ -125,14 +128,34 @@ def bound_table(origin: Input, named: Named) -> BoundTable:
 
 
 @lru_cache(maxsize=1024)
-def _defined(relation: str, query: str, schema: InputSchema) -> Definition:
-    return new_definition(relation, bind(query, schema), schema)
+def _defined(relation: str, query: str, schema: InputSchema, cycle: frozenset[str]) -> Definition:
+    return new_definition(relation, bind(query, schema, in_cycle=bool(cycle)), schema, cycle)
 
 
 def define(table: StreamTable, state: State) -> Definition:
     """The definition of a table that exists, bound to its inputs as they were captured."""
     schema = InputSchema.of(inputs_of(table, state), table.views, state, table.search_path)
-    return _defined(table.relation, table.query, schema)
+    cycle = cycles(state.stream_tables).get(table.relation, frozenset())
+    return _defined(table.relation, table.query, schema, cycle)
+
+
+def stored_edges(bound: BoundQuery) -> dict[str, tuple[str, ...]]:
+    """How a query depends on each relation that it reads, as a stream table keeps it."""
+    return {edge.relation: edge.operators for edge in classify(bound.written)}
+
+
+def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
+    """How a table that exists depends on what it reads; classified here if it is not kept yet.
+
+    Where its query cannot be bound any more, nothing is known to be monotone.
+    """
+    if table.edges:
+        return table.edges
+    schema = InputSchema.of(inputs_of(table, state), table.views, state, table.search_path)
+    try:
+        return stored_edges(bind(table.query, schema))
+    except UserError:
+        return dict.fromkeys(table.inputs, ("unknown",))
 
 
 def follow(table: StreamTable, moved: Mapping[str, str]) -> StreamTable:
@@ -141,6 +164,7 @@ def follow(table: StreamTable, moved: Mapping[str, str]) -> StreamTable:
         table,
         inputs=tuple(moved.get(one, one) for one in table.inputs),
         names={moved.get(one, one): named for one, named in table.names.items()},
+        edges={moved.get(one, one): operators for one, operators in table.edges.items()},
         frontier={
             moved.get(one, one): 0 if one in moved else epoch
             for one, epoch in table.frontier.items()
@@ -156,10 +180,19 @@ def inputs_of(table: StreamTable, state: State) -> dict[Named, Input]:
     }
 
 
-def new_definition(relation: str, bound: BoundQuery, schema: InputSchema) -> Definition:
-    """The definition of a table about to be created."""
+def new_definition(
+    relation: str,
+    bound: BoundQuery,
+    schema: InputSchema,
+    cycle: frozenset[str] = frozenset(),
+) -> Definition:
+    """The definition of a table about to be created.
+
+    `cycle` has the relations of all tables of the cycle that it is in, its own among them; the
+    query is bound for that.
+    """
     plan = _without_hidden(bound.plan, dict(schema.conditions))
-    return Definition(relation, plan, cut_stages(plan, relation))
+    return Definition(relation, plan, cut_stages(plan, relation, cycle))
 
 
 def _without_hidden(plan: Operator, conditions: dict[str, str]) -> Operator:

@@ -70,6 +70,9 @@ class UserError(HeadraceError):
         "unsupported-server": "The server's version is outside 15 to 18.",
         "has-dependents": "Other stream tables or users' views need it as it is.",
         "circular": "Stream tables would read each other in a circle.",
+        "unstratifiable": "A query of a cycle is not monotone where it must be.",
+        "cycle-columns": "Tables that read each other do not agree on their columns' types.",
+        "not-converged": "A recursive query or a cycle found new rows in every round allowed.",
         "table-suspended": "The stream table is suspended; the reason is given.",
     }
 

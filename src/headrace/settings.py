@@ -111,6 +111,32 @@ class Settings(BaseModel):
     lease_wait: float = Field(
         60.0, ge=0, description="Seconds to wait while another process is writing."
     )
+    allow_circular: bool = Field(
+        False,
+        description="Stream tables may read each other, or themselves: they then hold their least"
+        " fixed point, every row once. Off, because a circle is more often a mistake.",
+    )
+    max_fixpoint_iterations: int = Field(
+        100,
+        gt=0,
+        description="Rounds after which tables that read each other, or a recursive query, are"
+        " taken for endless: the refresh fails and publishes nothing.",
+    )
+    enable_stratum_skip: bool = Field(
+        True,
+        description="A stratum is skipped as a whole, without a query, if nothing that its tables"
+        " read has changed. Off, every table is looked at by itself.",
+    )
+    stratified_cycle_validation: bool = Field(
+        True,
+        description="Tables that read each other may use NOT EXISTS, EXCEPT or aggregates on what"
+        " stands outside their circle. Off, members of a circle may not use them at all.",
+    )
+    stratified_dred: bool = Field(
+        True,
+        description="Recursive queries with NOT EXISTS, EXCEPT or aggregates on other tables are"
+        " maintained incrementally. Off, such a query is recomputed.",
+    )
 
     @staticmethod
     def of(values: dict[str, Any]) -> Settings:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from headrace.plan.loop import Loop
 from headrace.plan.operators import Operator
 from headrace.plan.stages import Stage
 from headrace.render import PlanInput
@@ -125,6 +126,25 @@ class ComputeStage(Step):
 
 
 @dataclass(frozen=True)
+class ComputeLoop(Step):
+    """The rounds of a loop, or a recursion anew: what its stages append at the epoch.
+
+    In mode FULL they are computed from the states after, else from the changes of `changed`.
+    """
+
+    stages: tuple[Stage, ...]
+    mode: Mode
+    reason: str
+    changed: frozenset[str]
+
+    @property
+    def loop(self) -> Loop | None:
+        """The loop; None for a recursion that no loop can follow."""
+        variables = tuple(s.variable for s in self.stages if s.variable is not None)
+        return Loop(variables, self.stages[0].levels) if variables else None
+
+
+@dataclass(frozen=True)
 class Publish(Step):
     """One transaction in the home database: pins, frontiers, served tables and history."""
 
@@ -211,6 +231,7 @@ STEPS: tuple[type[Step], ...] = (
     PinCut,
     Acknowledge,
     ComputeStage,
+    ComputeLoop,
     Publish,
     Compact,
     RecordFailure,

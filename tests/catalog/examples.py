@@ -92,6 +92,7 @@ TABLE = StreamTable(
     names={"rorders": Named("shop", 'or"ders', ("id", "amount"))},
     views=(View("shop", "v", "SELECT 1 AS a", ("a",)),),
     held=True,
+    edges={"rorders": ("aggregate", "NOT EXISTS"), "rothers": ()},
 )
 CUT = Cut(9, 1, "10:20:10,14,15", NOON)
 REFRESH = Refresh(
@@ -106,8 +107,10 @@ REFRESH = Refresh(
     started_at=NOON,
     finished_at=NOON + timedelta(seconds=1.5),
     versions={"rtotals": 2},
-    stages=(StageRun("rtotals", "DIFFERENTIAL", "sums", 5, 2, 0.125),),
+    stages=(StageRun("rtotals", "DIFFERENTIAL", "sums", 5, 2, 0.125, iterations=3),),
     error="the disk was full",
+    iterations=7,
+    strata_skipped=2,
 )
 RECEIPT = Receipt(
     table="rtotals",
@@ -217,6 +220,7 @@ stream_tables = st.builds(
     names=st.dictionaries(identifiers, st.builds(Named, names, names, tuples(names)), max_size=2),
     views=tuples(st.builds(View, names, names, names, tuples(names))),
     held=st.booleans(),
+    edges=st.dictionaries(identifiers, tuples(names), max_size=3),
 )
 refreshes = st.builds(
     Refresh,
@@ -232,6 +236,8 @@ refreshes = st.builds(
     finished_at=moments,
     versions=st.dictionaries(identifiers, numbers, max_size=3),
     error=st.none() | names,
+    iterations=st.none() | st.integers(0, 2**31 - 1),
+    strata_skipped=st.integers(0, 2**31 - 1),
     id=st.none(),
 )
 receipts = st.builds(

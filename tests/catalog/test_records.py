@@ -174,3 +174,11 @@ def test_any_line_of_history_comes_back(
     assert list(latest.phases) == list(refresh.phases)
     (kept,) = catalog.receipts(limit=1)
     assert replace(kept, id=None) == receipt
+
+
+def test_skipped_strata_are_summed_up_by_table(catalog: Catalog) -> None:
+    assert dict(catalog.strata_skipped()) == {}
+    other = replace(examples.REFRESH, table="rother", strata_skipped=0)
+    commit(catalog, Change(refreshes=(examples.REFRESH, other)))
+    commit(catalog, Change(refreshes=(replace(examples.REFRESH, strata_skipped=3),)))
+    assert dict(catalog.strata_skipped()) == {"rtotals": 5, "rother": 0}

@@ -10,9 +10,19 @@ from typing import Any
 
 from headrace.catalog.records import OutputColumn, Receipt, Refresh
 from headrace.errors import UserError
+from headrace.graph.draw import FORMATS
+from headrace.graph.network import Network
 from headrace.lifecycle.run import Done
 from headrace.refresh.explain import ExplainedStage, Explanation
 from headrace.settings import Settings
+from headrace.strata_status import (
+    ComponentStatus,
+    StrataExplanation,
+    StratumStatus,
+    components_of,
+    explain_network,
+    strata_of,
+)
 from headrace.table_status import TableStatus
 from headrace.types import BIGINT
 
@@ -65,6 +75,14 @@ def explanation(name: str = "public.totals") -> Explanation:
     )
 
 
+NETWORK = Network(
+    {
+        "public.far": {"public.near": (), "public.t": ()},
+        "public.near": {"public.far": ("aggregate",), "public.t": ("NOT EXISTS",)},
+    }
+)
+
+
 @dataclass
 class MemoryProject:
     """The part of Headrace that commands use; `fails` gives the error of a table that has one."""
@@ -75,6 +93,7 @@ class MemoryProject:
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     given: dict[str, Any] = field(default_factory=dict)
     dsn: str = "postgresql:///somewhere?host=/run"
+    network: Network = NETWORK
 
     def connect(self) -> Callable[..., MemoryProject]:
         """What stands in for headrace.connect."""
@@ -147,6 +166,20 @@ class MemoryProject:
     def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
         self._act("explain", name, query)
         return explanation()
+
+    def stratum_status(self) -> tuple[StratumStatus, ...]:
+        return strata_of(self.network, {"public.near": 3})
+
+    def scc_status(self) -> tuple[ComponentStatus, ...]:
+        return components_of(self.network, [("public.near", refresh(iterations=4))])
+
+    def explain_strata(self, tables: Any) -> StrataExplanation:
+        self._act("explain_strata", str(tables), tables)
+        return explain_network(self.network)
+
+    def graph(self, format: str = "text") -> str:  # noqa: A002
+        self._act("graph", format)
+        return FORMATS[format](self.network)
 
     def set(self, setting: str, value: Any) -> None:
         self._act("set", setting, value)

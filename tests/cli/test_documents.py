@@ -17,13 +17,17 @@ LISTED = ["name", "status", "refresh_mode", "schedule"]
 REFRESH = [
     *("table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted", "seconds", "phases"),
     *("spark_jobs", "started_at", "finished_at", "versions", "stages", "error"),
+    *("iterations", "strata_skipped"),
 ]
 
 
 def test_tables() -> None:
     assert list(listed_document(table())) == LISTED
     document = status_document(table(), refresh())
-    assert list(document) == [*LISTED, "reason", "epoch", "as_of", "lag", "last_refresh"]
+    assert list(document) == [
+        *(*LISTED, "reason", "epoch", "as_of", "lag", "stratum", "scc_id", "edges"),
+        "last_refresh",
+    ]
     assert (document["lag"], document["as_of"]) == (90.0, "2026-03-01T12:00:00+00:00")
     assert list(document["last_refresh"]) == REFRESH
     never = status_document(table(as_of=None, lag=None, epoch=0))
@@ -51,7 +55,8 @@ def test_receipts() -> None:
 def test_explanations() -> None:
     document = explanation_document(explanation())
     assert list(document) == [
-        *("name", "query", "columns", "key", "plan", "steps", "stages", "notices")
+        *("name", "query", "columns", "key", "plan", "steps", "stages", "notices"),
+        *("stratum", "scc_id", "edges"),
     ]
     assert document["columns"] == [{"name": "n", "type": "bigint", "kept_as": "bigint"}]
     assert list(document["stages"][0]) == ["relation", "mode", "reason", "reads", "sql"]

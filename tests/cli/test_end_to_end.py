@@ -116,6 +116,10 @@ def test_what_needs_no_spark_starts_none(sql: psycopg.Connection, headrace: Head
         ["refresh", "totals"],
         ["settings"],
         ["set", "lease_wait", "5"],
+        ["graph", "--format", "mermaid"],
+        ["strata"],
+        ["components"],
+        ["explain-strata", "totals"],
         ["drop", "totals", "--yes"],
     ]
     done = subprocess.run(

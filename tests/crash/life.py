@@ -23,16 +23,30 @@ TABLES = """
 CREATE TABLE customers (id int PRIMARY KEY, region text);
 CREATE TABLE orders (id int PRIMARY KEY, customer int, amount int, divisor int DEFAULT 1);
 CREATE TABLE notes (id int, note text);
+CREATE TABLE edges (a int, b int);
 INSERT INTO customers SELECT i, 'r' || i % 3 FROM generate_series(0, 9) i;
 INSERT INTO orders SELECT i, i % 10, i, 1 FROM generate_series(1, 40) i;
 INSERT INTO notes SELECT i, 'note' FROM generate_series(1, 5) i;
+INSERT INTO edges VALUES (0, 1), (1, 2), (2, 3), (3, 1), (3, 3), (7, 8);
 """
 QUERIES = {
     "regions": "SELECT c.region, count(*) AS orders, sum(o.amount / o.divisor) AS amount"
     " FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.region",
     "large": "SELECT region, amount FROM regions WHERE amount > 100",
     "noted": "SELECT note, count(*) AS n FROM notes GROUP BY note",
+    "reached": "WITH RECURSIVE r AS (SELECT b FROM edges WHERE a = 0 UNION"
+    " SELECT e.b FROM r JOIN edges e ON e.a = r.b) SELECT b FROM r",
 }
+CYCLE = {
+    "odd": "SELECT a, b FROM edges UNION SELECT w.a, e.b FROM even w JOIN edges e ON e.a = w.b",
+    "even": "SELECT w.a, e.b FROM odd w JOIN edges e ON e.a = w.b",
+}
+WALKS = (
+    "WITH RECURSIVE r AS (SELECT a, b, true AS odd FROM edges UNION"
+    " SELECT r.a, e.b, NOT odd FROM r JOIN edges e ON e.a = r.b) SELECT a, b FROM r WHERE "
+)
+ANSWERS = {**QUERIES, "odd": f"{WALKS} odd", "even": f"{WALKS} NOT odd"}
+"""What each stream table has to show, as PostgreSQL computes it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,23 @@ def create(*names: str) -> Callable[[headrace.Headrace], object]:
                 hr.create_stream_table(name, QUERIES[name])
 
     return perform
+
+
+def create_loops(hr: headrace.Headrace) -> None:
+    """A recursion, and two tables that read each other."""
+    hr.set("allow_circular", True)
+    there = {status.name for status in hr.status()}
+    if "public.reached" not in there:
+        hr.create_stream_table("reached", QUERIES["reached"])
+    if "public.odd" not in there:
+        hr.create_stream_tables(CYCLE)
+
+
+def drop_loops(hr: headrace.Headrace) -> None:
+    there = {status.name for status in hr.status()}
+    for name in ("reached", "odd"):
+        if f"public.{name}" in there:
+            hr.drop_stream_table(name, cascade=True)
 
 
 def refresh(*names: str) -> Callable[[headrace.Headrace], object]:
@@ -108,7 +139,15 @@ EVERYTHING = ("regions", "large", "noted")
 BROKEN = "UPDATE orders SET divisor = 0 WHERE id = (SELECT max(id) FROM orders)"
 MENDED = "UPDATE orders SET divisor = 1"
 
+LOOPS = ("reached", "odd", "even")
+OTHER_EDGES = (
+    "DELETE FROM edges WHERE a IN (0, 2); INSERT INTO edges VALUES (0, 2), (8, 9), (2, 4), (2, 4)"
+)
+
 LIFE: tuple[Action, ...] = (
+    Action("create loops", create_loops, LOOPS),
+    Action("follow", refresh("reached", "even"), LOOPS, before=OTHER_EDGES),
+    Action("drop loops", drop_loops, ()),
     Action("create", create("regions"), ("regions",)),
     Action("create more", create("large", "noted"), EVERYTHING),
     Action("refresh", refresh("large", "noted"), EVERYTHING, before=CHANGE),

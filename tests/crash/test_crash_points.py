@@ -23,7 +23,7 @@ from psycopg import sql
 from headrace.embedded import EmbeddedServer
 from headrace.steps import STEPS, Step
 from tests.cluster import servers
-from tests.crash.life import CHANGE, LIFE, QUERIES, TABLES, Action
+from tests.crash.life import ANSWERS, CHANGE, LIFE, TABLES, Action
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
@@ -124,7 +124,7 @@ def assert_exact(dsn: str, tables: tuple[str, ...]) -> None:
                 )
             ).fetchall()
             query = sql.SQL("SELECT to_jsonb(t)::text FROM ({}) t ORDER BY 1").format(
-                sql.SQL(QUERIES[name])  # type: ignore[arg-type]
+                sql.SQL(ANSWERS[name])  # type: ignore[arg-type]
             )
             assert served == connection.execute(query).fetchall(), name
 
@@ -180,7 +180,7 @@ def test_a_kill_around_a_step_is_made_good(world: World, when: str, kind: str) -
         if action.tables:
             change(world.dsn(name), CHANGE)
             for table in action.tables:
-                assert table in QUERIES
+                assert table in ANSWERS
             refreshing = next(one for one in LIFE if one.name == "refresh")
             if action.tables == refreshing.tables:
                 world.act(name, refreshing, point)

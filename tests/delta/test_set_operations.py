@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Literal as OneOf
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +13,13 @@ from hypothesis import strategies as st
 from headrace.delta.differentiate import stage_change
 from headrace.delta.guard_errors import guard_errors
 from headrace.functions import call, cast
+from headrace.lower import lower
+from headrace.lower.set_operations import as_matches
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import (
+    Aggregate,
     Empty,
+    Filter,
     Join,
     MatchJoin,
     Net,
@@ -26,9 +31,9 @@ from headrace.plan.operators import (
     Values,
 )
 from headrace.plan.passes import improve
-from headrace.plan.scalar import Column, Literal
+from headrace.plan.scalar import Call, Column, Literal, Subquery
+from headrace.plan.set_operation import SetOperation
 from headrace.plan.stages import cut_stages
-from headrace.query.counted_rows import difference, intersection
 from headrace.query.ids import ColumnIds
 from headrace.types import BIGINT, INTEGER
 from tests.delta.test_rules_against_reference import (
@@ -51,9 +56,13 @@ X = Column("left_x", INTEGER)
 Y = Column("left_y", INTEGER)
 
 
-def combined(kind: str, left: Operator, right: Operator, ids: ColumnIds | None = None) -> Operator:
-    combine = intersection if kind.startswith("intersect") else difference
-    return combine(left, right, ids or ColumnIds(), once=not kind.endswith("all"))
+def written(kind: str, left: Operator, right: Operator) -> SetOperation:
+    word: OneOf["except", "intersect"] = "except" if kind.startswith("except") else "intersect"
+    return SetOperation(left, right, word, once=not kind.endswith("all"))
+
+
+def combined(kind: str, left: Operator, right: Operator) -> Operator:
+    return lower(written(kind, left, right), ColumnIds().computed)
 
 
 def expected(kind: str, left: Bag, right: Bag) -> Bag:
@@ -88,6 +97,7 @@ def test_a_set_operation(kind: str, both: tuple[Operator, Operator], world: Worl
     plan = combined(kind, *both)
     read = reader(World(world.after, world.after), {})
     left, right = (net(evaluate(side, read)) for side in both)
+    assert net(evaluate(written(kind, *both), read)) == expected(kind, left, right)
     assert net(evaluate(plan, read)) == expected(kind, left, right)
     check(plan, world)
     check(improve(plan), world)
@@ -99,9 +109,46 @@ def test_set_operations_on_each_other(
     inner: str, outer: str, both: tuple[Operator, Operator], world: World
 ) -> None:
     left, right = both
-    ids = ColumnIds()
     turned = Project(right, ((X, Y), (Y, X)))
-    check(combined(outer, combined(inner, left, right, ids), turned, ids), world)
+    nested = written(outer, written(inner, left, right), turned)
+    check(lower(nested, ColumnIds().computed), world)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(("intersect", "except")), st.sampled_from(KINDS), sides(), worlds())
+def test_a_set_operation_as_matches(
+    outer: str, inner: str, both: tuple[Operator, Operator], world: World
+) -> None:
+    """What a loop maintains: the same rows without counting, wherever the operation stands."""
+    left, right = both
+    turned = Project(right, ((X, Y), (Y, X)))
+    plan = written(outer, left, written(inner, turned, left))
+    ids = ColumnIds()
+    matches = as_matches(plan, ids.computed)
+    assert [one.once for one in set_operations(matches)] == [False] * inner.endswith("all")
+    read = reader(World(world.after, world.after), {})
+    assert matches.columns == plan.columns
+    assert net(evaluate(matches, read)) == net(evaluate(plan, read))
+    lowered = improve(lower(matches, ids.computed))
+    assert net(evaluate(lowered, read)) == net(evaluate(plan, read))
+    check(lowered, world)
+
+
+def set_operations(plan: Operator) -> list[SetOperation]:
+    own = [plan] if isinstance(plan, SetOperation) else []
+    return own + [found for child in plan.children for found in set_operations(child)]
+
+
+def test_a_set_operation_inside_a_subquery_as_matches() -> None:
+    a, b = (Scan(name, (("c1", Column(f"{name}1", INTEGER)),)) for name in "ab")
+    inner = written("except", Project(a, ((X, a.columns[0]),)), Project(b, ((X, b.columns[0]),)))
+    outside = Scan("c", (("c1", Y),))
+    condition = call("not", Subquery("exists", inner))
+    found = as_matches(Filter(outside, condition), ColumnIds().computed)
+    assert isinstance(found, Filter) and isinstance(found.condition, Call)
+    (subquery,) = found.condition.arguments
+    assert isinstance(subquery, Subquery)
+    assert isinstance(subquery.plan, Aggregate) and isinstance(subquery.plan.child, MatchJoin)
 
 
 STEPS: list[tuple[list[int], list[int]]] = [

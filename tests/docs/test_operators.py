@@ -14,7 +14,7 @@ from headrace.delta.differentiate import Differentiation
 from headrace.plan import operators
 from headrace.plan.describe import describe
 from headrace.plan.evaluate import Bag, evaluate, net
-from headrace.plan.operators import OPERATORS, Aggregate, Operator
+from headrace.plan.operators import OPERATORS, Aggregate, Operator, Recursive
 from headrace.render import render
 from headrace.render.inputs import input_name
 from headrace.render.native import render_native
@@ -28,10 +28,13 @@ WITHOUT_DELTA = {
     "Aggregate",
     "Merge",
     "Net",
+    "Part",
+    "Recursive",
     "Rematch",
     "Restrict",
     "Top",
     "TopMerge",
+    "Unseen",
     "Window",
 }
 
@@ -85,6 +88,10 @@ def test_the_operator_is_rendered_for_deltas_or_as_a_query(example: Example) -> 
         with pytest.raises(TypeError, match="Aggregate"):
             render(example.plan)
         assert render_native(example.plan, tuple(c.id for c in example.plan.columns))
+    elif isinstance(example.plan, Recursive):
+        with pytest.raises(TypeError, match="Recursive"):
+            render(example.plan)
+        assert render(example.shown)
     else:
         assert render(example.plan)
 

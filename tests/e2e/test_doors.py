@@ -42,6 +42,16 @@ def test_status_history_and_explain(totals: headrace.Headrace, sql: psycopg.Conn
     assert "stored sums" in str(explanation)
     (stage,) = explanation.stages
     assert "change of public.orders" in stage.reads
+    assert (explanation.stratum, status.stratum, status.scc_id) == (1, 1, None)
+    (edge,) = status.edges
+    assert (edge.read, edge.operators) == ("public.orders", ("aggregate",))
+    assert explanation.edges == status.edges
+    assert "public.orders: not monotone (aggregate)" in str(explanation)
+    (stratum,) = totals.stratum_status()
+    assert (stratum.stratum, stratum.members) == (1, ("public.totals",))
+    assert totals.explain_strata(["totals"]).edges == status.edges
+    assert totals.scc_status() == ()
+    assert "<- - public.orders [aggregate]" in totals.graph()
     before = totals.explain(query="SELECT id FROM orders WHERE amount > 5")
     assert before.key == ()
     assert len(totals.status()) == 1

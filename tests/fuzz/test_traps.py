@@ -12,6 +12,7 @@ import pytest
 from fuzz.example import Example
 from fuzz.plan_way import PlanWay
 from fuzz.ways import run_example
+from fuzz.write import Written
 
 pytestmark = pytest.mark.postgres
 
@@ -34,6 +35,18 @@ NULL_COMES = ("INSERT INTO r VALUES (7, NULL, NULL)",)
 NULLS_GO = ("DELETE FROM r WHERE k IS NULL OR w IS NULL",)
 EMPTIED = ("DELETE FROM r",)
 STEPS: Batches = (BOTH_GO, BOTH_COME, BOTH_MOVE, NULLS_GO, EMPTIED, BOTH_COME, NULL_COMES)
+REACH = (
+    "WITH RECURSIVE t (a, b) AS (SELECT id, k FROM r UNION"
+    " SELECT t.a, r.k FROM t JOIN r ON r.id = t.b)"
+)
+FROM_ONE = (
+    "WITH RECURSIVE t (a) AS (SELECT u FROM m WHERE id = 1 UNION"
+    " SELECT r.k FROM t JOIN r ON r.id = t.a WHERE r.w = 99"
+)
+WALKS = (
+    "WITH RECURSIVE t (a, d) AS (SELECT u, 0 FROM m WHERE id = 1 UNION ALL"
+    " SELECT r.k, d + 1 FROM t JOIN r ON r.id = t.a AND r.w = 99"
+)
 
 SCENARIOS: dict[str, tuple[str, Batches]] = {
     "both sides of a join change": (
@@ -246,6 +259,80 @@ SCENARIOS: dict[str, tuple[str, Batches]] = {
         " JOIN (SELECT DISTINCT k, w FROM r) AS s ON s.k = q.k GROUP BY q.v",
         STEPS,
     ),
+    "a cycle that the base does not reach": (
+        f"{WALKS}) SELECT * FROM t",
+        (
+            ("INSERT INTO r VALUES (1, 2, 99), (2, 3, 99)",),
+            ("DELETE FROM r WHERE id = 1 AND w = 99", "INSERT INTO r VALUES (2, 2, 99)"),
+            ("DELETE FROM r WHERE id = 2 AND k = 2", "INSERT INTO r VALUES (1, 2, 99)"),
+        ),
+    ),
+    "another derivation stays": (
+        f"{REACH} SELECT * FROM t",
+        (
+            ("INSERT INTO r VALUES (1, 5, 0), (5, 8, 0), (1, 6, 0), (6, 8, 0), (6, 8, 0)",),
+            ("DELETE FROM r WHERE id = 5",),
+            ("DELETE FROM r WHERE ctid = (SELECT min(ctid) FROM r WHERE id = 6)",),
+            ("DELETE FROM r WHERE id = 6",),
+            ("INSERT INTO r VALUES (5, 8, 0)", "DELETE FROM r WHERE id = 3"),
+        ),
+    ),
+    "rows that only support each other": (
+        f"{FROM_ONE}) SELECT * FROM t",
+        (
+            ("INSERT INTO r VALUES (1, 5, 99), (5, 6, 99), (6, 5, 99), (6, 7, 99)",),
+            ("DELETE FROM r WHERE id = 1 AND w = 99",),
+            ("INSERT INTO r VALUES (1, 6, 99)",),
+            ("UPDATE r SET id = 9 WHERE id = 1 AND w = 99", "INSERT INTO r VALUES (7, 6, 99)"),
+        ),
+    ),
+    "self-loops": (
+        f"{REACH} SELECT * FROM t",
+        (
+            ("DELETE FROM r WHERE id = k",),
+            ("INSERT INTO r VALUES (3, 3, 0), (3, 3, 0), (4, 4, 0)",),
+            ("DELETE FROM r WHERE id = 2",),
+            ("DELETE FROM r WHERE ctid = (SELECT min(ctid) FROM r WHERE id = 3 AND k = 3)",),
+        ),
+    ),
+    "a guard on the depth": (
+        f"{WALKS} WHERE d < 3) SELECT * FROM t",
+        (
+            ("INSERT INTO r VALUES (1, 2, 99), (2, 1, 99), (2, 2, 99)",),
+            ("UPDATE m SET u = 2 WHERE id = 1",),
+            ("DELETE FROM r WHERE id = 2 AND k = 2",),
+            ("DELETE FROM r WHERE id = 1 AND w = 99",),
+        ),
+    ),
+    "a guard on the path": (
+        "WITH RECURSIVE t (a, p) AS (SELECT id, ARRAY[id] FROM r UNION ALL"
+        " SELECT r.k, t.p || r.k FROM t JOIN r ON r.id = t.a WHERE r.k <> ALL (t.p))"
+        " SELECT * FROM t",
+        (
+            ("INSERT INTO r VALUES (1, 2, 0), (1, 3, 0), (1, 3, 0)",),
+            ("DELETE FROM r WHERE id = 3",),
+            ("INSERT INTO r VALUES (3, 4, 0), (4, 1, 0)",),
+            ("DELETE FROM r WHERE id = 1",),
+        ),
+    ),
+    "a recursion that a table outside forbids": (
+        f"{FROM_ONE} AND NOT EXISTS (SELECT FROM l WHERE l.id = r.k)) SELECT * FROM t",
+        (
+            ("INSERT INTO r VALUES (1, 8, 99), (8, 9, 99), (9, 1, 99)",),
+            ("INSERT INTO l VALUES (9, 0, 0, 0, 0)",),
+            ("DELETE FROM l WHERE id = 9", "DELETE FROM r WHERE id = 9"),
+            ("INSERT INTO l VALUES (8, 0, 0, 0, 0), (8, 0, 0, 0, 0)",),
+            ("DELETE FROM l WHERE id = 8",),
+        ),
+    ),
+    "an aggregate of a table outside bounds a recursion": (
+        f"{WALKS} WHERE d < (SELECT sum(u) FROM m WHERE m.u < 9)) SELECT * FROM t",
+        (
+            ("INSERT INTO r VALUES (1, 2, 99), (2, 1, 99)",),
+            ("UPDATE m SET u = 0 WHERE id > 1",),
+            ("DELETE FROM m WHERE id = 2", "INSERT INTO m VALUES (4, 4, 2)"),
+        ),
+    ),
 }  # fmt: skip
 
 
@@ -260,3 +347,15 @@ def test_in_one_big_step(plans: PlanWay, name: str) -> None:
     query, batches = SCENARIOS[name]
     at_once = tuple(statement for batch in batches for statement in batch)
     run_example(plans, Example(SETUP, (), query, (at_once,)))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (query, _) in SCENARIOS.items() if "RECURS" in query]
+)
+def test_recursions_follow_changes(plans: PlanWay, name: str) -> None:
+    """By rounds over what changed: none of them is computed anew."""
+    plans.start(SETUP)
+    (view,) = plans.create("x", Written((), SCENARIOS[name][0]))
+    loops = [stage for stage in view.maintained.stages if stage.variable is not None]
+    assert len(loops) == 1
+    assert all(stage.obstacle is None for stage in view.maintained.stages)

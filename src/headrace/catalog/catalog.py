@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -86,6 +86,9 @@ class Catalog(Protocol):
 
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
         """The latest refreshes of a stream table (by relation id) or of all, newest first."""
+
+    def strata_skipped(self) -> Mapping[str, int]:
+        """For every stream table, by relation id, how many strata its refreshes skipped."""
 
     def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
         """The latest receipts of a relation or of all, newest first."""

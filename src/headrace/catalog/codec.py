@@ -153,6 +153,11 @@ _NAMES = Field(
         for relation, one in value.items()
     },
 )
+_EDGES = Field(
+    "edges",
+    lambda edges: {relation: list(operators) for relation, operators in edges.items()},
+    lambda value: {relation: tuple(operators) for relation, operators in value.items()},
+)
 _KEYS = Field("keys", None, lambda value: tuple(tuple(key) for key in value))
 
 DATABASES = Codec(
@@ -188,7 +193,7 @@ STREAM_TABLES = Codec(
         *_tuples("inputs", "key", "search_path"),
         *_times("as_of", "created_at", "published_at"),
         Field("refresh_mode", str, RefreshMode),
-        *(_OUTPUT_COLUMNS, _STATUS, _NAMES, _VIEWS),
+        *(_OUTPUT_COLUMNS, _STATUS, _NAMES, _VIEWS, _EDGES),
     ),
 )
 EPOCHS = Codec(Cut, "epochs", None, _plain("epoch", "database", "snapshot") + _times("cut_at"))
@@ -198,7 +203,7 @@ REFRESHES = Codec(
     None,
     (
         *_plain("id", "table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted"),
-        *_plain("spark_jobs", "error"),
+        *_plain("spark_jobs", "error", "iterations", "strata_skipped"),
         *_mappings("phases", "versions"),
         *_times("started_at", "finished_at"),
         Field(

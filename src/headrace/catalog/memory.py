@@ -6,7 +6,8 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -116,6 +117,13 @@ class MemoryCatalog:
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
         with self._use():
             return _latest(self._contents.refreshes, table, limit)
+
+    def strata_skipped(self) -> Mapping[str, int]:
+        with self._use():
+            total: Counter[str] = Counter()
+            for line in self._contents.refreshes:
+                total[line.table] += line.strata_skipped
+            return total
 
     def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
         with self._use():

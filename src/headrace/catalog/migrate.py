@@ -19,6 +19,7 @@ MIGRATIONS = (
     "0003_refuse_dml",
     "0004_names_and_views",
     "0005_stages",
+    "0006_edges_and_iterations",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

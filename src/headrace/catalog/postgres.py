@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, LiteralString, TypeVar
 
@@ -108,6 +108,10 @@ class PostgresCatalog:
 
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
         return self._latest(REFRESHES, table, limit)
+
+    def strata_skipped(self) -> Mapping[str, int]:
+        with self._session.use() as connection:
+            return dict(connection.execute(statements.STRATA_SKIPPED).fetchall())
 
     def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
         return self._latest(RECEIPTS, table, limit)

@@ -129,6 +129,8 @@ class StreamTable:
     `epoch` is the published one (0 before the first), `as_of` the time of the cut behind it.
     `key` names the output columns that are unique together, empty if the result is a bag without
     a key. `held` says that it was suspended by hand, so that only `resume` lets it go on.
+    `edges` gives for each relation that it reads the operators that make it non-monotone in that,
+    none if it is monotone; it is empty for a table that was made before edges were kept.
     """
 
     relation: str
@@ -152,6 +154,7 @@ class StreamTable:
     names: Mapping[str, Named] = field(default_factory=dict)
     views: tuple[View, ...] = ()
     held: bool = False
+    edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def taken_in(table: StreamTable, relation: str) -> int:
@@ -168,7 +171,8 @@ def is_stale(table: StreamTable) -> bool:
 class StageRun:
     """What one stage of a refresh did: which way, why that way, and what it read and wrote.
 
-    Rows are those of the inputs' logs and changes, as they are stored.
+    Rows are those of the inputs' logs and changes, as they are stored. `iterations` are the rounds
+    of a stage that is a loop, None for all others.
     """
 
     relation: str
@@ -177,6 +181,7 @@ class StageRun:
     rows_read: int
     rows_written: int
     seconds: float
+    iterations: int | None = None
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,9 @@ class Refresh:
     `table` is the relation id of the stream table, so a table dropped and made again under its old
     name does not inherit a history. `mode` is what was done (FULL, DIFFERENTIAL, SKIPPED),
     `reason` why; `phases` are seconds by name in order; `versions` the Delta version of every
-    relation written; `stages` what was done in each of them.
+    relation written; `stages` what was done in each of them. `iterations` are the rounds in which
+    the tables that read each other came to their fixed point, None for a table that is in no such
+    component. `strata_skipped` counts the strata in which nothing had to be looked at.
     """
 
     table: str
@@ -202,6 +209,8 @@ class Refresh:
     versions: Mapping[str, int] = field(default_factory=dict)
     stages: tuple[StageRun, ...] = ()
     error: str | None = None
+    iterations: int | None = None
+    strata_skipped: int = 0
     id: int | None = None
 
 

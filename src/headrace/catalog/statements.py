@@ -24,6 +24,10 @@ SET_SETTING = sql.SQL(
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
 
+STRATA_SKIPPED = sql.SQL(
+    'SELECT "table", sum(strata_skipped)::bigint FROM headrace.refreshes GROUP BY "table"'
+)
+
 UNSET_SETTING = sql.SQL("DELETE FROM headrace.settings WHERE name = %s")
 
 REQUEST = sql.SQL(

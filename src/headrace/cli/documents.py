@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.catalog.records import Receipt, Refresh
+    from headrace.graph.network import Dependency
+    from headrace.graph.strata import Unstratifiable
     from headrace.refresh.explain import Explanation
+    from headrace.strata_status import ComponentStatus, StratumStatus
     from headrace.table_status import TableStatus
 
 
@@ -30,6 +33,9 @@ def status_document(table: TableStatus, last: Refresh | None = None) -> dict[str
         "epoch": table.epoch,
         "as_of": _time(table.as_of),
         "lag": None if table.lag is None else table.lag.total_seconds(),
+        "stratum": table.stratum,
+        "scc_id": table.scc_id,
+        "edges": [edge_document(edge) for edge in table.edges],
         "last_refresh": None if last is None else refresh_document(table.name, last),
     }
 
@@ -51,6 +57,8 @@ def refresh_document(name: str, refresh: Refresh) -> dict[str, Any]:
         "versions": dict(refresh.versions),
         "stages": [asdict(stage) for stage in refresh.stages],
         "error": refresh.error,
+        "iterations": refresh.iterations,
+        "strata_skipped": refresh.strata_skipped,
     }
 
 
@@ -97,6 +105,53 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
             for stage in explanation.stages
         ],
         "notices": list(explanation.notices),
+        "stratum": explanation.stratum,
+        "scc_id": explanation.scc_id,
+        "edges": [edge_document(edge) for edge in explanation.edges],
+    }
+
+
+def edge_document(edge: Dependency) -> dict[str, Any]:
+    """How a stream table depends on one that it reads; `operators` make it non-monotone."""
+    return {
+        "table": edge.reader,
+        "reads": edge.read,
+        "monotone": edge.monotone,
+        "operators": list(edge.operators),
+    }
+
+
+def stratum_document(stratum: StratumStatus) -> dict[str, Any]:
+    """A layer of stream tables."""
+    return {
+        "stratum": stratum.stratum,
+        "member_count": stratum.member_count,
+        "members": list(stratum.members),
+        "has_cycles": stratum.has_cycles,
+        "non_monotone_edges": [edge_document(edge) for edge in stratum.non_monotone_edges],
+        "skipped": stratum.skipped,
+    }
+
+
+def component_document(component: ComponentStatus) -> dict[str, Any]:
+    """Stream tables that read each other."""
+    return {
+        "scc_id": component.scc_id,
+        "member_count": component.member_count,
+        "members": list(component.members),
+        "last_iterations": component.last_iterations,
+        "last_converged_at": _time(component.last_converged_at),
+        "monotone": component.monotone,
+    }
+
+
+def unstratifiable_document(found: Unstratifiable[str]) -> dict[str, Any]:
+    """An edge inside a component that is not monotone; `path` begins and ends with its reader."""
+    return {
+        "table": found.reader,
+        "reads": found.read,
+        "operators": list(found.operators),
+        "path": [*found.path, found.path[0]],
     }
 
 

@@ -18,6 +18,7 @@ from headrace.cli.commands.project import change_setting, init, list_settings
 from headrace.cli.commands.psql import psql
 from headrace.cli.commands.run import run
 from headrace.cli.commands.show import history, ls, status
+from headrace.cli.commands.strata import components, explain_strata, graph, strata
 from headrace.cli.commands.uninstall import uninstall
 from headrace.cli.commands.verify import verify
 from headrace.cli.exits import SUMMARY
@@ -38,6 +39,10 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("status", status),
     ("history", history),
     ("explain", explain),
+    ("graph", graph),
+    ("strata", strata),
+    ("components", components),
+    ("explain-strata", explain_strata),
     ("suspend", suspend),
     ("resume", resume),
     ("reinit", reinit),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from headrace.catalog.records import Receipt, Refresh
+    from headrace.strata_status import ComponentStatus, StratumStatus
     from headrace.table_status import TableStatus
 
 COLOURS = {
@@ -67,6 +68,14 @@ def standing(tables: Sequence[TableStatus], last: Mapping[str, Refresh]) -> Tabl
         rows.append((one.name, one.status, str(one.epoch), lag, *done))
     headings = ("stream table", "status", "epoch", "lag", "last refresh", "rows", "took")
     return table_of(headings, rows, right=("epoch", "lag", "rows", "took"))
+
+
+def place(one: TableStatus) -> list[str]:
+    """A table's place among the others: its stratum, its component, and what it reads."""
+    lines = [f"{one.name}: stratum {one.stratum}"]
+    if one.scc_id is not None:
+        lines.append(f"{one.name}: member of component {one.scc_id}")
+    return lines + [str(edge) for edge in one.edges]
 
 
 def refreshed(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
@@ -147,6 +156,37 @@ def _sample(row: Mapping[str, Any]) -> str:
     values = ", ".join(f"{key} {value}" for key, value in row.items() if key != "copies")
     side = "missing" if copies > 0 else "surplus"
     return plain(f"{abs(copies)} {side}: {values}")
+
+
+def strata_table(strata: Sequence[StratumStatus]) -> Table:
+    """Every stratum with its stream tables; the number of edges that are not monotone."""
+    rows = (
+        (
+            ", ".join(one.members),
+            str(one.stratum),
+            "yes" if one.has_cycles else "-",
+            str(len(one.non_monotone_edges)),
+            f"{one.skipped:,}",
+        )
+        for one in strata
+    )
+    headings = ("stream tables", "stratum", "cycles", "not monotone", "skipped")
+    return table_of(headings, rows, right=("stratum", "not monotone", "skipped"))
+
+
+def components_table(components: Sequence[ComponentStatus]) -> Table:
+    rows = (
+        (
+            ", ".join(one.members),
+            str(one.scc_id),
+            "-" if one.last_iterations is None else str(one.last_iterations),
+            moment(one.last_converged_at),
+            "yes" if one.monotone else "no",
+        )
+        for one in components
+    )
+    headings = ("stream tables", "component", "iterations", "converged", "monotone")
+    return table_of(headings, rows, right=("component", "iterations"))
 
 
 def set_values(rows: Iterable[Mapping[str, Any]]) -> Table:

@@ -1,5 +1,22 @@
-"""Who reads whom: orders and closures over the dependencies of stream tables. Pure."""
+"""Who reads whom: orders, components, strata and closures over stream tables. Pure."""
 
-from headrace.graph.dependencies import Cycle, downstream, in_order, upstream
+from headrace.graph.components import Component, Cycle, components, find_cycle
+from headrace.graph.dependencies import components_in_order, downstream, in_order, upstream
+from headrace.graph.edges import Edge, classify
+from headrace.graph.strata import Unstratifiable, strata, unstratifiable
 
-__all__ = ["Cycle", "downstream", "in_order", "upstream"]
+__all__ = [
+    "Component",
+    "Cycle",
+    "Edge",
+    "Unstratifiable",
+    "classify",
+    "components",
+    "components_in_order",
+    "downstream",
+    "find_cycle",
+    "in_order",
+    "strata",
+    "unstratifiable",
+    "upstream",
+]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import groupby
 
 from headrace.catalog import Change, Record, State
 from headrace.catalog.records import Database, Refresh, Relation, Source, Status, StreamTable
@@ -23,6 +24,7 @@ from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.planning import Work
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.publish import Advanced, publish
+from headrace.refresh.clock import Clock
 from headrace.refresh.plan import Decision
 from headrace.refresh.refresh import Attempt, advance, advance_all, require_active
 from headrace.steps import RecordSources
@@ -122,11 +124,11 @@ def _publish(engine: Engine, state: State, work: Work, fence: int) -> tuple[Refr
         if one.relation not in new
     }
     require_active(tuple(below.values()))
-    advanced, state = advance_all(engine, state, tuple(below.values()), fence)
-    for making in makings:
-        done = _make(engine, state, making, fence)
-        state = state.with_relations(done.relations)
-        advanced += (done,)
+    advanced, state, _ = advance_all(engine, state, tuple(below.values()), fence)
+    for _, group in groupby(makings, lambda one: one.cycle or one.table.relation):
+        done = _make(engine, state, tuple(group), fence)
+        state = state.with_relations(r for one in done for r in one.relations)
+        advanced += done
     moved = {one: work.moved[one] for one in replaced}
     others = state.with_origins((), replaced)
     besides = Change(
@@ -138,10 +140,17 @@ def _publish(engine: Engine, state: State, work: Work, fence: int) -> tuple[Refr
     return publish(engine, advanced, as_of=as_of, fence=fence, besides=besides)
 
 
-def _make(engine: Engine, state: State, making: Making, fence: int) -> Advanced:
-    relations = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
+def _make(
+    engine: Engine, state: State, group: tuple[Making, ...], fence: int
+) -> tuple[Advanced, ...]:
+    """Compute one table, or all of a cycle as one."""
+    definitions = tuple(making.definition for making in group)
+    relations = [relation_of(stage, Pin(0, 0)) for one in definitions for stage in one.stages]
     state = state.with_relations(create_logs(engine, relations, fence))
-    attempt = Attempt(making.table, state.database(HOME).epoch, Decision("FULL", making.reason))
-    inputs = frozenset(making.table.inputs)
-    done = advance(engine, attempt, making.definition, inputs, state)
-    return replace(done, old=making.old)
+    epoch, clock = state.database(HOME).epoch, Clock()
+    attempts = tuple(
+        Attempt(making.table, epoch, Decision("FULL", making.reason), clock) for making in group
+    )
+    inputs = frozenset(name for making in group for name in making.table.inputs)
+    done = advance(engine, attempts, definitions, inputs, state)
+    return tuple(replace(one, old=making.old) for one, making in zip(done, group, strict=True))

@@ -25,9 +25,11 @@ from headrace.definition import (
     follow,
     inputs_of,
     new_definition,
+    stored_edges,
     used_columns,
 )
 from headrace.errors import UserError
+from headrace.lifecycle.circle import Circle
 from headrace.lifecycle.inputs import Inputs, exists, find_inputs
 from headrace.lifecycle.names import parse_name
 from headrace.query import BoundQuery, bind
@@ -51,7 +53,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Making:
-    """A stream table about to be made, for a reason, or made anew in the place of `old`."""
+    """A stream table about to be made, for a reason, or made anew in the place of `old`.
+
+    `cycle` has the relations of all tables of the cycle that it is in, if it is in one.
+    """
 
     table: StreamTable
     definition: Definition
@@ -59,6 +64,7 @@ class Making:
     notices: tuple[str, ...]
     reason: str
     old: StreamTable | None = None
+    cycle: frozenset[str] = frozenset()
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -73,9 +79,12 @@ def check(
     *,
     old: StreamTable | None = None,
     reason: str = FIRST,
+    relation: str | None = None,
+    circle: Circle | None = None,
 ) -> Making:
     """The table that a request means, or UserError. `old` is what it takes the place of.
 
+    One that is in a cycle has the relation that the others of its `circle` know it by.
     A source that is captured already is used as it is. Where the query uses a column that is not
     in it as it is in the table, `CaptureAnew` is raised.
     """
@@ -84,9 +93,12 @@ def check(
     found = find_inputs(connection, state, request.query, search_path)
     inputs = _captured(found, state, request.query, search_path)
     input_schema = InputSchema.of(inputs, found.views, state, search_path)
-    bound = bind(request.query, input_schema)
-    relation = new_relation_id()
-    definition = new_definition(relation, bound, input_schema)
+    bound = bind(request.query, input_schema, in_cycle=circle is not None)
+    relation = relation or new_relation_id()
+    if circle is not None:
+        circle.admit(relation, request.refresh_mode, bound)
+    cycle = _members(circle)
+    definition = new_definition(relation, bound, input_schema, cycle)
     columns = _outputs(bound, described)
     table = StreamTable(
         relation,
@@ -95,7 +107,7 @@ def check(
         request.query,
         columns,
         inputs=tuple(one.relation for one in inputs.values()),
-        key=tuple(columns[place].name for place in definition.key),
+        key=_key(columns, definition, cycle),
         refresh_mode=request.refresh_mode,
         schedule=request.schedule,
         options=request.options,
@@ -103,8 +115,9 @@ def check(
         created_at=datetime.now(UTC) if old is None else old.created_at,
         names={one.relation: named for named, one in inputs.items()},
         views=found.views,
+        edges=stored_edges(bound),
     )
-    return Making(table, definition, tuple(inputs.values()), bound.notices, reason, old)
+    return Making(table, definition, tuple(inputs.values()), bound.notices, reason, old, cycle)
 
 
 def rebind(
@@ -114,6 +127,8 @@ def rebind(
     moved: Mapping[str, str],
     *,
     reason: str,
+    relation: str | None = None,
+    circle: Circle | None = None,
 ) -> Making:
     """The same table anew, over the same inputs; `moved` gives those a new relation has.
 
@@ -121,7 +136,7 @@ def rebind(
     """
     anew = replace(
         follow(table, moved),
-        relation=new_relation_id(),
+        relation=relation or new_relation_id(),
         status=Status.INITIALIZING,
         reason=None,
         frontier={},
@@ -130,7 +145,9 @@ def rebind(
     )
     inputs = inputs_of(anew, state)
     input_schema = InputSchema.of(inputs, table.views, state, table.search_path)
-    bound = bind(table.query, input_schema)
+    bound = bind(table.query, input_schema, in_cycle=circle is not None)
+    if circle is not None:
+        circle.admit(anew.relation, table.refresh_mode, bound)
     if bound.names != tuple(column.name for column in table.columns):
         missing = [c.name for c in table.columns if c.name not in bound.names]
         raise UserError("unknown-column", f"column {', '.join(missing)} would be gone")
@@ -138,10 +155,32 @@ def rebind(
         columns = table.columns
     else:
         columns = _outputs(bound, describe(connection, table.query, table.search_path))
-    definition = new_definition(anew.relation, bound, input_schema)
-    key = tuple(columns[place].name for place in definition.key)
-    anew = replace(anew, columns=columns, key=key)
-    return Making(anew, definition, tuple(inputs.values()), bound.notices, reason, table)
+    cycle = _members(circle)
+    definition = new_definition(anew.relation, bound, input_schema, cycle)
+    key = _key(columns, definition, cycle)
+    anew = replace(anew, columns=columns, key=key, edges=stored_edges(bound))
+    return Making(anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle)
+
+
+def _members(circle: Circle | None) -> frozenset[str]:
+    return frozenset() if circle is None else circle.members
+
+
+def _key(
+    columns: tuple[OutputColumn, ...], definition: Definition, cycle: frozenset[str]
+) -> tuple[str, ...]:
+    """The key by its columns' names; of a cycle's tables nothing is taken for unique but rows."""
+    return () if cycle else tuple(columns[place].name for place in definition.key)
+
+
+def could_not_go_on(reader: StreamTable, read: str, error: UserError) -> UserError:
+    """The error of what is made anew, for a reader that cannot be."""
+    return UserError(
+        "has-dependents",
+        f"stream table {reader.schema}.{reader.name} reads {read} and could not go on",
+        detail=f"{error.message[:1].upper()}{error.message[1:]}.",
+        hint="Alter or drop it first.",
+    )
 
 
 def check_free(connection: Connection[Any], state: State, schema: str, name: str) -> None:

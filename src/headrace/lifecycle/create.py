@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headrace.catalog import State
-from headrace.catalog.records import Status, StreamTable, is_stale
+from headrace.catalog.records import RefreshMode, Status, StreamTable, is_stale
 from headrace.engine import Engine
+from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import FIRST, Making, Request
@@ -44,6 +45,7 @@ def make(
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
+        known = cycles(state.stream_tables)
         wishes = []
         for request in requests:
             name = _name(engine, request)
@@ -51,6 +53,9 @@ def make(
             if old is None:
                 wishes.append(Wish(FIRST, request))
             elif old.query != request.query or old.status is not Status.ACTIVE or is_stale(old):
+                wishes.append(Wish(ALTERED, request, old))
+            elif request.refresh_mode is RefreshMode.FULL and old.relation in known:
+                # Whether it may be FULL is seen when all of the requests are looked at together.
                 wishes.append(Wish(ALTERED, request, old))
         if wishes:
             work = plan(engine, state, wishes, damaged_sources(engine, state))

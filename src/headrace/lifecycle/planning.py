@@ -6,7 +6,7 @@ readers that stand still are only told, and are made anew when they go on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,16 +18,22 @@ from headrace.definition import relation_of
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import downstream, upstream
-from headrace.lifecycle.check import CaptureAnew, Making, Request, check, check_free, rebind
+from headrace.lifecycle.check import CaptureAnew, Making, check_free, could_not_go_on, rebind
+from headrace.lifecycle.circle import Name
+from headrace.lifecycle.cycle import check_cycle
+from headrace.lifecycle.fulfil import fulfil
 from headrace.lifecycle.inputs import source_of
-from headrace.lifecycle.names import parse_name, quoted_name
-from headrace.lifecycle.whole import is_whole
-from headrace.lifecycle.wish import READER, Reads, Wish
+from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.wish import READER, Reads, Wish, Wishes
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
+from headrace.refresh.refresh import require_active
 from headrace.source.faults import translated
 from headrace.source.introspect import inspect
 from headrace.store import Pin
+
+ReadsInside = Mapping[Name, frozenset[Name]]
+"""Who reads whom of a cycle's tables."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,10 @@ def _plan(
             name = parse_name(wish.request.name, engine.database.search_path[0])
             if wish.old is None or (wish.old.schema, wish.old.name) != name:
                 check_free(connection, state, *name)
-    planning = _Planning(connection, state, engine.database.search_path)
+    settings = engine.settings(state)
+    planning = Planning(
+        connection, state, engine.database.search_path, settings.stratified_cycle_validation
+    )
     planning.capture_anew([source for source in state.sources if source.relation in anew])
     reads = Reads.of(connection, state, wishes, engine.database.search_path)
     wished = {wish.old.relation for wish in reads.wishes.values() if wish.old is not None}
@@ -88,15 +97,16 @@ def _plan(
         for reader in downstream(state.stream_tables, *wished, *planning.moved)
         if reader.relation not in wished
     ]
-    for wish in reads.ordered(readers):
-        if planning.makings:
-            planning.rehearse(planning.makings[-1])
-        if any(wish is one for one in reads.wishes.values()):
-            planning.add(planning.wished(wish))
+    for together, cyclic in reads.ordered(readers, allow_circular=settings.allow_circular):
+        for making in planning.makings:
+            planning.rehearse(making)
+        inside = reads.inside(together) if cyclic else None
+        if reads.wishes.keys().isdisjoint(together):
+            planning.bring(together, inside, state)
         else:
-            assert wish.old is not None
-            planning.bring(wish.old, state)
-    for making in planning.makings[-1:]:
+            planning.require_going(together, reads.wishes)
+            planning.add(*planning.fulfil(together, inside))
+    for making in planning.makings:
         if making.old is not None:
             planning.rehearse(making)
     return Work(
@@ -105,12 +115,13 @@ def _plan(
 
 
 @dataclass
-class _Planning:
+class Planning:
     """A plan in the making: `state` is the catalog's as if all of it were done already."""
 
     connection: Connection[Any]
     state: State
     search_path: tuple[str, ...]
+    stratified: bool = True
     makings: list[Making] = field(default_factory=list)
     recaptured: list[tuple[Source, Source]] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
@@ -127,38 +138,52 @@ class _Planning:
                 self.moved[old.relation] = new.relation
                 self.state = self.state.with_origins([new], without=[old.relation])
 
-    def wished(self, wish: Wish) -> Making:
-        """What a wish comes to: over its inputs as they are, or as its text says."""
-        old, request, search_path = wish.old, wish.request, self.search_path
-        if request is None:
-            assert old is not None
-            if is_whole(self.connection, self.state, old, self.moved):
-                return rebind(self.connection, self.state, old, self.moved, reason=wish.reason)
-            search_path = old.search_path
-            name = quoted_name(old.schema, old.name)
-            request = Request(name, old.query, old.schedule, old.refresh_mode, dict(old.options))
-        return check(self.connection, self.state, request, search_path, old=old, reason=wish.reason)
+    def fulfil(self, wishes: Wishes, inside: ReadsInside | None) -> tuple[Making, ...]:
+        """What wishes come to: one alone, or those of a cycle, which read each other."""
+        if inside is None:
+            (wish,) = wishes.values()
+            return (fulfil(self.connection, self.state, wish, self.moved, self.search_path),)
+        makings = check_cycle(
+            self.connection,
+            self.state,
+            wishes,
+            inside,
+            self.moved,
+            self.search_path,
+            stratified=self.stratified,
+        )
+        self.rehearsed |= {making.table.relation for making in makings}
+        return makings
 
-    def bring(self, reader: StreamTable, before: State) -> None:
-        """Plan a reader of what is made anew, unless it stands still or cannot."""
-        inputs = [one for one in reader.inputs if one in self.moved]
-        if not inputs or self._stands_still(reader, before):
+    def require_going(self, together: Wishes, wished: Wishes) -> None:
+        """Refuse to make a cycle anew of which one stands still.
+
+        Where somebody asked for it, one that was not suspended by hand goes on with the others.
+        """
+        asked = any(wish.reason != READER for wish in together.values())
+        for name, wish in together.items():
+            if name not in wished and wish.old is not None and (wish.old.held or not asked):
+                require_active((wish.old,))
+
+    def bring(self, wishes: Wishes, inside: ReadsInside | None, before: State) -> None:
+        """Plan readers of what is made anew, unless they stand still or cannot."""
+        readers = [wish.old for wish in wishes.values() if wish.old is not None]
+        inputs = [one for reader in readers for one in reader.inputs if one in self.moved]
+        if not inputs or any(self._stands_still(reader, before) for reader in readers):
             return
         try:
-            making = rebind(self.connection, self.state, reader, self.moved, reason=READER)
+            makings = self._brought(readers) if inside is None else self.fulfil(wishes, inside)
         except UserError as error:
             cause = next((t for t in before.stream_tables if t.relation in inputs), None)
             if cause is None:
-                self.failing[reader.relation] = error.message
+                self.failing |= {reader.relation: error.message for reader in readers}
                 return
-            raise UserError(
-                "has-dependents",
-                f"stream table {reader.schema}.{reader.name} reads"
-                f" {cause.schema}.{cause.name} and could not go on",
-                detail=f"{error.message[:1].upper()}{error.message[1:]}.",
-                hint="Alter or drop it first.",
-            ) from error
-        self.add(making)
+            raise could_not_go_on(readers[0], f"{cause.schema}.{cause.name}", error) from error
+        self.add(*makings)
+
+    def _brought(self, readers: Sequence[StreamTable]) -> tuple[Making, ...]:
+        (reader,) = readers
+        return (rebind(self.connection, self.state, reader, self.moved, reason=READER),)
 
     def _stands_still(self, reader: StreamTable, before: State) -> bool:
         """Whether a reader, or something else that it reads, is suspended and stays so.
@@ -175,16 +200,17 @@ class _Planning:
             for one in upstream(before.stream_tables, reader)
         )
 
-    def add(self, making: Making) -> None:
-        """Take a table into the plan, for others to be bound to it."""
-        gone = []
-        if making.old is not None:
-            gone = [making.old.relation]
-            self.moved[making.old.relation] = making.table.relation
-        origins: tuple[Source | StreamTable, ...] = (*making.sources, making.table)
-        relations = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
-        self.state = self.state.with_origins(origins, gone).with_relations(relations)
-        self.makings.append(making)
+    def add(self, *makings: Making) -> None:
+        """Take tables into the plan, for others to be bound to them."""
+        for making in makings:
+            gone = []
+            if making.old is not None:
+                gone = [making.old.relation]
+                self.moved[making.old.relation] = making.table.relation
+            origins: tuple[Source | StreamTable, ...] = (*making.sources, making.table)
+            relations = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
+            self.state = self.state.with_origins(origins, gone).with_relations(relations)
+            self.makings.append(making)
 
     def rehearse(self, making: Making) -> None:
         """Do what publish will do to the served table, for others to be described over it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from headrace.catalog import State
@@ -9,6 +10,7 @@ from headrace.catalog.records import Refresh, RefreshMode, Status, StreamTable, 
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import upstream
+from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
 from headrace.lifecycle.change import change
 from headrace.lifecycle.planning import plan
@@ -64,11 +66,7 @@ def refresh(engine: Engine, schema: str, name: str, asked: RefreshMode | None = 
     with engine.writing() as lease:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
-        below = tuple(
-            one
-            for one in upstream(state.stream_tables, table)
-            if one.status is not Status.SUSPENDED
-        )
+        below = _going(state, upstream(state.stream_tables, table))
         reasons = {one.relation: READER for one in below if is_stale(one)}
         if any(one.views for one in below):
             with engine.database.session() as connection:
@@ -81,6 +79,17 @@ def refresh(engine: Engine, schema: str, name: str, asked: RefreshMode | None = 
         return done.get(now.relation) or refresh_table(
             engine, state, schema, name, asked, lease.fence
         )
+
+
+def _going(state: State, tables: Sequence[StreamTable]) -> tuple[StreamTable, ...]:
+    """Those that do not stand still; a cycle stands still if one of its tables does."""
+    known = cycles(state.stream_tables)
+    still = {one.relation for one in state.stream_tables if one.status is Status.SUSPENDED}
+    return tuple(
+        one
+        for one in tables
+        if still.isdisjoint(known.get(one.relation, frozenset({one.relation})))
+    )
 
 
 def _is_whole(engine: Engine, state: State, table: StreamTable) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,14 @@ from psycopg import Connection
 from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable, is_stale
 from headrace.errors import UserError
-from headrace.graph import Cycle, in_order
+from headrace.graph import components, find_cycle
 from headrace.lifecycle.check import Request
+from headrace.lifecycle.circle import Name
 from headrace.lifecycle.names import parse_name
 from headrace.query import table_names
 from headrace.source.views import find_views
 
 READER = "a table that it reads was made anew"
-
-# Schema and name.
-Name = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,9 @@ class Wish:
     reason: str
     request: Request | None = None
     old: StreamTable | None = None
+
+
+Wishes = dict[Name, Wish]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Reads:
         for name, wish in named.items():
             if wish.request is not None:
                 text = wish.request.query
-                reads[name] = frozenset(_read(connection, text, search_path, tables))
+                reads[name] = frozenset(read_tables(connection, text, search_path, tables))
         below = _upstream(reads, named)
         for table in state.stream_tables:
             name = _name(table)
@@ -68,26 +69,44 @@ class Reads:
                 named[name] = Wish(READER, old=table)
         return Reads(state, named, reads)
 
-    def ordered(self, readers: Iterable[StreamTable]) -> list[Wish]:
-        """The wishes and these readers, each after those it reads; `circular` if that cannot be."""
+    def ordered(
+        self, readers: Iterable[StreamTable], *, allow_circular: bool
+    ) -> list[tuple[Wishes, bool]]:
+        """The wishes and these readers, each after those it reads.
+
+        Those that read each other come together, and are marked. They are `circular` where that is
+        not allowed, unless they are made anew as they were.
+        """
         wanted = dict(self.wishes)
         for reader in readers:
             wanted.setdefault(_name(reader), Wish(READER, old=reader))
-        try:
-            order = in_order(self.reads)
-        except Cycle as cycle:
-            raise _circular(cycle.names, self.wishes) from None
-        return [wanted[name] for name in order if name in wanted]
+        found: list[tuple[Wishes, bool]] = []
+        for component in components(self.reads):
+            together = {name: wanted[name] for name in component.members if name in wanted}
+            asked = any(wish.request is not None for wish in together.values())
+            if component.is_cyclic and asked and not allow_circular:
+                raise _circular(self.inside(together), self.wishes)
+            if together:
+                found.append((together, component.is_cyclic))
+        return found
+
+    def inside(self, names: Collection[Name]) -> dict[Name, frozenset[Name]]:
+        """What these tables read of each other."""
+        return {name: self.reads[name] & frozenset(names) for name in names}
 
 
-def _circular(names: Sequence[Name], wishes: Iterable[Name]) -> UserError:
+def _circular(reads: dict[Name, frozenset[Name]], wishes: Iterable[Name]) -> UserError:
     """The error of tables that read each other; the way round begins with one that is wished."""
+    cycle = find_cycle(reads)
+    assert cycle is not None
+    names = cycle.names
     begin = next((place for place, name in enumerate(names) if name in wishes), 0)
-    shown = [".".join(name) for name in (*names[begin:], *names[:begin])]
+    path = [".".join(name) for name in (*names[begin:], *names[:begin])]
     return UserError(
         "circular",
-        f"stream table {shown[0]} would read itself",
-        detail=f"By way of {' → '.join([*shown, shown[0]])}.",
+        f"stream table {path[0]} would read itself",
+        detail=f"By way of {' → '.join([*path, path[0]])}.",
+        hint="If that is meant, turn the setting allow_circular on.",
     )
 
 
@@ -108,8 +127,8 @@ def _inputs(state: State, table: StreamTable) -> list[Name]:
     return [_name(origin) for origin in origins if isinstance(origin, StreamTable)]
 
 
-def _read(
-    connection: Connection[Any], text: str, search_path: tuple[str, ...], tables: frozenset[Name]
+def read_tables(
+    connection: Connection[Any], text: str, search_path: tuple[str, ...], tables: Collection[Name]
 ) -> set[Name]:
     """Those of the tables that a query names, or a view that it reads."""
     found: set[Name] = set()

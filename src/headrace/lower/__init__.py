@@ -6,5 +6,6 @@ can be maintained.
 """
 
 from headrace.lower.lower import lower
+from headrace.lower.set_operations import as_matches
 
-__all__ = ["lower"]
+__all__ = ["as_matches", "lower"]

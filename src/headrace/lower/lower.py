@@ -5,6 +5,7 @@
 | WHERE … AND [NOT] EXISTS, [NOT] IN, ANY, ALL | semi and anti joins |
 | any of them elsewhere, a scalar subquery | its value beside the row (`value`) |
 | LATERAL | a join |
+| EXCEPT, INTERSECT | counted groups; in a recursive query matches |
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from headrace.functions import call
 from headrace.lower.correlate import correlate, inward
 from headrace.lower.fresh import Fresh, conjunction, keep
 from headrace.lower.inline import inline, inline_kept
+from headrace.lower.set_operations import as_matches, counted
 from headrace.lower.value import attach_value
 from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
@@ -27,6 +29,7 @@ from headrace.plan.operators import (
     MatchJoin,
     Operator,
     Project,
+    Recursive,
 )
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.scalar import (
@@ -38,13 +41,15 @@ from headrace.plan.scalar import (
     map_outer,
     outer_scalars,
 )
+from headrace.plan.set_operation import SetOperation
 from headrace.types import BOOLEAN
 
 FALSE, TRUE = Literal(False, BOOLEAN), Literal(True, BOOLEAN)
 
 
 def lower(plan: Operator, fresh: Fresh) -> Operator:
-    """The same rows and columns without `Subquery`, `Outer` and `Lateral`."""
+    """The same rows and columns without `Subquery`, `Outer`, `Lateral` and
+    `SetOperation`."""
     return Lowering(fresh).plan(plan)
 
 
@@ -54,7 +59,12 @@ class Lowering:
 
     def plan(self, plan: Operator) -> Operator:
         """What the plan reads of a query around it stays."""
+        if isinstance(plan, Recursive):
+            # A loop can maintain matches of its own rows, but no counts.
+            plan = replace(plan, step=as_matches(plan.step, self.fresh))
         plan = plan.with_children(*(self.plan(child) for child in plan.children))
+        if isinstance(plan, SetOperation):
+            return counted(plan, self.fresh)
         if not any(_has_subquery(scalar) for scalar in plan.scalars):
             return plan
         match plan:

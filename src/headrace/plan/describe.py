@@ -21,7 +21,9 @@ from headrace.plan.operators import (
     Negate,
     Net,
     Operator,
+    Part,
     Project,
+    Recursive,
     Rematch,
     Replicate,
     Restrict,
@@ -31,11 +33,13 @@ from headrace.plan.operators import (
     TopMerge,
     UnionAll,
     Unnest,
+    Unseen,
     Values,
     Window,
     WindowCall,
 )
 from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery, walk
+from headrace.plan.set_operation import SetOperation
 from headrace.types import Type
 
 _INFIX = frozenset(
@@ -87,6 +91,8 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
         case Lateral(condition=condition, keep=keep):
             on = "" if condition is None else f" on {describe_scalar(condition)}"
             return f"Lateral{' left' * keep}{on}"
+        case SetOperation(kind=kind, once=once):
+            return f"{kind.capitalize()}{'' if once else ' all'}"
         case Aggregate(keys=keys, calls=calls):
             return f"Aggregate by {_ids(keys)}: {', '.join(map(_aggregate, calls))}".rstrip(": ")
         case Accumulate(state=state) | Merge(state=state):
@@ -94,7 +100,11 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
         case Restrict(keys=pairs):
             matches = ", ".join(f"{a.id} = {b.id}" for a, b in pairs)
             return f"Restrict to touched {matches}"
-        case UnionAll() | Negate() | Net():
+        case Recursive(variable=variable, outputs=columns, once=once):
+            return f"Recursive{' once' * once} {variable}: {_ids(columns)}"
+        case Part(sign=sign):
+            return f"Part {sign}"
+        case UnionAll() | Negate() | Net() | Unseen():
             return type(plan).__name__
         case Empty(fields=columns):
             return f"Empty {_ids(columns)}"

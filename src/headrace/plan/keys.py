@@ -23,6 +23,7 @@ from headrace.plan.operators import (
     MatchJoin,
     Operator,
     Project,
+    Recursive,
     Scan,
     Top,
     UnionAll,
@@ -99,6 +100,8 @@ def _identity(plan: Operator, keys: Keys) -> Columns | None:
             return frozenset(group)
         case Unnest(child=child):
             return _unnest_identity(plan, _identity(child, keys))
+        case Recursive(once=True):
+            return frozenset(plan.columns)
         case Values(rows=rows):
             return frozenset() if len(rows) == 1 else None
         case _:
@@ -173,7 +176,7 @@ def _dependencies(plan: Operator, keys: Keys) -> Iterator[Dependency]:
                 yield Dependency(frozenset({*group, number}), frozenset(plan.columns))
         case Values(rows=rows) if len(rows) == 1:
             yield Dependency(frozenset(), frozenset(plan.columns))
-        case UnionAll():
+        case UnionAll() | Recursive():
             # What holds in one branch says nothing of the others, which have the same columns.
             return
     for child in plan.children:

@@ -11,6 +11,9 @@ log holds
     a window or a top      k1 …                  the key of the partition that the row is in
                            t1, t2, …             the rows of a top that changes are merged with
                            c1, c2, …             the visible columns
+    a loop over levels     l                     the level that the row is of
+                           c1, c2, …             the visible columns
+    a loop over sets       c1, c2, …             the visible columns
 
 so the hidden state and what readers see are written, pinned and rolled back together.
 """
@@ -21,6 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from headrace.functions import call
+from headrace.plan.loop import LEVEL, Variable
 from headrace.plan.operators import (
     STALE,
     Accumulate,
@@ -28,6 +32,7 @@ from headrace.plan.operators import (
     GroupState,
     Operator,
     Project,
+    Recursive,
     Scan,
     Top,
     Window,
@@ -57,6 +62,10 @@ class Stage:
     It ends in groups (`state`), in partitions, or in neither. `outputs` are the visible columns
     over the columns of the state, of the partitions' operator, or of the region; `condition` says
     which of these rows are shown. `additive` says that a change can be added to the stored sums.
+
+    A stage with a `variable` is computed by a loop: one of its own, or with `cycle` the one that
+    computes all stream tables of a cycle. A `recursion` that no loop can follow is computed anew
+    whenever something below it changes; `obstacle` says why.
     """
 
     relation: str
@@ -66,6 +75,11 @@ class Stage:
     partitions: Partitions | None = None
     condition: Scalar | None = None
     additive: bool = True
+    variable: Variable | None = None
+    levels: bool = False
+    cycle: bool = False
+    recursion: Recursive | None = None
+    obstacle: str | None = None
 
     @property
     def stored(self) -> tuple[tuple[str, Column], ...]:
@@ -84,6 +98,8 @@ class Stage:
 
     @property
     def state_fields(self) -> tuple[tuple[str, Column], ...]:
+        if self.levels:
+            return ((LEVEL, self.region.columns[-1]),)
         keys = tuple((f"k{i}", key) for i, (key, _) in enumerate(self.keys, 1))
         if self.state is None:
             rows = () if self.partitions is None else self.partitions.rows

@@ -18,6 +18,8 @@ from itertools import count
 from headrace.functions import call
 from headrace.plan.compose import compose
 from headrace.plan.group_stage import group_stage
+from headrace.plan.loop import reads
+from headrace.plan.loop_stage import cycle_stage, loop_stage, nested_stage, recursion_below
 from headrace.plan.operators import (
     Aggregate,
     Filter,
@@ -26,6 +28,7 @@ from headrace.plan.operators import (
     MatchJoin,
     Operator,
     Project,
+    Recursive,
     Top,
     Window,
 )
@@ -41,18 +44,27 @@ MOST_JOINS = 8
 MOST_MATCHED = 2
 
 
-def cut_stages(plan: Operator, relation: str) -> tuple[Stage, ...]:
+def cut_stages(
+    plan: Operator, relation: str, cycle: frozenset[str] = frozenset()
+) -> tuple[Stage, ...]:
     """The stages of a plan in the order they are computed; the last writes `relation`.
 
     Hidden relations of the earlier ones are named after it. Parts of the plan that are equal up to
-    what their columns are called, as a query of WITH that is used twice, share one.
+    what their columns are called, as a query of WITH that is used twice, share one. `cycle` has the
+    relations of all stream tables of the cycle that the plan's is in, if it is in one.
     """
+    # Relations of loops that are being cut, or that others cut: what reads them is part of these.
+    opened = set(cycle)
     earlier: list[Stage] = []
     shared: dict[Operator, tuple[Operator, tuple[Column, ...]]] = {}
     times = Counter(numbered(node)[0] for node in _stateful(plan))
     numbers = count(1)
 
     def cut(node: Operator, name: str) -> Stage:
+        recursion = recursion_below(node)
+        if recursion is not None:
+            opened.add(name)
+            return loop_stage(name, *recursion, inner)
         peeled = _peel(node)
         if peeled is None:
             region = inner(node)
@@ -64,7 +76,16 @@ def cut_stages(plan: Operator, relation: str) -> tuple[Stage, ...]:
         return partition_stage(name, region, stateful, outputs, condition)
 
     def inner(node: Operator) -> Operator:
-        """The region below: every stateful operator in it becomes a relation of its own."""
+        """The region below: every stateful operator in it becomes a relation of its own.
+
+        What reads a loop that is being cut is part of it, and stays whole.
+        """
+        if reads(node, frozenset(opened)):
+            if isinstance(node, Recursive):
+                return nested(node)
+            return node.with_children(*map(inner, node.children))
+        if isinstance(node, Recursive):
+            return own(node)
         peeled = _peel(node)
         if peeled is not None and (node is peeled[0] or not repeated(peeled[0])):
             return own(node)
@@ -94,7 +115,15 @@ def cut_stages(plan: Operator, relation: str) -> tuple[Stage, ...]:
         shown, first = shared[alike]
         return renamed(shown, dict(zip(first, columns, strict=True)))
 
-    last = cut(plan, relation)
+    def nested(node: Recursive) -> Operator:
+        """A recursion that reads the cycle, as a relation of the cycle's loop."""
+        name = f"{relation}h{next(numbers)}"
+        opened.add(name)
+        stage = nested_stage(name, node, cycle, inner)
+        earlier.append(stage)
+        return stage.shown()
+
+    last = cycle_stage(relation, plan, cycle, inner) if cycle else cut(plan, relation)
     return (*earlier, last)
 
 

@@ -1,6 +1,7 @@
 """PostgreSQL's SQL to a plan: parse, check, bind, type. Pure: no server, no Spark."""
 
-from headrace.query.bind import BoundQuery, bind, table_names
+from headrace.query.bind import BoundQuery, bind, bind_columns, table_names
+from headrace.query.output_names import first_names
 from headrace.query.schema import BoundColumn, BoundTable, BoundView, Schema
 
 __all__ = [
@@ -10,5 +11,7 @@ __all__ = [
     "BoundView",
     "Schema",
     "bind",
+    "bind_columns",
+    "first_names",
     "table_names",
 ]

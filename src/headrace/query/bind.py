@@ -10,7 +10,7 @@ from sqlglot import exp
 from headrace.errors import UserError
 from headrace.functions import cast
 from headrace.functions.decimals import QUOTIENT
-from headrace.lower import lower
+from headrace.lower import as_matches, lower
 from headrace.plan.depth import depth
 from headrace.plan.keys import smallest_key
 from headrace.plan.operators import Operator, Project
@@ -19,7 +19,7 @@ from headrace.plan.scalar import Column, Scalar
 from headrace.query.block import Block
 from headrace.query.clauses import check_clauses
 from headrace.query.context import Context, nested_too_deeply
-from headrace.query.identifiers import name_of, table_name
+from headrace.query.identifiers import table_name
 from headrace.query.ids import ColumnIds
 from headrace.query.order_clauses import is_read
 from headrace.query.ordering import TIES_NOTICE, breaks_ties
@@ -27,6 +27,8 @@ from headrace.query.parse import parse
 from headrace.query.precedence import check_precedence
 from headrace.query.queries import bind_query
 from headrace.query.schema import BoundTable, BoundView, Schema
+from headrace.query.with_names import defined_by_with, named_tables
+from headrace.types import Type
 
 ORDER_NOTICE = "ORDER BY is ignored: a table has no order. Order the rows when you read them."
 MAXIMUM_DEPTH = 128
@@ -50,8 +52,11 @@ class BoundQuery:
     notices: tuple[str, ...]
 
 
-def bind(text: str, schema: Schema) -> BoundQuery:
-    """The plan of a query over the tables of `schema`; UserError where it cannot be maintained."""
+def bind(text: str, schema: Schema, *, in_cycle: bool = False) -> BoundQuery:
+    """The plan of a query over the tables of `schema`; UserError where it cannot be maintained.
+
+    The query of a table in a cycle has EXCEPT and INTERSECT as joins, which a loop can follow.
+    """
     query = parse(text)
     check_clauses(query)
     check_precedence(query)
@@ -63,7 +68,7 @@ def bind(text: str, schema: Schema) -> BoundQuery:
         hint = "Its result never changes: make an ordinary table of it."
         raise UserError("unsupported-query", "the query reads no table", hint=hint)
     written = _shown(block, ids)
-    lowered = lower(written, ids.computed)
+    lowered = lower(as_matches(written, ids.computed) if in_cycle else written, ids.computed)
     if depth(lowered) > MAXIMUM_DEPTH:
         raise nested_too_deeply()
     ignored = any(
@@ -78,6 +83,14 @@ def bind(text: str, schema: Schema) -> BoundQuery:
         key=smallest_key(lowered, recorded.keys),
         notices=tuple(notice for notice, given in notices if given),
     )
+
+
+def bind_columns(text: str, schema: Schema) -> tuple[tuple[str, Type], ...]:
+    """Names and types of a query's columns, also where it reads no table."""
+    ids = ColumnIds()
+    block = bind_query(parse(text), Context(schema, ids))
+    types = (column.type for column in _shown(block, ids).columns)
+    return tuple(zip(block.names, types, strict=True))
 
 
 def _shown(block: Block, ids: ColumnIds) -> Operator:
@@ -132,10 +145,10 @@ def table_names(text: str) -> tuple[tuple[str | None, str], ...]:
     waiting: list[exp.Expr] = [parse(text)]
     while waiting:
         part = waiting.pop()
-        for table in part.find_all(exp.Table, bfs=False):
-            if not isinstance(table.this, exp.Identifier) or _stands_in_with(table, part):
+        for table in named_tables(part):
+            if _stands_in_with(table, part):
                 continue
-            defined = _defined_by_with(table)
+            defined = defined_by_with(table)
             if defined is None:
                 names[table_name(table)] = None
             elif id(defined) not in seen:
@@ -151,23 +164,3 @@ def _stands_in_with(node: exp.Expr, part: exp.Expr) -> bool:
         if isinstance(node, exp.CTE):
             return True
     return False
-
-
-def _defined_by_with(table: exp.Table) -> exp.CTE | None:
-    """The query of WITH that the table's name means where it stands."""
-    schema, name = table_name(table)
-    inside: exp.Expr = table
-    while schema is None and inside.parent is not None:
-        outer = inside.parent
-        with_ = outer if isinstance(outer, exp.With) else outer.args.get("with_")
-        if isinstance(with_, exp.With) and with_ is not inside:
-            defined = list(with_.expressions)
-            # A definition sees the ones before it, and itself only if the WITH is recursive.
-            if inside in defined and not with_.args.get("recursive"):
-                defined = defined[: defined.index(inside)]
-            for cte in reversed(defined):
-                if name_of(cte.args["alias"].this) == name:
-                    assert isinstance(cte, exp.CTE)
-                    return cte
-        inside = outer
-    return None

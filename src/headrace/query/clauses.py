@@ -33,7 +33,7 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Values: frozenset({"expressions", "alias"}),
     exp.Subquery: frozenset({"this", "alias", "joins", "order", "with_", "limit", "offset"}),
     **ORDERING,
-    exp.With: frozenset({"expressions"}),
+    exp.With: frozenset({"expressions", "recursive"}),
     # Whether it is computed once or at each use changes nothing in the result.
     exp.CTE: frozenset({"this", "alias", "materialized"}),
     exp.Distinct: frozenset({"on", "expressions"}),
@@ -177,7 +177,7 @@ REFUSED_NODES: dict[type[exp.Expr], Refused] = {
 }
 REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], Refused] = {
     (exp.Union, "by_name"): Refused("UNION BY NAME"),
-    (exp.With, "recursive"): Refused("WITH RECURSIVE"),
+    (exp.With, "search"): Refused("SEARCH or CYCLE", "Carry a column with the path yourself."),
     (exp.Select, "locks"): Refused("FOR UPDATE", "A stream table reads without row locks."),
     (exp.Select, "into"): Refused("SELECT INTO", "The stream table's name says where rows go."),
     (exp.Table, "only"): Refused("ONLY", "Name the table that holds the rows."),

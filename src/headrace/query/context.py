@@ -11,6 +11,7 @@ from headrace.errors import UserError
 from headrace.query.ids import ColumnIds
 from headrace.query.schema import Schema
 from headrace.query.scope import Scope
+from headrace.types import Type
 
 MAXIMUM_NESTING = 32
 """Queries inside queries: derived tables, uses of WITH, and views."""
@@ -20,10 +21,27 @@ MAXIMUM_TABLES = 256
 
 @dataclass(frozen=True)
 class Defined:
-    """A query of WITH, and where it stands."""
+    """A query of WITH, and where it stands.
+
+    `variable` is the relation by which a recursive one reads itself, the same wherever it is used.
+    """
 
     node: exp.CTE
     context: Context
+    variable: str | None = None
+
+
+@dataclass(frozen=True)
+class WorkingTable:
+    """What a recursive query sees of itself: the rows of the level before.
+
+    `quotients` are positions of columns that come from a numeric division.
+    """
+
+    variable: str
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    quotients: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -37,7 +55,7 @@ class Context:
 
     schema: Schema
     ids: ColumnIds = field(default_factory=ColumnIds)
-    defined: Mapping[str, Defined] = field(default_factory=dict)
+    defined: Mapping[str, Defined | WorkingTable] = field(default_factory=dict)
     level: int = 0
     enclosing: Scope | None = None
 
@@ -56,9 +74,9 @@ class Context:
             raise nested_too_deeply()
         return replace(self, level=self.level + 1)
 
-    def defining(self, name: str, node: exp.CTE) -> Context:
-        """With one more query of WITH, which sees the ones before it."""
-        return replace(self, defined={**self.defined, name: Defined(node, self)})
+    def defining(self, name: str, defined: Defined | WorkingTable) -> Context:
+        """With one more name that goes before the tables of the schema."""
+        return replace(self, defined={**self.defined, name: defined})
 
     def next_scan(self) -> int:
         number = self.ids.next_scan()

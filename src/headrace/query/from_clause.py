@@ -12,11 +12,12 @@ from headrace.plan.lateral import Lateral
 from headrace.plan.operators import Join, Operator, Scan
 from headrace.plan.scalar import Outer, Scalar, Subquery, map_outers_of_plan
 from headrace.query.block import Block
-from headrace.query.context import Context, Defined
+from headrace.query.context import Context, Defined, WorkingTable
 from headrace.query.expressions import Expressions
 from headrace.query.identifiers import name_of, table_name
 from headrace.query.inner import Inner, unwrapped
 from headrace.query.joins import Kind, equal_columns, join_kind, joined, merged_column
+from headrace.query.recursion import bind_recursive
 from headrace.query.refusal import located, refuse
 from headrace.query.schema import BoundTable, BoundView, Qualified
 from headrace.query.scope import UNNAMED_VALUES, Scope, Source, Visible, find
@@ -94,8 +95,11 @@ class FromClause:
             raise refuse("unsupported-query", "WITH ORDINALITY numbers a function's rows", node)
         schema, name = table_name(node)
         defined = self.context.defined.get(name) if schema is None else None
-        if defined is not None:
-            return self._defined(defined, name, node)
+        match defined:
+            case Defined():
+                return self._defined(defined, name, node)
+            case WorkingTable():
+                return self._working_table(defined, name, node)
         table = self.context.schema.resolve(schema, name)
         match table:
             case BoundTable():
@@ -132,7 +136,10 @@ class FromClause:
     def _defined(self, defined: Defined, name: str, node: exp.Table) -> Item:
         """A query of WITH: bound where it stands, named where it is used."""
         seen = replace(defined.context, level=self.context.level)
-        block = self.inner(defined.node.this, seen.deeper())
+        if defined.variable is None:
+            block = self.inner(defined.node.this, seen.deeper())
+        else:
+            block = bind_recursive(defined.node, defined.variable, seen.deeper(), self.inner)
         plan = block.plan
         for _ in range(self.context.depth - seen.depth):
             # It reads of its own surroundings, which are further out where it is used.
@@ -140,6 +147,18 @@ class FromClause:
         block = replace(block, plan=plan)
         source = _renamed(_source(name, block), defined.node.args["alias"])
         return Item(block.plan, Scope.of(_aliased(source, node), block.quotients))
+
+    def _working_table(self, table: WorkingTable, name: str, node: exp.Table) -> Item:
+        """A recursive query's own name inside of it: the rows of the level before."""
+        number = self.context.next_scan()
+        fields = tuple(
+            (f"c{i}", self.context.ids.scanned(number, shown, f"c{i}", type_))
+            for i, (shown, type_) in enumerate(zip(table.names, table.types, strict=True), 1)
+        )
+        scan = Scan(table.variable, fields)
+        quotients = frozenset(scan.columns[i] for i in table.quotients)
+        source = _source(name, Block(scan, table.names))
+        return Item(scan, Scope.of(_aliased(source, node), quotients))
 
     def _view(self, view: BoundView, node: exp.Table) -> Item:
         inside = replace(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sqlglot import exp
+
 from headrace.plan.scalar import Column
 from headrace.types import Type
 
@@ -18,6 +20,7 @@ class ColumnIds:
     def __init__(self) -> None:
         self._scans = 0
         self._computed = 0
+        self._recursions: dict[int, tuple[str, exp.CTE]] = {}
 
     def next_scan(self) -> int:
         self._scans += 1
@@ -30,6 +33,12 @@ class ColumnIds:
         """Ends in v and a number, as neither scanned columns nor those of stages do."""
         self._computed += 1
         return Column(f"{_plain(name)}_v{self._computed}", type_)
+
+    def recursion(self, query: exp.CTE) -> str:
+        """The relation by which a recursive query reads itself, no two alike in a plan."""
+        # The node is kept, since the number that tells it from others is its own only for so long.
+        made = (f"recursion_{len(self._recursions) + 1}", query)
+        return self._recursions.setdefault(id(query), made)[0]
 
 
 def _plain(name: str) -> str:

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from headrace.query.identifiers import name_of
 from headrace.query.keyword_calls import KEYWORD_CALLS, column_name
-from headrace.query.parse import UNARY_PLUS
+from headrace.query.parse import UNARY_PLUS, parse
 from headrace.query.type_names import internal_name, named_type
 
 UNNAMED = "?column?"
@@ -16,6 +16,16 @@ def output_name(node: exp.Expr) -> str:
     """The name of an output column without AS."""
     name, _ = _named(node)
     return name or UNNAMED
+
+
+def first_names(text: str) -> tuple[str, ...] | None:
+    """The output columns of a query as its first SELECT names them; None if that has a star."""
+    query: exp.Expr = parse(text)
+    while not isinstance(query, exp.Select):
+        query = query.this
+    if any(one.is_star for one in query.expressions):
+        return None
+    return tuple(output_name(one) for one in query.expressions)
 
 
 def _named(node: exp.Expr) -> tuple[str | None, bool]:

@@ -7,20 +7,18 @@ from sqlglot import exp
 from headrace.query.block import Block
 from headrace.query.context import Context
 from headrace.query.expressions import Expressions
-from headrace.query.identifiers import name_of
 from headrace.query.limits import limited, without_parentheses
 from headrace.query.scope import Scope
 from headrace.query.select import bind_select
 from headrace.query.set_operations import Branches
 from headrace.query.values import bind_values
+from headrace.query.with_clause import with_defined
 
 
 def bind_query(node: exp.Expr, context: Context) -> Block:
     """The query's plan. A query of WITH is bound wherever it is used, each time with new ids."""
     with_ = node.args.get("with_")
-    for cte in () if with_ is None else with_.expressions:
-        context = context.defining(name_of(cte.args["alias"].this), cte)
-    return _bind(node, context)
+    return _bind(node, context if with_ is None else with_defined(with_, context))
 
 
 def _bind(node: exp.Expr, context: Context) -> Block:

@@ -26,6 +26,7 @@ from headrace.query.inner import Inner
 from headrace.query.limits import Ordering, Outputs, ordering_of
 from headrace.query.literals import Untyped
 from headrace.query.output_names import output_name
+from headrace.query.recursion_rules import require_no_working_table
 from headrace.query.refusal import refuse
 from headrace.query.row_identity import group_identity, row_identity
 from headrace.query.rows_in_select import rows_in_select
@@ -62,6 +63,8 @@ def bind_select(select: exp.Select, context: Context, inner: BindQuery) -> Block
     sets = group_keys(select, item.scope, [(t.name, t.scalar) for t in targets])
     targets = [*targets, *hidden]
     having = _having(select, item.scope, aggregates)
+    if aggregates:
+        require_no_working_table(select, context)
     plan = item.plan
     quotients = item.scope.all_quotients
     parts = [Target("", scalar, node) for scalar, node in windows.scalars.items()]

@@ -2,21 +2,22 @@
 
 A UNION ALL B       the sum of both
 A UNION B           every row of the sum once
-A INTERSECT [ALL] B, A EXCEPT [ALL] B    groups of equal rows, counted on each side: `counted_rows`
+A INTERSECT [ALL] B, A EXCEPT [ALL] B    a `SetOperation`
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal as OneOf
 
 from sqlglot import exp
 
 from headrace.plan.operators import Operator, Project, UnionAll
 from headrace.plan.scalar import Column, Scalar
+from headrace.plan.set_operation import SetOperation
 from headrace.query.block import Block, distinct
 from headrace.query.coerce import as_type, common_to
-from headrace.query.counted_rows import difference, intersection
 from headrace.query.ids import ColumnIds
 from headrace.query.literals import Bound, Untyped
 from headrace.query.refusal import located, refuse
@@ -48,7 +49,7 @@ class Branches:
     def followed(self, block: Block, ids: ColumnIds, node: exp.SetOperation) -> Branches:
         """What the operation makes of the branches so far and one more."""
         if not isinstance(node, exp.Union):
-            return self._counted(block, ids, node)
+            return self._compared(block, ids, node)
         once = bool(node.args.get("distinct"))
         if self.once and not once:
             # A later UNION makes an earlier one superfluous; UNION ALL does not.
@@ -60,7 +61,7 @@ class Branches:
         parts = tuple(_typed(part, types, node) for part in (*self.parts, *right.parts))
         return replace(self, parts=parts, quotients=self.quotients | right.quotients, once=once)
 
-    def _counted(self, block: Block, ids: ColumnIds, node: exp.SetOperation) -> Branches:
+    def _compared(self, block: Block, ids: ColumnIds, node: exp.SetOperation) -> Branches:
         """INTERSECT or EXCEPT. Constants without a type are typed by this pair, not before."""
         left = self if len(self.parts) == 1 else Branches.of(self.block(ids))
         right = Branches.of(block)
@@ -72,8 +73,10 @@ class Branches:
         )
         first = _projected(_typed(left.parts[0], types, node), columns)
         second = _projected(_typed(right.parts[0], types, node), columns)
-        combine = intersection if isinstance(node, exp.Intersect) else difference
-        plan = combine(first, second, ids, once=bool(node.args.get("distinct")))
+        kind: OneOf["except", "intersect"] = (
+            "intersect" if isinstance(node, exp.Intersect) else "except"
+        )
+        plan = SetOperation(first, second, kind, once=bool(node.args.get("distinct")))
         # Rows of EXCEPT are rows of its left side, those of INTERSECT may be shown from either.
         divided = left.quotients
         if isinstance(node, exp.Intersect):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -14,8 +15,9 @@ from headrace.query.precedence import check_precedence
 from headrace.query.schema import BoundView
 
 
+@lru_cache(maxsize=256)
 def parse_view(view: BoundView) -> exp.Query:
-    """The view's query, checked as the outer one was."""
+    """The view's query, checked as the outer one was; the same nodes wherever the view is used."""
     query = parse(view.query)
     check_clauses(query)
     check_precedence(query)

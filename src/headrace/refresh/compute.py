@@ -18,18 +18,19 @@ from headrace.engine import Engine
 from headrace.plan.operators import STALE, Net
 from headrace.refresh.clock import Clock
 from headrace.refresh.plan import names_of, netted
+from headrace.refresh.run_loop import run_loop
 from headrace.relations.reading import Reading
 from headrace.relations.rows import stored_schema, with_epoch
 from headrace.render import PlanInput, render
 from headrace.spark.profiles import Profile
 from headrace.spark.run import Input, TooLarge
-from headrace.steps import ComputeStage, Step
+from headrace.steps import ComputeLoop, ComputeStage, Step
 from headrace.store import WEIGHT, Pin, net
 
 
 def compute(
     engine: Engine,
-    table: StreamTable,
+    tables: tuple[StreamTable, ...],
     steps: tuple[Step, ...],
     state: State,
     relations: Mapping[str, Relation],
@@ -38,34 +39,68 @@ def compute(
 ) -> dict[str, Relation]:
     """Run every stage and append its rows at `epoch`; gives its relations with their new pins.
 
-    `relations` are those that the table's stages write. Nothing counts before it is published.
+    `tables` is one, or all of a cycle; `relations` are those that their stages write. Nothing
+    counts before it is published.
     """
     written = dict(relations)
-    limit = engine.settings(state).collect_rows
+    settings = engine.settings(state)
+    frontier = dict.fromkeys(written, tables[0].epoch)
+    for table in tables:
+        frontier |= {name: e for name, e in table.frontier.items() if name not in written}
     for step in steps:
-        if isinstance(step, ComputeStage):
-            frontier = {**table.frontier, **dict.fromkeys(written, table.epoch)}
-            current = state.with_relations(written.values())
-            reading = Reading(engine.store, current, frontier, epoch, limit)
-            relation = written[step.stage.relation]
-            started = time.perf_counter()
-            with engine.step(step):
+        if not isinstance(step, ComputeStage | ComputeLoop):
+            continue
+        current = state.with_relations(written.values())
+        reading = Reading(engine.store, current, frontier, epoch, settings.collect_rows)
+        started = time.perf_counter()
+        iterations = None
+        pins: dict[str, Pin] = {}
+        with engine.step(step):
+            if isinstance(step, ComputeStage):
+                relation = written[step.stage.relation]
                 pin = _compute_stage(engine, step, reading, relation, epoch, clock)
-            if pin is None:
-                continue
-            written[relation.id] = replace(relation, pin=pin)
-            added = engine.store.files(relation.id, pin, relation.pin.epoch, pin.epoch)
+                pins = {} if pin is None else {relation.id: pin}
+                read = step.inputs
+            else:
+                done = run_loop(engine, step, reading, settings.max_fixpoint_iterations, clock)
+                if done is not None:
+                    pins = _append(engine, done.rows, written, epoch, clock)
+                    iterations, read = done.iterations, done.inputs
+        seconds = time.perf_counter() - started
+        for name, pin in pins.items():
+            relation = written[name]
+            written[name] = replace(relation, pin=pin)
+            added = engine.store.files(name, pin, relation.pin.epoch, pin.epoch)
             clock.stages.append(
                 StageRun(
-                    relation.id,
+                    name,
                     step.mode,
                     step.reason,
-                    sum(map(reading.size, step.inputs)),
+                    sum(map(reading.size, read)),
                     sum(file.rows for file in added),
-                    time.perf_counter() - started,
+                    seconds,
+                    iterations,
                 )
             )
     return written
+
+
+def _append(
+    engine: Engine,
+    rows: Mapping[str, pa.Table],
+    relations: Mapping[str, Relation],
+    epoch: int,
+    clock: Clock,
+) -> dict[str, Pin]:
+    """Append what a loop found to its relations; their pins."""
+    pins: dict[str, Pin] = {}
+    with clock.phase("commit"):
+        for name, found in rows.items():
+            pin = relations[name].pin
+            if found.num_rows:
+                pin = engine.store.append(name, pin, epoch, found)
+            pins[name] = pin
+    return pins
 
 
 def _compute_stage(

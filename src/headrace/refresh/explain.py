@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.definition import Definition
+from headrace.delta.loop import rounds
+from headrace.graph.network import Dependency, Network
 from headrace.plan.describe import describe
-from headrace.refresh.plan import decide, plan_refresh
-from headrace.steps import ComputeStage, Publish, Step, TakeCut
+from headrace.refresh.plan import decide, plan_cycle, plan_refresh
+from headrace.render import inputs_of, render
+from headrace.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,11 @@ class ExplainedStage:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A stream table's plan, and the steps of a refresh in which all of its inputs changed."""
+    """A stream table's plan, and the steps of a refresh in which all of its inputs changed.
+
+    Its place among other stream tables is its stratum, how it depends on each table that it reads,
+    and the component of tables that read each other, if it is in one.
+    """
 
     name: str
     query: str
@@ -34,11 +41,19 @@ class Explanation:
     steps: tuple[str, ...]
     stages: tuple[ExplainedStage, ...]
     notices: tuple[str, ...] = ()
+    stratum: int = 0
+    scc_id: int | None = None
+    edges: tuple[Dependency, ...] = ()
 
     def __str__(self) -> str:
         parts = [f"stream table {self.name}", "", "columns"]
         parts += [f"  {c.name} {c.served}{_scale(c)}" for c in self.columns]
-        parts += ["key", "  " + (", ".join(self.key) or "none: a bag of rows")]
+        without = "none: a bag of rows" if self.scc_id is None else "none: a set of rows"
+        parts += ["key", "  " + (", ".join(self.key) or without)]
+        parts += ["reads", *(f"  {_edge(edge)}" for edge in self.edges)] if self.edges else []
+        parts += ["stratum", f"  {self.stratum}"]
+        if self.scc_id is not None:
+            parts += ["cycle", f"  member of component {self.scc_id}: every row once"]
         parts += ["plan", *("  " + line for line in self.plan.splitlines())]
         parts += ["steps of a refresh", *(f"  {i}. {s}" for i, s in enumerate(self.steps, 1))]
         for number, stage in enumerate(self.stages, 1):
@@ -66,10 +81,12 @@ def explain(
     """Explain a table that exists or is only asked about; `names` gives relations their names."""
     inputs = frozenset(table.inputs)
     filled = replace(table, epoch=max(table.epoch, 1))
-    steps: tuple[Step, ...] = (
-        TakeCut(table.inputs),
-        *plan_refresh(filled, definition, decide(filled, None, inputs), inputs),
-    )
+    decision = decide((filled,), None, inputs)
+    if definition.final.cycle:
+        planned = plan_cycle((definition,), decision, inputs - {table.relation}, stored=True)
+    else:
+        planned = plan_refresh(filled, definition, decision, inputs)
+    steps: tuple[Step, ...] = (TakeCut(table.inputs), *planned)
     return Explanation(
         f"{table.schema}.{table.name}",
         table.query,
@@ -78,18 +95,49 @@ def explain(
         table.key,
         tuple(_line(step, names) for step in steps),
         tuple(
-            ExplainedStage(
-                names.get(step.stage.relation, step.stage.relation),
-                step.mode,
-                step.reason,
-                tuple(f"{i.version} of {names.get(i.relation, i.relation)}" for i in step.inputs),
-                step.sql,
-            )
-            for step in steps
-            if isinstance(step, ComputeStage)
+            _stage(step, names) for step in steps if isinstance(step, ComputeStage | ComputeLoop)
         ),
         notices,
     )
+
+
+def _stage(step: ComputeStage | ComputeLoop, names: dict[str, str]) -> ExplainedStage:
+    if isinstance(step, ComputeLoop):
+        stage, inputs, sql = step.stages[-1], inputs_of(step.stages[-1].region), _rounds(step)
+    else:
+        stage, inputs, sql = step.stage, step.inputs, step.sql
+    return ExplainedStage(
+        names.get(stage.relation, stage.relation),
+        step.mode,
+        step.reason,
+        tuple(f"{i.version} of {names.get(i.relation, i.relation)}" for i in inputs),
+        sql,
+    )
+
+
+def _rounds(step: ComputeLoop) -> str:
+    """The queries of a loop's rounds, each under the name of what it finds."""
+    loop = step.loop
+    if loop is None:
+        return describe(step.stages[0].region)
+    variable = loop.variables[-1]
+    plans = rounds(loop, variable, step.changed)
+    return "\n".join(f"-- {name}\n{render(plan)}" for name, plan in plans.items())
+
+
+def placed(explanation: Explanation, network: Network, name: str) -> Explanation:
+    """The explanation with the table's place among all others."""
+    return replace(
+        explanation,
+        stratum=network.strata[name],
+        scc_id=network.component(name).id,
+        edges=tuple(edge for edge in network.edges if edge.reader == name),
+    )
+
+
+def _edge(edge: Dependency) -> str:
+    how = "monotone" if edge.monotone else f"not monotone ({', '.join(edge.operators)})"
+    return f"{edge.read}: {how}"
 
 
 def _line(step: Step, names: dict[str, str]) -> str:
@@ -98,6 +146,9 @@ def _line(step: Step, names: dict[str, str]) -> str:
             return "take a cut of " + ", ".join(names.get(s, s) for s in sources)
         case ComputeStage(stage=stage, mode=mode, reason=reason):
             return f"compute {names.get(stage.relation, stage.relation)} ({mode}: {reason})"
+        case ComputeLoop(stages=stages, mode=mode, reason=reason):
+            loops = ", ".join(names.get(s.relation, s.relation) for s in stages)
+            return f"compute {loops} in rounds ({mode}: {reason})"
         case Publish(tables=tables):
             served = ", ".join(names.get(t, t) for t in tables)
             return f"publish {served}: pins, served rows and history in one transaction"

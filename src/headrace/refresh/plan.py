@@ -18,7 +18,7 @@ from headrace.plan.operators import STALE, FullJoin, MatchJoin, Net, Operator, S
 from headrace.plan.stage import Partitions
 from headrace.plan.stages import Stage
 from headrace.render import inputs_of, render
-from headrace.steps import ComputeStage, Mode, Publish, Step
+from headrace.steps import ComputeLoop, ComputeStage, Mode, Publish, Step
 
 
 @dataclass(frozen=True)
@@ -29,43 +29,95 @@ class Decision:
     reason: str
 
 
-def decide(table: StreamTable, asked: RefreshMode | None, changed: frozenset[str]) -> Decision:
-    """Full or differential, from the table's own mode, the mode asked for and what changed."""
-    wanted = asked or table.refresh_mode
-    if table.epoch == 0:
+def decide(
+    group: tuple[StreamTable, ...], asked: RefreshMode | None, changed: frozenset[str]
+) -> Decision:
+    """Full or differential, from the tables' own mode, the mode asked for and what changed.
+
+    The tables are one, or those of a cycle, which go one way.
+    """
+    if any(table.epoch == 0 for table in group):
         return Decision("FULL", "first refresh")
     if asked is RefreshMode.FULL:
         return Decision("FULL", "asked for")
     if not changed:
         return Decision("SKIPPED", "no input changed")
-    if wanted is RefreshMode.FULL:
+    if asked is None and any(table.refresh_mode is RefreshMode.FULL for table in group):
         return Decision("FULL", "refresh_mode is FULL")
     return Decision("DIFFERENTIAL", "every stage is maintained incrementally")
 
 
 def plan_refresh(
-    table: StreamTable, definition: Definition, decision: Decision, changed: frozenset[str]
+    table: StreamTable,
+    definition: Definition,
+    decision: Decision,
+    changed: frozenset[str],
+    *,
+    follow: bool = True,
 ) -> tuple[Step, ...]:
     """The steps after the cut. `changed` are the inputs with rows beyond the table's frontier.
 
     A stage whose inputs did not change is left out; one that runs counts as changed for the
-    stages above it.
+    stages above it. Without `follow` every recursion is computed anew.
     """
     if decision.mode == "SKIPPED":
         return ()
-    computed = _computed(definition, decision, changed, table.epoch > 0)
+    computed = _computed(definition, decision, changed, table.epoch > 0, follow)
     return (*computed, Publish((table.relation,)))
+
+
+def plan_cycle(
+    definitions: tuple[Definition, ...],
+    decision: Decision,
+    changed: frozenset[str],
+    *,
+    stored: bool,
+    follow: bool = True,
+) -> tuple[Step, ...]:
+    """The steps of all tables of a cycle: what stands outside of their loop, then the loop."""
+    if decision.mode == "SKIPPED":
+        return ()
+    outside = [
+        step
+        for one in definitions
+        for step in _computed(one, decision, changed, stored, follow)
+    ]
+    stages = tuple(stage for one in definitions for stage in one.stages if stage.cycle)
+    moved = changed | {r for step in outside for r in _written(step)}
+    loop = ComputeLoop(stages, decision.mode, loop_reason(stages[0], decision), moved)
+    return (*outside, loop, Publish(tuple(one.relation for one in definitions)))
+
+
+def _written(step: ComputeStage | ComputeLoop) -> tuple[str, ...]:
+    stages = (step.stage,) if isinstance(step, ComputeStage) else step.stages
+    return tuple(stage.relation for stage in stages)
 
 
 @lru_cache(maxsize=1024)
 def _computed(
-    definition: Definition, decision: Decision, changed: frozenset[str], stored: bool
-) -> tuple[ComputeStage, ...]:
-    """The computing steps, remembered: the same change of the same table is the same text."""
-    steps: list[ComputeStage] = []
+    definition: Definition,
+    decision: Decision,
+    changed: frozenset[str],
+    stored: bool,
+    follow: bool,
+) -> tuple[ComputeStage | ComputeLoop, ...]:
+    """The computing steps, remembered: the same change of the same table is the same text.
+
+    Those of a cycle's loop are left out.
+    """
+    steps: list[ComputeStage | ComputeLoop] = []
     moved = set(changed)
     for stage in definition.stages:
-        if decision.mode == "FULL":
+        if stage.cycle:
+            continue
+        if stage.variable is not None or stage.recursion is not None:
+            if decision.mode != "FULL" and not relations_of(stage.region) & moved:
+                continue
+            anew = stage.recursion is not None or not follow
+            mode: Mode = "FULL" if anew else decision.mode
+            reason = loop_reason(stage, decision) if follow else "stratified_dred is off"
+            steps.append(ComputeLoop((stage,), mode, reason, frozenset(moved)))
+        elif decision.mode == "FULL":
             steps.append(compute(stage, decision, stage_full(stage, stored=stored)))
         elif relations_of(stage.region) & moved:
             steps.append(_changed(stage, decision, frozenset(moved)))
@@ -73,6 +125,17 @@ def _computed(
             continue
         moved.add(stage.relation)
     return tuple(steps)
+
+
+def loop_reason(stage: Stage, decision: Decision) -> str:
+    """How a loop takes in a change, in words."""
+    if stage.obstacle is not None:
+        return f"the recursion is computed anew: its own rows stand under {stage.obstacle}"
+    if decision.mode == "FULL":
+        return decision.reason
+    if stage.levels:
+        return "changes are carried from level to level"
+    return "rows that lost a derivation are deleted and derived again, then what came is followed"
 
 
 def _changed(stage: Stage, decision: Decision, moved: frozenset[str]) -> ComputeStage:

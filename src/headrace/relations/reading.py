@@ -69,9 +69,9 @@ class Reading:
         )
         return sum(file.rows for file in files)
 
-    def is_small(self, inputs: Iterable[PlanInput]) -> bool:
-        """Whether one task reads all of these faster than several could be started."""
-        return sum(map(self.size, inputs)) <= SMALL_ROWS
+    def is_small(self, inputs: Iterable[PlanInput], more: int = 0) -> bool:
+        """Whether one task reads these, and so many rows more, before several could be started."""
+        return sum(map(self.size, inputs)) + more <= SMALL_ROWS
 
     def is_large(self, name: str) -> bool:
         """Whether the relation's change is too large to be netted in memory."""
@@ -87,6 +87,11 @@ class Reading:
     def rows(self, relation: Relation) -> pa.Table:
         """The rows that readers of the relation see, netted."""
         return self._shown(relation, *self.span(relation.id, "after"))
+
+    def stored(self, relation: Relation) -> pa.Table:
+        """All columns of the relation's rows before, netted."""
+        names = tuple(name for name, _ in relation.columns)
+        return self._netted(relation, *self.span(relation.id, "before"), names)
 
     def _shown(self, relation: Relation, after: int, upto: int) -> pa.Table:
         rows = self._read(relation, after, upto)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.catalog.records import Relation
 from headrace.plan.operators import Scan, Version
@@ -18,6 +19,12 @@ def arrow_schema(relation: Relation) -> pa.Schema:
 def stored_schema(relation: Relation) -> pa.Schema:
     """The weighted rows of a relation as Arrow sees them."""
     return pa.schema([pa.field(WEIGHT, pa.int64()), *arrow_schema(relation)])
+
+
+def negated(rows: pa.Table) -> pa.Table:
+    """The rows with the other sign."""
+    place = rows.schema.get_field_index(WEIGHT)
+    return rows.set_column(place, rows.schema.field(place), pc.negate(rows.column(place)))
 
 
 def with_epoch(text: str, epoch: int) -> str:

@@ -44,6 +44,12 @@ def render_native(plan: Operator, names: tuple[str, ...]) -> str:
     return _native(plan, names).sql(dialect="spark", pretty=True)
 
 
+def render_new(plan: Operator, names: tuple[str, ...], known: Operator) -> str:
+    """Every row of the query once that `known` does not have, by Spark's own EXCEPT."""
+    query = exp.Except(this=_native(plan, names), expression=_native(known, names), distinct=True)
+    return query.sql(dialect="spark", pretty=True)
+
+
 def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) -> str:
     """What the query gives and `stored` does not (weight > 0), and the other way round (< 0).
 

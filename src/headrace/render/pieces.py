@@ -61,3 +61,12 @@ def grouped_rows(
 def as_table(query: exp.Query, name: str) -> exp.Subquery:
     """A query in FROM, under a name."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(name)))
+
+
+def hinted(select: exp.Select, hint: str, *arguments: exp.Expression) -> exp.Select:
+    """The SELECT, itself changed, with one more hint for Spark."""
+    found = select.args.get("hint")
+    hints = [] if found is None else found.expressions
+    more = exp.Anonymous(this=hint, expressions=list(arguments))
+    select.set("hint", exp.Hint(expressions=[*hints, more]))
+    return select

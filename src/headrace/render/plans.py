@@ -20,6 +20,7 @@ from headrace.plan.operators import (
     Negate,
     Net,
     Operator,
+    Part,
     Project,
     Rematch,
     Replicate,
@@ -29,6 +30,7 @@ from headrace.plan.operators import (
     TopMerge,
     UnionAll,
     Unnest,
+    Unseen,
     Values,
     Window,
 )
@@ -44,6 +46,7 @@ from headrace.render.pieces import (
     bigint,
     columns_named,
     grouped_rows,
+    hinted,
     named,
     of_table,
     select_weighted,
@@ -51,11 +54,9 @@ from headrace.render.pieces import (
 )
 from headrace.render.rows import replicate, unnest, values
 from headrace.render.scalars import column, identifier, render_scalar
+from headrace.render.small import small_side
 from headrace.render.top_merge import top_merge
-
-_COALESCED = exp.Hint(
-    expressions=[exp.Anonymous(this="COALESCE", expressions=[exp.Literal.number(1)])]
-)
+from headrace.render.unseen import beside_known, once, part, unseen
 
 
 def render(
@@ -64,9 +65,10 @@ def render(
     """The query's text. Its columns are `_weight`, then the plan's, under `names` if given.
 
     With `one_partition` the inputs are known to have one partition each. A union of such rows has
-    one, too, but Spark sees that only where it is told: else it exchanges the rows.
+    one, too, but Spark sees that only where it is told: else it exchanges the rows. And a join
+    hashes the side that is known to be small, where it would sort both.
     """
-    renderer = _Renderer()
+    renderer = _Renderer(one_partition=one_partition)
     columns = plan.columns
     wanted = names or tuple(c.id for c in columns)
     shown = [
@@ -78,13 +80,13 @@ def render(
         for union in list(whole.find_all(exp.Union)):
             for side in (union.this, union.expression):
                 if isinstance(side, exp.Select):
-                    side.set("hint", _COALESCED.copy())
+                    hinted(side, "COALESCE", exp.Literal.number(1))
     return whole.sql(dialect="spark", pretty=True)
 
 
 def rendered(plan: Operator) -> exp.Query:
     """The query's tree: `_weight` and the plan's columns by their ids."""
-    renderer = _Renderer()
+    renderer = _Renderer(one_partition=False)
     return renderer.nesting.whole(renderer.query(plan))
 
 
@@ -101,7 +103,8 @@ def summed(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
 class _Renderer:
     """One query."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_partition: bool) -> None:
+        self.one_partition = one_partition
         self.nesting = Nesting()
         self.alias = self.nesting.alias
 
@@ -128,7 +131,9 @@ class _Renderer:
             case MatchJoin() | FullJoin():
                 names = self.alias(), self.alias()
                 left, right = map(self.subquery, plan.children, names)
-                return match_join(plan, (names[0], left), (names[1], right))
+                joined = match_join(plan, (names[0], left), (names[1], right))
+                small = small_side(plan)
+                return joined if small is None else self._hashing(joined, names[small])
             case Rematch():
                 return self._rematch(plan)
             case UnionAll(inputs=inputs):
@@ -149,6 +154,10 @@ class _Renderer:
                 return summed(plan.columns, self.subquery(child))
             case Restrict():
                 return self._restrict(plan)
+            case Part(child=child):
+                return part(plan, self.subquery(child))
+            case Unseen():
+                return self._unseen(plan)
             case Window(child=child):
                 return window(plan, self.subquery(child), self.alias)
             case Top(child=child):
@@ -176,7 +185,7 @@ class _Renderer:
         left, right = self.alias(), self.alias()
         weight = spark_binary(exp.Mul, of_table(left, WEIGHT), of_table(right, WEIGHT))
         condition = None if plan.condition is None else render_scalar(plan.condition)
-        return (
+        select = (
             weighted(weight, *columns_named(plan.columns))
             .from_(self.subquery(plan.left, left))
             .join(
@@ -185,6 +194,8 @@ class _Renderer:
                 join_type="inner" if condition is not None else "cross",
             )
         )
+        small = small_side(plan)
+        return select if small is None else self._hashing(select, (left, right)[small])
 
     def _rematch(self, plan: Rematch) -> exp.Select:
         """The two joins as one: rows and matches say which of them they are for."""
@@ -202,7 +213,11 @@ class _Renderer:
         return rematch(plan, (left, as_table(rows, left)), (right, as_table(matches, right)))
 
     def _restrict(self, plan: Restrict) -> exp.Select:
-        """A semi join whose keys match null-safe."""
+        """A semi join whose keys match null-safe.
+
+        Spark moves a semi join towards the scans, which is as good as can be, but not past what
+        brings a scan into one partition: there it is a join with the keys, each of them once.
+        """
         child, touched = self.alias(), self.alias()
         matches = exp.and_(
             *(
@@ -210,8 +225,28 @@ class _Renderer:
                 for a, b in plan.keys
             )
         )
-        return (
-            select_weighted(plan.columns)
-            .from_(self.subquery(plan.child, child))
-            .join(self.subquery(plan.touched, touched), on=matches, join_type="left semi")
-        )
+        shown = [of_table(child, name) for name in (WEIGHT, *(c.id for c in plan.columns))]
+        select = exp.Select(expressions=shown).from_(self.subquery(plan.child, child))
+        keys = self.subquery(plan.touched, touched)
+        if self.one_partition and isinstance(plan.child, Scan):
+            names = [column(b.id) for _, b in plan.keys]
+            each = exp.Select(expressions=names).from_(keys).group_by(*(n.copy() for n in names))
+            joined = select.join(as_table(each, touched), on=matches, join_type="inner")
+        else:
+            joined = select.join(keys, on=matches, join_type="left semi")
+        return self._hashing(joined, touched)
+
+    def _unseen(self, plan: Unseen) -> exp.Select:
+        """What was found comes to the driver, so it can be hashed; what is known streams past."""
+        found, known = self.alias(), self.alias()
+        each = once(plan, self.subquery(plan.found))
+        if self.one_partition:
+            # Spark no longer sees that it is one where joins stand below, and exchanges both sides.
+            each = hinted(each, "COALESCE", exp.Literal.number(1))
+        rows = as_table(each, found)
+        beside = beside_known(plan, (found, rows), (known, self.subquery(plan.known, known)))
+        return unseen(plan, as_table(self._hashing(beside, found), self.alias()))
+
+    def _hashing(self, select: exp.Select, small: str) -> exp.Select:
+        """The join of a SELECT, with the side of that name hashed where no exchange is needed."""
+        return hinted(select, "SHUFFLE_HASH", identifier(small)) if self.one_partition else select

@@ -81,7 +81,7 @@ class Views:
             parts.append(self._scan(wanted))
         if wanted.rows is not None or not wanted.files:
             parts.append(self._in_one(self._local(wanted)))
-        return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+        return parts[0] if len(parts) == 1 else self._in_one(parts[0].union(parts[1]))
 
     def _scan(self, wanted: Input) -> DataFrame:
         """The files' rows. Opening the list costs, so it outlives a change of the Arrow rows."""

@@ -15,17 +15,15 @@ import pyarrow as pa
 
 from headrace.catalog import Change, State
 from headrace.catalog.records import Receipt, StreamTable, is_stale
-from headrace.definition import define
 from headrace.engine import Engine
 from headrace.errors import Transient, UserError
 from headrace.graph import upstream
+from headrace.graph.cycles import grouped
 from headrace.refresh.refresh import require_table
-from headrace.relations.reading import Reading
-from headrace.render import inputs_of
-from headrace.render.native import render_difference
 from headrace.store import WEIGHT, net
-from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
+from headrace.verify.comparison import Comparison, compared
 from headrace.verify.difference import tolerance_of
+from headrace.verify.recompute import at, recompute
 from headrace.verify.served import read_served
 from headrace.verify.sources import verify_sources
 
@@ -38,7 +36,11 @@ def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> R
         raise UserError("table-suspended", f"stream table {schema}.{name} was never filled")
     below = upstream(state.stream_tables, table)
     _require_whole(below)
-    comparisons = [_recomputed(engine, state, one) for one in below]
+    comparisons = [
+        comparison
+        for group in grouped(below, state.stream_tables)
+        for comparison in recompute(engine, state, group)
+    ]
     comparisons.append(_served(engine, state, table))
     if source:
         comparisons += verify_sources(engine, table)
@@ -72,28 +74,10 @@ def _require_whole(tables: tuple[StreamTable, ...]) -> None:
             )
 
 
-def _at(engine: Engine, state: State, table: StreamTable) -> Reading:
-    """The inputs at the epochs that the table has taken in, and its own relation as published."""
-    return Reading(engine.store, state, dict(table.frontier), table.epoch, limit=0)
-
-
-def _recomputed(engine: Engine, state: State, table: StreamTable) -> Comparison:
-    definition = define(table, state)
-    reading = _at(engine, state, table)
-    stored = definition.final.shown()
-    names = tuple(column.name for column in table.columns)
-    text = render_difference(definition.plan, stored, names)
-    wanted = (*inputs_of(definition.plan), *inputs_of(stored))
-    inputs = [reading.input(one) for one in wanted]
-    difference = engine.runner.collect(text, inputs, profile="wide", limit=MOST_DIFFERENCES)
-    what = f"recomputed {table.schema}.{table.name}"
-    return compared(what, difference, names, [c.type for c in table.columns])
-
-
 def _served(engine: Engine, state: State, table: StreamTable) -> Comparison:
     """The served table against the relation it was published from."""
     relation = state.relation(table.relation)
-    reading = _at(engine, state, table)
+    reading = at(engine, state, table)
     stored = reading.rows(relation)
     served = read_served(engine.database, table)
     now = engine.catalog.state().origin(table.relation)
@@ -113,5 +97,5 @@ def _served(engine: Engine, state: State, table: StreamTable) -> Comparison:
 
 def _row_count(engine: Engine, state: State, table: StreamTable) -> int:
     relation = state.relation(table.relation)
-    weights = _at(engine, state, table).rows(relation)[WEIGHT]
+    weights = at(engine, state, table).rows(relation)[WEIGHT]
     return sum(weights.to_pylist())

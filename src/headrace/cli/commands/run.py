@@ -36,21 +36,22 @@ def run(
     """
     from headrace.statements import parse
 
-    texts = [(file, _text(file)) for file in files]
+    texts = [(file, statements_text(file)) for file in files]
     for file, text in texts:
-        with _naming(file):
+        with naming(file):
             parse(text)
     done: list[Done] = []
     with call.project() as project:
         for file, text in texts:
-            with call.doing(f"running {file}"), _naming(file):
+            with call.doing(f"running {file}"), naming(file):
                 done += project.run(text)
     call.screen.document({"done": [{"act": one.act, "table": one.table} for one in done]})
     for one in done:
         call.screen.show(plain(f"{one.act} {one.table}"))
 
 
-def _text(file: Path) -> str:
+def statements_text(file: Path) -> str:
+    """What a file of statements, or the standard input, has to say."""
     if str(file) == "-":
         return sys.stdin.read()
     try:
@@ -60,7 +61,7 @@ def _text(file: Path) -> str:
 
 
 @contextmanager
-def _naming(file: Path) -> Iterator[None]:
+def naming(file: Path) -> Iterator[None]:
     """Say in which file it was that something failed."""
     try:
         yield

@@ -9,7 +9,7 @@ import typer
 from headrace.cli.call import Call
 from headrace.cli.documents import listed_document, refresh_document, status_document
 from headrace.cli.naming import named, sql_name
-from headrace.cli.tables import listed, phases, remembered, standing
+from headrace.cli.tables import listed, phases, place, remembered, standing
 from headrace.cli.words import plain
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def status(call: Call, names: Names = None) -> None:
     for table in tables:
         if table.reason:
             call.screen.show(plain(f"{table.name}: {table.reason}"))
+        for line in place(table) if names else ():
+            call.screen.show(plain(line))
 
 
 def history(

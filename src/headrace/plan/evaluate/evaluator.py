@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import localcontext
 
 from headrace.functions import FUNCTION_BY_NAME, convert, fitted
@@ -12,6 +12,8 @@ from headrace.functions.errors import EvaluationError
 from headrace.functions.numbers import WIDE
 from headrace.plan.evaluate.groups import accumulated, aggregated, merged
 from headrace.plan.evaluate.partitions import merged_top, topped, windowed
+from headrace.plan.evaluate.recursive import levels
+from headrace.plan.evaluate.set_operations import combined
 from headrace.plan.evaluate.unnest import unnested
 from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
@@ -26,7 +28,9 @@ from headrace.plan.operators import (
     Negate,
     Net,
     Operator,
+    Part,
     Project,
+    Recursive,
     Rematch,
     Replicate,
     Restrict,
@@ -35,10 +39,12 @@ from headrace.plan.operators import (
     TopMerge,
     UnionAll,
     Unnest,
+    Unseen,
     Values,
     Window,
 )
 from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery, Value
+from headrace.plan.set_operation import SetOperation
 
 Bag = Counter[tuple[Value, ...]]
 Row = Mapping[Column, Value]
@@ -99,6 +105,8 @@ class Evaluator:
                 return self.bag(plan.written_out())
             case Lateral():
                 return self._lateral(plan)
+            case SetOperation(left=left, right=right):
+                return combined(plan, self.bag(left), self.bag(right))
             case Replicate(child=child, times=times):
                 copies = (
                     (row, weight * self._times(times, row)) for row, weight in self.rows(child)
@@ -117,6 +125,14 @@ class Evaluator:
                 return net(self.bag(child))
             case Restrict():
                 return self._restrict(plan)
+            case Part(child=child, sign=sign):
+                wanted = 1 if sign == "added" else -1
+                signed = ((row, weight * wanted) for row, weight in self.bag(child).items())
+                return Counter({row: weight for row, weight in signed if weight > 0})
+            case Unseen(found=found, known=known):
+                there = self.bag(known)
+                once = (row for row, weight in self.bag(found).items() if weight > 0)
+                return Counter(row for row in once if there[row] <= 0)
             case Aggregate(child=child):
                 return aggregated(plan, self.rows(child))
             case Window(child=child):
@@ -125,6 +141,8 @@ class Evaluator:
                 return topped(plan, self.rows(child))
             case TopMerge(stored=stored, change=change):
                 return merged_top(plan, self.rows(stored), self.rows(change))
+            case Recursive():
+                return levels(plan, self.read, lambda p, read: replace(self, read=read).bag(p))
             case Accumulate(child=child, state=state):
                 return accumulated(state, self.rows(child), self.scalar)
             case Merge(stored=stored, change=change, state=state):

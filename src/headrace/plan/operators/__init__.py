@@ -15,7 +15,9 @@ from headrace.plan.operators.join import Join
 from headrace.plan.operators.match_join import Matching, MatchJoin, Rematch
 from headrace.plan.operators.net import Net, Restrict
 from headrace.plan.operators.operator import Delta, Operator, PlanError
+from headrace.plan.operators.part import Part, Unseen
 from headrace.plan.operators.project import Project
+from headrace.plan.operators.recursive import Recursive
 from headrace.plan.operators.replicate import Replicate
 from headrace.plan.operators.scan import Scan, Version
 from headrace.plan.operators.top import Top, TopMerge
@@ -53,6 +55,9 @@ OPERATORS: tuple[type[Operator], ...] = (
     Window,
     Top,
     TopMerge,
+    Recursive,
+    Part,
+    Unseen,
 )
 
 __all__ = [
@@ -77,8 +82,10 @@ __all__ = [
     "Negate",
     "Net",
     "Operator",
+    "Part",
     "PlanError",
     "Project",
+    "Recursive",
     "Rematch",
     "Replicate",
     "Restrict",
@@ -88,6 +95,7 @@ __all__ = [
     "TopMerge",
     "UnionAll",
     "Unnest",
+    "Unseen",
     "Values",
     "Version",
     "Window",

@@ -8,14 +8,15 @@ from typing import Literal
 from headrace.plan.operators.operator import Delta, Operator
 from headrace.plan.scalar import Column
 
-Version = Literal["change", "before", "after", "stale"]
+Version = Literal["change", "before", "after", "stale", "found", "lost"]
 
 
 @dataclass(frozen=True)
 class Scan(Operator):
     """Rows of `relation`: its change, or its state before or after the refresh.
 
-    Version "stale" are keys of its groups, found while the refresh runs.
+    Versions of what is only known while the refresh runs: "stale" are keys of groups; a loop that
+    computes the relation has rows "found" in the round before, and rows "lost" so far.
 
     `fields` pairs each physical column of the relation with the plan's column. A plan that is not
     part of a delta has `version` "after".

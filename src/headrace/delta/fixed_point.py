@@ -1,0 +1,186 @@
+"""The rounds of a loop, on whatever evaluates plans: Spark over logs, or the pure evaluator.
+
+What a loop needs to know of rows is little: to evaluate a plan, to add, to tell whether there are
+any. So the rounds are written once, and tests run them on small bags in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from headrace.delta.loop import NONE, Names, again, carried, gained, lost, moved, started
+from headrace.plan.loop import Loop, Variable, reads
+from headrace.plan.operators import Empty, Operator
+
+Rows = TypeVar("Rows")
+
+
+@dataclass(frozen=True)
+class Given(Generic[Rows]):
+    """What the plans of a round read of the loop's relations.
+
+    `found` by the round before, `lost` so far; `after` is added to what is stored.
+    """
+
+    found: Mapping[str, Rows] = field(default_factory=dict)
+    lost: Mapping[str, Rows] = field(default_factory=dict)
+    after: Mapping[str, Rows] = field(default_factory=dict)
+
+
+class Machine(Protocol[Rows]):
+    """What evaluates the plans of a loop's rounds."""
+
+    def run(self, variable: Variable, plan: Operator, given: Given[Rows]) -> Rows:
+        """The plan's rows, netted."""
+        ...
+
+    def sum(self, variable: Variable, *rows: Rows) -> Rows:
+        """All of the rows together, netted."""
+        ...
+
+    def negated(self, rows: Rows) -> Rows: ...
+
+    def count(self, rows: Rows) -> int: ...
+
+    def lowest(self, rows: Rows) -> tuple[Rows, Rows]:
+        """The rows of the lowest level, and the others."""
+        ...
+
+
+class NotConverged(Exception):
+    """The rounds did not end; `iterations` of them were done, the last of which found `rows`."""
+
+    def __init__(self, iterations: int, rows: int) -> None:
+        super().__init__(f"{rows} rows were found in round {iterations}, and no end is in sight")
+        self.iterations, self.rows = iterations, rows
+
+
+@dataclass(frozen=True)
+class FixedPoint(Generic[Rows]):
+    """The change of every relation of the loop, and how many rounds found something."""
+
+    changes: Mapping[str, Rows]
+    iterations: int
+
+
+@dataclass
+class Rounds(Generic[Rows]):
+    """One run of a loop, of at most `most` rounds."""
+
+    loop: Loop
+    machine: Machine[Rows]
+    most: int
+    iterations: int = 0
+
+    def full(self) -> FixedPoint[Rows]:
+        """All rows from the states after, as if nothing were stored."""
+        if self.loop.levels:
+            (variable,) = self.loop.variables
+            rows = self._run(variable, started(self.loop, variable), Given())
+            return self._levels(variable, rows)
+        found = {v.relation: self._run(v, started(self.loop, v), Given()) for v in self._variables}
+        rows_of = self._follow(found, {})
+        return FixedPoint(rows_of, self.iterations)
+
+    def changed(self, relations: Names) -> FixedPoint[Rows]:
+        """The change of all rows that follows from the changes of relations outside."""
+        if self.loop.levels:
+            (variable,) = self.loop.variables
+            rows = self._run(variable, moved(variable, relations), Given())
+            return self._levels(variable, rows)
+        deleted = self._delete(relations)
+        gone = {name: self.machine.negated(rows) for name, rows in deleted.items()}
+        given = Given(lost=deleted, after=gone)
+        names = self._some(deleted)
+        found = {
+            v.relation: self._run(v, again(self.loop, v, relations, names), given)
+            for v in self._variables
+        }
+        came = self._follow(found, gone)
+        changes = {
+            v.relation: self._sum(v, gone.get(v.relation), came[v.relation])
+            for v in self._variables
+        }
+        return FixedPoint(changes, self.iterations)
+
+    @property
+    def _variables(self) -> tuple[Variable, ...]:
+        return self.loop.variables
+
+    def _delete(self, relations: Names) -> dict[str, Rows]:
+        deleted: dict[str, Rows] = {}
+        found = {
+            v.relation: self._run(v, lost(self.loop, v, relations, NONE), Given())
+            for v in self._variables
+        }
+        while names := self._some(found):
+            self._count(found)
+            for v in self._variables:
+                deleted[v.relation] = self._sum(v, deleted.get(v.relation), found[v.relation])
+            given = Given(found=found, lost=deleted)
+            found = {
+                v.relation: self._run(v, self._lost(v, relations, names), given)
+                for v in self._variables
+            }
+        return deleted
+
+    def _follow(self, found: dict[str, Rows], stored: Mapping[str, Rows]) -> dict[str, Rows]:
+        """Rows found, and what follows from them; `stored` is added to what is stored."""
+        total = dict(found)
+        while names := self._some(found):
+            self._count(found)
+            after = {
+                v.relation: self._sum(v, stored.get(v.relation), total[v.relation])
+                for v in self._variables
+            }
+            given = Given(found=found, after=after)
+            found = {
+                v.relation: self._run(v, self._gained(v, names), given) for v in self._variables
+            }
+            for v in self._variables:
+                total[v.relation] = self._sum(v, total[v.relation], found[v.relation])
+        return total
+
+    def _levels(self, variable: Variable, waiting: Rows) -> FixedPoint[Rows]:
+        """Signed rows, carried from the lowest level to the next until none are left."""
+        machine = self.machine
+        total = machine.sum(variable)
+        while machine.count(waiting):
+            now, waiting = machine.lowest(waiting)
+            self._count({variable.relation: now})
+            total = machine.sum(variable, total, now)
+            given = Given(found={variable.relation: now})
+            following = self._run(variable, carried(self.loop, variable), given)
+            waiting = machine.sum(variable, waiting, following)
+        return FixedPoint({variable.relation: total}, self.iterations)
+
+    def _run(self, variable: Variable, plan: Operator, given: Given[Rows]) -> Rows:
+        if isinstance(plan, Empty):
+            return self.machine.sum(variable)
+        return self.machine.run(variable, plan, given)
+
+    def _sum(self, variable: Variable, one: Rows | None, other: Rows) -> Rows:
+        return other if one is None else self.machine.sum(variable, one, other)
+
+    def _some(self, rows: Mapping[str, Rows]) -> Names:
+        return frozenset(name for name, one in rows.items() if self.machine.count(one))
+
+    def _lost(self, variable: Variable, changed: Names, found: Names) -> Operator:
+        read = _read(variable, found)
+        return lost(self.loop, variable, changed, read) if read else Empty(variable.body.columns)
+
+    def _gained(self, variable: Variable, found: Names) -> Operator:
+        read = _read(variable, found)
+        return gained(self.loop, variable, read) if read else Empty(variable.body.columns)
+
+    def _count(self, found: Mapping[str, Rows]) -> None:
+        self.iterations += 1
+        if self.iterations > self.most:
+            rows = sum(map(self.machine.count, found.values()))
+            raise NotConverged(self.iterations, rows)
+
+
+def _read(variable: Variable, names: Names) -> Names:
+    return frozenset(name for name in names if reads(variable.body, frozenset({name})))

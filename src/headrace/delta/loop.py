@@ -1,0 +1,252 @@
+"""The plans of a loop's rounds.
+
+Over sets, a change of what is outside is taken in by deleting too much and deriving again:
+
+    1. lost      rows with a derivation that used what is gone, round by round: all of them were
+                 there before, and each may have other derivations
+    2. again     those lost rows that follow from what is left, and rows that follow from what came
+    3. gained    what follows from these, round by round
+
+Lost rows come from what the outside lost alone, never netted with what it gained: a row that loses
+one derivation and gains another may be the only support of the one gained.
+
+A round's rows are found one-sidedly. `Lost` reads the states before and `Gained` the states after,
+so that every row that they see was, or is, there. Of a plan that reads no relation of the loop they
+take the part of its net change that it loses or gains; of the others
+
+    L ⋈ R      part(L) ⋈ R  +  L ⋈ part(R)
+    L op R     part(L) op R  +  (rows of L that match some changed row of R) op R
+
+Over levels the loop is additive, and signed rows are carried from level to level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from headrace.delta.differentiate import Differentiation, drop_empty
+from headrace.delta.guard_errors import guard_errors
+from headrace.plan.loop import Loop, Variable, reads
+from headrace.plan.operators import (
+    Empty,
+    Filter,
+    Join,
+    MatchJoin,
+    Net,
+    Operator,
+    Part,
+    PlanError,
+    Project,
+    Restrict,
+    Scan,
+    UnionAll,
+    Unnest,
+    Unseen,
+    Version,
+)
+from headrace.plan.operators.part import Sign
+from headrace.plan.passes.push_filters import conjuncts
+from headrace.plan.scalar import Call, Column
+
+Names = frozenset[str]
+NONE: Names = frozenset()
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """What a plan loses or gains, as rows of the state on that side.
+
+    Exactly the relations in `changed` change outside of the loop. The first round asks for what
+    follows from that. A later one has `found`, those of the loop's `own` relations in which the
+    round before found rows, and asks for what follows from these alone.
+    """
+
+    sign: Sign
+    own: Names
+    changed: Names = NONE
+    found: Names = NONE
+
+    def part(self, plan: Operator) -> Operator:
+        if not reads(plan, self.own):
+            change = self._outside(plan)
+            return change if isinstance(change, Empty) else Part(Net(change), self.sign)
+        match plan:
+            case Scan(relation=relation):
+                found = relation in self.found
+                return replace(plan, version="found") if found else Empty(plan.columns)
+            case Filter() | Project() | Unnest() | UnionAll():
+                return drop_empty(plan.with_children(*map(self.part, plan.children)))
+            case Join(left=left, right=right):
+                return _sum(
+                    drop_empty(replace(plan, left=self.part(left), right=self.state(right))),
+                    drop_empty(replace(plan, left=self.state(left), right=self.part(right))),
+                )
+            case MatchJoin():
+                return self._match(plan)
+        raise PlanError(f"{type(plan).__name__} cannot stand above a relation of a loop")
+
+    def _match(self, plan: MatchJoin) -> Operator:
+        left, right = plan.left, plan.right
+        state = Net(self.state(right))
+        rows = drop_empty(replace(plan, left=self.part(left), right=state))
+        if reads(right, self.own):
+            return _sum(rows, drop_empty(self._touched(plan, self.part(right))))
+        touched = drop_empty(self._touched(plan, self._outside(right)))
+        return _sum(rows, drop_empty(replace(plan, left=touched, right=state)))
+
+    def _outside(self, plan: Operator) -> Operator:
+        """The signed change of a plan that reads nothing of the loop."""
+        changed = NONE if self.found else self.changed
+        return Differentiation(changed).change(plan)
+
+    def _touched(self, plan: MatchJoin, moved: Operator) -> MatchJoin:
+        """Rows of the left side that match a changed row of the other."""
+        left = self.state(plan.left)
+        if not isinstance(moved, Empty):
+            left = restricted(left, moved, _equal_columns(plan))
+        return replace(plan, kind="semi", left=left, right=moved)
+
+    def state(self, plan: Operator) -> Operator:
+        """The plan over the states of this side."""
+        if isinstance(plan, Scan):
+            own = plan.relation in self.own
+            before = self.sign == "removed" and (own or plan.relation in self.changed)
+            return replace(plan, version="before" if before else "after")
+        return plan.with_children(*map(self.state, plan.children))
+
+
+def _equal_columns(plan: MatchJoin) -> dict[Column, Column]:
+    """Columns of the left side that the condition makes equal to one of the right."""
+    left, right = frozenset(plan.left.columns), frozenset(plan.right.columns)
+    pairs: dict[Column, Column] = {}
+    for term in () if plan.condition is None else conjuncts(plan.condition):
+        match term:
+            case Call(function="=", arguments=(Column() as a, Column() as b)) if a.type == b.type:
+                if a in left and b in right:
+                    pairs[a] = b
+                elif b in left and a in right:
+                    pairs[b] = a
+    return pairs
+
+
+def _sum(*terms: Operator) -> Operator:
+    return drop_empty(UnionAll(terms))
+
+
+@lru_cache(maxsize=4096)
+def lost(loop: Loop, variable: Variable, changed: Names, found: Names) -> Operator:
+    """Rows to delete that were not deleted yet."""
+    part = OneSided("removed", loop.relations, changed, found).part(variable.body)
+    return _unseen(variable, part, "lost")
+
+
+@lru_cache(maxsize=4096)
+def gained(loop: Loop, variable: Variable, found: Names) -> Operator:
+    """Rows that follow from those found in the round before, and are not there yet."""
+    return _unseen(variable, _gained(loop, variable, NONE, found), "after")
+
+
+@lru_cache(maxsize=1024)
+def again(loop: Loop, variable: Variable, changed: Names, lost: Names) -> Operator:
+    """Rows that follow from what came outside, and deleted rows that follow from what is left."""
+    came = _gained(loop, variable, changed, NONE)
+    if variable.relation not in lost:
+        return _unseen(variable, came, "after")
+    whole = OneSided("added", loop.relations).state(variable.body)
+    columns = tuple(replace(column, id=f"lost_{column.id}") for column in variable.body.columns)
+    deleted = Scan(variable.relation, tuple(zip(variable.physical, columns, strict=True)), "lost")
+    pairs = tuple(zip(whole.columns, columns, strict=True))
+    derived = Restrict(restricted(whole, deleted, dict(pairs)), deleted, pairs)
+    return _unseen(variable, _sum(came, derived), "after")
+
+
+@lru_cache(maxsize=1024)
+def started(loop: Loop, variable: Variable) -> Operator:
+    """The rows that follow without any row of the loop, from the states after."""
+    rows = _without(OneSided("added", loop.relations).state(variable.body), loop.relations)
+    if loop.levels or isinstance(rows, Empty):
+        return guard_errors(Net(rows)) if loop.levels else rows
+    return _unseen(variable, rows, "after")
+
+
+def _gained(loop: Loop, variable: Variable, changed: Names, found: Names) -> Operator:
+    return OneSided("added", loop.relations, changed, found).part(variable.body)
+
+
+def _unseen(variable: Variable, rows: Operator, version: Version) -> Operator:
+    if isinstance(rows, Empty):
+        return rows
+    columns = tuple(replace(column, id=f"known_{column.id}") for column in variable.body.columns)
+    known = Scan(variable.relation, tuple(zip(variable.physical, columns, strict=True)), version)
+    return Unseen(guard_errors(rows), known)
+
+
+def restricted(plan: Operator, rows: Operator, wanted: dict[Column, Column]) -> Operator:
+    """The plan without rows of its scans that cannot come to one of `rows`, as far as it is told.
+
+    `wanted` pairs columns of the plan with columns of `rows`; only whole rows are left out.
+    """
+    match plan:
+        case Project(child=child, outputs=outputs):
+            below = {
+                scalar: wanted[column]
+                for column, scalar in outputs
+                if isinstance(scalar, Column) and column in wanted
+            }
+            return replace(plan, child=restricted(child, rows, below))
+        case Filter(child=child) | Unnest(child=child):
+            below = {a: b for a, b in wanted.items() if a in child.columns}
+            return replace(plan, child=restricted(child, rows, below))
+        case UnionAll() | Join():
+            children = (
+                restricted(c, rows, {a: b for a, b in wanted.items() if a in c.columns})
+                for c in plan.children
+            )
+            return plan.with_children(*children)
+        case MatchJoin(left=left):
+            below = {a: b for a, b in wanted.items() if a in left.columns}
+            return replace(plan, left=restricted(left, rows, below))
+        case Scan() if wanted:
+            return Restrict(plan, rows, tuple(wanted.items()))
+        case _:
+            return plan
+
+
+@lru_cache(maxsize=1024)
+def carried(loop: Loop, variable: Variable) -> Operator:
+    """Over levels: the rows of the next level that follow from those found, with their signs."""
+    plan = OneSided("added", loop.relations, NONE, loop.relations).part(variable.body)
+    return guard_errors(Net(plan))
+
+
+@lru_cache(maxsize=1024)
+def moved(variable: Variable, changed: Names) -> Operator:
+    """Over levels: what a change outside does to a level if the one before stays as it is.
+
+    The loop's own relation has not changed yet: its version "after" is what is stored.
+    """
+    return guard_errors(Net(Differentiation(changed).change(variable.body)))
+
+
+def _without(plan: Operator, relations: Names) -> Operator:
+    """The plan with no rows in these relations."""
+    if isinstance(plan, Scan):
+        return Empty(plan.columns) if plan.relation in relations else plan
+    return drop_empty(plan.with_children(*(_without(c, relations) for c in plan.children)))
+
+
+def rounds(loop: Loop, variable: Variable, changed: Names) -> dict[str, Operator]:
+    """The plans by which a variable takes in a change, by what they find; empty ones left out."""
+    outside = changed - loop.relations
+    plans = (
+        {"moved": moved(variable, outside), "carried": carried(loop, variable)}
+        if loop.levels
+        else {
+            "lost": lost(loop, variable, outside, NONE),
+            "lost by those": lost(loop, variable, outside, loop.relations),
+            "again": again(loop, variable, outside, loop.relations),
+            "gained by those": gained(loop, variable, loop.relations),
+        }
+    )
+    return {name: plan for name, plan in plans.items() if not isinstance(plan, Empty)}

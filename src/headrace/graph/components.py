@@ -1,0 +1,82 @@
+"""Components: names that read each other, directly or not, belong together. Pure.
+
+Seen as one, they leave no circle: components can be put in an order in which each comes after all
+that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import networkx as nx
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Component(Generic[Name]):
+    """Names that read each other, in their order, or one name alone.
+
+    `id` numbers those that read themselves: 1, 2, … in the order of the components; None is one
+    name that does not.
+    """
+
+    members: tuple[Name, ...]
+    id: int | None = None
+
+    @property
+    def is_cyclic(self) -> bool:
+        return self.id is not None
+
+
+def components(reads: Mapping[Name, Iterable[Name]]) -> tuple[Component[Name], ...]:
+    """All names, also those that are only read, each component after those that it reads.
+
+    Among equals the order is that of their first members' names, so it is always the same.
+    """
+    graph = graph_of(reads)
+    condensed = nx.condensation(graph)
+    members = {node: tuple(sorted(names)) for node, names in condensed.nodes(data="members")}
+    found: list[Component[Name]] = []
+    number = 0
+    for node in nx.lexicographical_topological_sort(condensed, key=lambda node: members[node]):
+        first = members[node][0]
+        cyclic = len(members[node]) > 1 or graph.has_edge(first, first)
+        number += cyclic
+        found.append(Component(members[node], number if cyclic else None))
+    return tuple(found)
+
+
+def graph_of(reads: Mapping[Name, Iterable[Name]]) -> nx.DiGraph[Name]:
+    """An edge from everything that is read to who reads it."""
+    graph: nx.DiGraph[Name] = nx.DiGraph()
+    for name, others in reads.items():
+        graph.add_node(name)
+        graph.add_edges_from((other, name) for other in others)
+    return graph
+
+
+class Cycle(Exception):
+    """Names that read each other in a circle: each is read by the next, the last by the first."""
+
+    def __init__(self, names: tuple[Any, ...]) -> None:
+        super().__init__(" → ".join(map(str, (*names, *names[:1]))))
+        self.names = names
+
+
+def find_cycle(reads: Mapping[Name, Iterable[Name]]) -> Cycle | None:
+    """The whole way round of the first component that reads itself; a shortest one."""
+    graph = graph_of(reads)
+    for component in components(reads):
+        if component.is_cyclic:
+            return Cycle(way_round(graph.subgraph(component.members), component.members[0]))
+    return None
+
+
+def way_round(graph: nx.DiGraph[Name], name: Name, last: Name | None = None) -> tuple[Name, ...]:
+    """From a name on, each read by the next, to one that it reads: `last`, or the nearest."""
+    lasts = sorted(graph.predecessors(name)) if last is None else [last]
+    ways = [tuple(nx.shortest_path(graph, name, one)) for one in lasts]
+    return min(ways, key=len)

@@ -1,0 +1,81 @@
+"""The network of stream tables by their names: who reads whom and how, components and strata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import networkx as nx
+
+from headrace.graph.components import Component, components, graph_of
+from headrace.graph.strata import Operators, Unstratifiable, strata, unstratifiable
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """One edge: `reader` reads `read`; `operators` make it non-monotone in that, if any do."""
+
+    reader: str
+    read: str
+    operators: Operators = ()
+
+    @property
+    def monotone(self) -> bool:
+        return not self.operators
+
+    def __str__(self) -> str:
+        how = f" ({', '.join(self.operators)})" if self.operators else ""
+        return f"{self.reader} reads {self.read}{how}"
+
+
+@dataclass(frozen=True)
+class Network:
+    """Stream tables and what they read; what is read and is no table here is a source."""
+
+    reads: Mapping[str, Mapping[str, Operators]]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The stream tables, each after those that it reads."""
+        return tuple(name for name in self.strata if name in self.reads)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(name for name in self.strata if name not in self.reads)
+
+    @cached_property
+    def edges(self) -> tuple[Dependency, ...]:
+        """Every edge, in the order of the readers."""
+        return tuple(
+            Dependency(reader, read, operators)
+            for reader in self.tables
+            for read, operators in sorted(self.reads[reader].items())
+        )
+
+    @cached_property
+    def components(self) -> tuple[Component[str], ...]:
+        """The components of stream tables, each after those that it reads."""
+        return tuple(one for one in components(self.reads) if one.members[0] in self.reads)
+
+    @cached_property
+    def strata(self) -> Mapping[str, int]:
+        """The stratum of every source and stream table."""
+        return strata(self.reads)
+
+    @cached_property
+    def unstratifiable(self) -> tuple[Unstratifiable[str], ...]:
+        return unstratifiable(self.reads)
+
+    def component(self, table: str) -> Component[str]:
+        return next(one for one in self.components if table in one.members)
+
+    def with_tables(self, reads: Mapping[str, Mapping[str, Operators]]) -> Network:
+        """The network with these stream tables, new or in the place of those with their names."""
+        return Network({**self.reads, **reads})
+
+    def below(self, tables: Iterable[str]) -> Network:
+        """The part that these stream tables rest on, with them."""
+        graph = graph_of(self.reads)
+        wanted = {one for name in tables for one in (name, *nx.ancestors(graph, name))}
+        return Network({name: reads for name, reads in self.reads.items() if name in wanted})

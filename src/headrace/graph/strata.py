@@ -1,0 +1,68 @@
+"""Strata: layers of stream tables, each complete before one that is not monotone in it begins.
+
+    stratum(t) = max over what t reads of  stratum(r)      where t is monotone in r
+                                           stratum(r) + 1  where it is not
+
+Sources are in stratum 0, and so is a table that is monotone in sources alone. Members of a
+component share their stratum. A component that is not monotone in one of its own members has no
+least fixed point: it is unstratifiable. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic
+
+from headrace.graph.components import Name, components, graph_of, way_round
+
+Operators = tuple[str, ...]
+Reads = Mapping[Name, Mapping[Name, Operators]]
+"""For each stream table what it reads, with the operators that make it non-monotone in that."""
+
+
+@dataclass(frozen=True)
+class Unstratifiable(Generic[Name]):
+    """A table that is not monotone in another of its component: `reader` reads `read`.
+
+    `path` is the whole way round, each read by the next: it begins with the reader, and the reader
+    reads its last.
+    """
+
+    reader: Name
+    read: Name
+    operators: Operators
+    path: tuple[Name, ...]
+
+
+def strata(reads: Reads[Name]) -> dict[Name, int]:
+    """The lowest strata that are possible, of the names in the order of their components.
+
+    Edges that make a component unstratifiable count nothing.
+    """
+    found: dict[Name, int] = {}
+    for component in components(reads):
+        inside = frozenset(component.members)
+        below = (
+            found[other] + bool(operators)
+            for member in component.members
+            for other, operators in reads.get(member, {}).items()
+            if other not in inside
+        )
+        stratum = max(below, default=0)
+        found.update(dict.fromkeys(component.members, stratum))
+    return found
+
+
+def unstratifiable(reads: Reads[Name]) -> tuple[Unstratifiable[Name], ...]:
+    """Every edge inside a component that is not monotone, with a shortest way round."""
+    graph = graph_of(reads)
+    return tuple(
+        Unstratifiable(
+            member, other, operators, way_round(graph.subgraph(component.members), member, other)
+        )
+        for component in components(reads)
+        for member in component.members
+        for other, operators in sorted(reads.get(member, {}).items())
+        if other in component.members and operators
+    )

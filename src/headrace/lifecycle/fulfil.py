@@ -1,0 +1,48 @@
+"""What a wish comes to: a table over its inputs as they are, or as its text says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import Connection
+
+from headrace.catalog import State
+from headrace.lifecycle.check import Making, Request, check, rebind
+from headrace.lifecycle.circle import Circle
+from headrace.lifecycle.names import quoted_name
+from headrace.lifecycle.whole import is_whole
+from headrace.lifecycle.wish import Wish
+
+
+def fulfil(
+    connection: Connection[Any],
+    state: State,
+    wish: Wish,
+    moved: Mapping[str, str],
+    search_path: tuple[str, ...],
+    *,
+    relation: str | None = None,
+    circle: Circle | None = None,
+) -> Making:
+    """The making of a wish. One of a cycle has the relation that the others know it by."""
+    old, request, reason = wish.old, wish.request, wish.reason
+    if request is None:
+        assert old is not None
+        if is_whole(connection, state, old, moved):
+            return rebind(
+                connection, state, old, moved, reason=reason, relation=relation, circle=circle
+            )
+        search_path = old.search_path
+        name = quoted_name(old.schema, old.name)
+        request = Request(name, old.query, old.schedule, old.refresh_mode, dict(old.options))
+    return check(
+        connection,
+        state,
+        request,
+        search_path,
+        old=old,
+        reason=reason,
+        relation=relation,
+        circle=circle,
+    )

@@ -1,0 +1,67 @@
+"""Stream tables recomputed by Spark from their inputs' states, against their own relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headrace.catalog import State
+from headrace.catalog.records import StreamTable
+from headrace.definition import Definition, define
+from headrace.delta.fixed_point import NotConverged
+from headrace.engine import Engine
+from headrace.graph.cycles import Group
+from headrace.plan.operators import Operator, Scan
+from headrace.relations.reading import Reading
+from headrace.relations.recursion import endless, least_fixed_point, materialised, numbered
+from headrace.render import inputs_of
+from headrace.render.inputs import input_name
+from headrace.render.native import render_difference
+from headrace.spark.run import Input
+from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
+
+# What was maintained round by round may have more levels than one refresh is allowed.
+MOST_ROUNDS = 100_000
+
+
+def recompute(engine: Engine, state: State, group: Group) -> Iterator[Comparison]:
+    """Compare one table, or all of a cycle, which are their least fixed point together."""
+    first = group[0]
+    reading = at(engine, state, first)
+    definitions = {table.relation: define(table, state) for table in group}
+    try:
+        queries = _queries(engine, definitions, reading)
+    except NotConverged as error:
+        raise endless(error, definitions, state) from error
+    for table in group:
+        stored = definitions[table.relation].final.shown()
+        plan, inputs = queries[table.relation]
+        names = tuple(column.name for column in table.columns)
+        inputs = [*inputs, *(reading.input(one) for one in inputs_of(stored))]
+        text = render_difference(plan, stored, names)
+        difference = engine.runner.collect(text, inputs, profile="wide", limit=MOST_DIFFERENCES)
+        what = f"recomputed {table.schema}.{table.name}"
+        yield compared(what, difference, names, [c.type for c in table.columns])
+
+
+def at(engine: Engine, state: State, table: StreamTable) -> Reading:
+    """The inputs at the epochs that the table has taken in, and its own relation as published."""
+    return Reading(engine.store, state, dict(table.frontier), table.epoch, limit=0)
+
+
+def _queries(
+    engine: Engine, definitions: dict[str, Definition], reading: Reading
+) -> dict[str, tuple[Operator, list[Input]]]:
+    """For every relation a query without recursion that gives its rows, and what that reads."""
+    plans = {relation: one.plan for relation, one in definitions.items()}
+    if not any(one.final.cycle for one in definitions.values()):
+        return {
+            relation: materialised(engine, plan, reading, MOST_ROUNDS)
+            for relation, plan in plans.items()
+        }
+    queries: dict[str, tuple[Operator, list[Input]]] = {}
+    for relation, rows in least_fixed_point(engine, plans, reading, MOST_ROUNDS).items():
+        columns = plans[relation].columns
+        scan = Scan(f"{relation}_anew", tuple(zip(numbered(columns), columns, strict=True)))
+        name = input_name(scan.relation, scan.version)
+        queries[relation] = scan, [Input(name, rows.schema, rows=rows)]
+    return queries

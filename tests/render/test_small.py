@@ -1,0 +1,77 @@
+"""Which side of a join is hashed in a query of one partition."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.functions import call
+from headrace.plan.operators import (
+    Aggregate,
+    FullJoin,
+    Join,
+    MatchJoin,
+    Net,
+    Operator,
+    Part,
+    Restrict,
+    Scan,
+    UnionAll,
+    Version,
+)
+from headrace.plan.scalar import Column
+from headrace.render import render
+from headrace.render.small import small_side
+from headrace.types import INTEGER
+
+A, B = Column("a", INTEGER), Column("b", INTEGER)
+SAME = call("=", A, B)
+
+
+def scan(column: Column, version: Version) -> Scan:
+    return Scan("r", (("c1", column),), version)
+
+
+CHANGE, STATE = scan(A, "change"), scan(B, "after")
+OTHER_CHANGE, OTHER_STATE = scan(B, "found"), scan(A, "before")
+
+
+@pytest.mark.parametrize(
+    ("join", "side"),
+    [
+        (Join(CHANGE, STATE, SAME), 0),
+        (Join(OTHER_STATE, OTHER_CHANGE, SAME), 1),
+        (Join(OTHER_STATE, STATE, SAME), None),
+        (Join(CHANGE, STATE), None),
+        (Join(Part(Net(CHANGE), "added"), STATE, SAME), 0),
+        (Join(UnionAll((CHANGE, OTHER_STATE)), STATE, SAME), None),
+        (Join(Aggregate(CHANGE, (A,), ()), STATE, SAME), None),
+        (MatchJoin(CHANGE, STATE, "left", SAME), 0),
+        (MatchJoin(CHANGE, STATE, "anti", SAME), None),
+        (MatchJoin(OTHER_STATE, OTHER_CHANGE, "semi", SAME), 1),
+        (MatchJoin(OTHER_STATE, OTHER_CHANGE, "left", SAME), None),
+        (FullJoin(CHANGE, STATE, SAME), None),
+    ],
+)
+def test_the_side_that_is_hashed(join: Join | MatchJoin | FullJoin, side: int | None) -> None:
+    assert small_side(join) == side
+
+
+@pytest.mark.parametrize(
+    ("plan", "hint"),
+    [
+        (Join(CHANGE, STATE, SAME), "SHUFFLE_HASH(`q1`)"),
+        (Join(OTHER_STATE, OTHER_CHANGE, SAME), "SHUFFLE_HASH(`q2`)"),
+        (Restrict(OTHER_STATE, OTHER_CHANGE, ((A, B),)), "SHUFFLE_HASH(`q2`)"),
+        (UnionAll((CHANGE, OTHER_STATE)), "COALESCE(1)"),
+    ],
+)
+def test_hints_are_for_one_partition(plan: Operator, hint: str) -> None:
+    assert f"/*+ {hint} */" in render(plan, one_partition=True)
+    assert "/*+" not in render(plan)
+
+
+def test_hints_stand_beside_each_other() -> None:
+    text = render(
+        UnionAll((Restrict(OTHER_STATE, OTHER_CHANGE, ((A, B),)), CHANGE)), one_partition=True
+    )
+    assert "SHUFFLE_HASH(`q2`),\n    COALESCE(1) */" in text
