@@ -13,6 +13,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -124,17 +125,24 @@ def measure(
         "rows": count(sql, name),
         "edges": len(edges),
         "refresh_ms": round(incremental, 1),
+        "phases_ms": {
+            phase: round(median(refresh.phases.get(phase, 0.0) for refresh in measured) * 1000, 1)
+            for phase in measured[0].phases
+        },
         "recompute_ms": round(anew, 1),
         "recompute_over_refresh": round(anew / incremental, 2),
         "spark_jobs": median(refresh.spark_jobs for refresh in measured),
         "iterations": median(refresh.iterations or 0 for refresh in measured),
+        "round_ms": round(
+            median(r.phases["compute"] * 1000 / max(r.iterations or 0, 1) for r in measured), 1
+        ),
         "recompute_iterations": refreshes[-1].iterations,
         "rows_changed": median(r.rows_inserted + r.rows_deleted for r in measured),
         "equal_to_postgres": equal(sql, name),
     }
 
 
-def median(numbers: Any) -> float:
+def median(numbers: Iterable[float]) -> float:
     return statistics.median(numbers)
 
 

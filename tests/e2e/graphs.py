@@ -84,26 +84,29 @@ def fixed_point(
     return rows
 
 
-def lengths(names: tuple[str, ...]) -> Cycle:
-    """Ways by their length modulo the number of tables: the first begins, each one follows."""
+def lengths(over: Mapping[str, str]) -> Cycle:
+    """Each table has the ways of the one before, one step over its own table further.
+
+    The first also begins: with the edges.
+    """
+    first, *_, last = over
+    before = dict(zip(over, (last, *over), strict=False))
     queries = {
-        name: f"SELECT r.g, r.a, e.b FROM {{{before}}} AS r {STEP}"
-        for before, name in zip(names, (*names[1:], names[0]), strict=True)
+        name: f"SELECT DISTINCT r.g, r.a, e.b FROM {{{before[name]}}} AS r"
+        f" JOIN {{{table}}} AS e ON e.g = r.g AND e.a = r.b"
+        for name, table in over.items()
     }
-    queries[names[0]] = f"SELECT g, a, b FROM {{edges}} UNION {queries[names[0]]}"
-    queries[names[1]] = queries[names[1]].replace("SELECT", "SELECT DISTINCT", 1)
+    further = queries[first].replace("DISTINCT ", "")
+    queries[first] = f"SELECT g, a, b FROM {{edges}} UNION {further}"
 
     def least(tables: Mapping[str, Iterable[Row]]) -> dict[str, Rows]:
-        edges = frozenset(row[:3] for row in tables["edges"])
+        rows_of = {name: frozenset(row[:3] for row in rows) for name, rows in tables.items()}
 
         def step(rows: Mapping[str, Rows]) -> dict[str, Rows]:
-            found = {
-                name: composed(rows[before], edges)
-                for before, name in zip(names, (*names[1:], names[0]), strict=True)
-            }
-            return {**found, names[0]: found[names[0]] | edges}
+            found = {name: composed(rows[before[name]], rows_of[over[name]]) for name in over}
+            return {**found, first: found[first] | rows_of["edges"]}
 
-        return fixed_point(names, step)
+        return fixed_point(over, step)
 
     return Cycle(queries, least)
 
@@ -125,8 +128,8 @@ def free_ways(tables: Mapping[str, Iterable[Row]]) -> dict[str, Rows]:
 
 
 CYCLES: Mapping[str, Cycle] = {
-    "two": lengths(("odd", "even")),
-    "three": lengths(("first", "second", "third")),
+    "two": lengths({"odd": "edges", "even": "edges"}),
+    "three": lengths({"first": "edges", "second": "trusted", "third": "edges"}),
     "free": Cycle(
         {
             "ways": f"SELECT g, a, b FROM {{edges}} AS e WHERE {FREE}"
@@ -162,7 +165,7 @@ class Graphs:
             size = self.random.randint(*self.nodes)
             for _ in range(round(size * self.random.uniform(0.9, 1.5))):
                 self._insert(sql, "edges", g, size)
-            for table in ("blocked", "trusted"):
+            for table in ("blocked", "trusted", "trusted"):
                 self._insert(sql, table, g, size)
 
     def change(self, sql: Sql) -> None:

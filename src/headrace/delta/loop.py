@@ -156,8 +156,8 @@ def again(loop: Loop, variable: Variable, changed: Names, lost: Names) -> Operat
     whole = OneSided("added", loop.relations).state(variable.body)
     columns = tuple(replace(column, id=f"lost_{column.id}") for column in variable.body.columns)
     deleted = Scan(variable.relation, tuple(zip(variable.physical, columns, strict=True)), "lost")
-    pairs = tuple(zip(whole.columns, columns, strict=True))
-    derived = Restrict(restricted(whole, deleted, dict(pairs)), deleted, pairs)
+    # Rows that were not deleted do no harm: what follows is there, or has to be.
+    derived = _near(whole, deleted, dict(zip(whole.columns, columns, strict=True)))
     return _unseen(variable, _sum(came, derived), "after")
 
 
@@ -180,6 +180,14 @@ def _unseen(variable: Variable, rows: Operator, version: Version) -> Operator:
     columns = tuple(replace(column, id=f"known_{column.id}") for column in variable.body.columns)
     known = Scan(variable.relation, tuple(zip(variable.physical, columns, strict=True)), version)
     return Unseen(guard_errors(rows), known)
+
+
+def _near(plan: Operator, rows: Operator, wanted: dict[Column, Column]) -> Operator:
+    """Rows of the plan with all that are among `rows`: as few others as its scans can be told."""
+    if isinstance(plan, UnionAll):
+        return plan.with_children(*(_near(branch, rows, wanted) for branch in plan.children))
+    fewer = restricted(plan, rows, wanted)
+    return Restrict(plan, rows, tuple(wanted.items())) if fewer == plan else fewer
 
 
 def restricted(plan: Operator, rows: Operator, wanted: dict[Column, Column]) -> Operator:
