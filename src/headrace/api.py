@@ -13,6 +13,7 @@ from headrace.definition import define
 from headrace.embedded import EmbeddedServer
 from headrace.engine import Engine, Progress, no_progress
 from headrace.errors import UserError
+from headrace.graph.cycles import cycles
 from headrace.graph.draw import FORMATS
 from headrace.lifecycle.alter import KEEP, Alteration, Keep, alter
 from headrace.lifecycle.check import Request
@@ -260,6 +261,7 @@ class Headrace:
         state = self._state()
         if (name is None) == (query is None):
             raise UserError("invalid-option", "explain takes either a name or a query")
+        follow = self._engine.settings(state).stratified_dred
         if query is not None:
             unused = f"explained_{new_relation_id()}"
             checked = check_query(self._engine, state, Request(unused, query))
@@ -267,12 +269,18 @@ class Headrace:
             names[checked.table.relation] = "the query"
             reads = {names[one]: words for one, words in checked.table.edges.items()}
             network = network_of(state).with_tables({unused: reads})
-            explained = explain(checked.table, checked.definition, names, checked.notices)
+            explained = explain(
+                (checked.table,), (checked.definition,), names, checked.notices, follow=follow
+            )
             return placed(explained, network, unused)
         assert name is not None
         table = require_table(state, *self._name(name))
         names = names_of(state)
-        explained = explain(table, define(table, state), names)
+        cycle = cycles(state.stream_tables).get(table.relation, frozenset())
+        others = (t for t in state.stream_tables if t.relation in cycle - {table.relation})
+        group = (table, *others)
+        definitions = tuple(define(one, state) for one in group)
+        explained = explain(group, definitions, names, follow=follow)
         return placed(explained, network_of(state), names[table.relation])
 
     def uninstall(self, *, keep_tables: bool = False) -> None:

@@ -11,6 +11,7 @@ from headrace.catalog.state import State
 from headrace.errors import UserError
 from headrace.graph.cycles import cycles
 from headrace.graph.edges import classify
+from headrace.plan.loop import as_sets
 from headrace.plan.operators import Filter, Operator, Project, Scan
 from headrace.plan.scalar import Column
 from headrace.plan.stages import Stage, cut_stages, stage_types
@@ -191,7 +192,7 @@ def new_definition(
     `cycle` has the relations of all tables of the cycle that it is in, its own among them; the
     query is bound for that.
     """
-    plan = _without_hidden(bound.plan, dict(schema.conditions))
+    plan = as_sets(_without_hidden(bound.plan, dict(schema.conditions)), cycle)
     return Definition(relation, plan, cut_stages(plan, relation, cycle))
 
 

@@ -119,8 +119,14 @@ class Settings(BaseModel):
     max_fixpoint_iterations: int = Field(
         100,
         gt=0,
-        description="Rounds after which tables that read each other, or a recursive query, are"
-        " taken for endless: the refresh fails and publishes nothing.",
+        description="Rounds after which tables that read each other are taken for endless: the"
+        " refresh fails and publishes nothing.",
+    )
+    max_recursion_levels: int = Field(
+        1000,
+        gt=0,
+        description="Levels after which a recursive query is taken for endless: the refresh fails"
+        " and publishes nothing.",
     )
     enable_stratum_skip: bool = Field(
         True,
@@ -135,7 +141,7 @@ class Settings(BaseModel):
     stratified_dred: bool = Field(
         True,
         description="Recursive queries with NOT EXISTS, EXCEPT or aggregates on other tables are"
-        " maintained incrementally. Off, such a query is recomputed.",
+        " maintained incrementally. Off, such a recursion is computed anew.",
     )
 
     @staticmethod

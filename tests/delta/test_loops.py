@@ -214,6 +214,18 @@ def test_a_loop_without_end() -> None:
     assert raised.value.iterations == 21
 
 
+def test_deleting_and_deriving_may_each_take_all_rounds() -> None:
+    """Two ways into a chain: without one, all of it is deleted first and then derived again."""
+    loop = SETS["from one node"]
+    nothing: Bag = Counter()
+    chain = Counter({(n, n + 1): 1 for n in range(1, 30)}) + Counter({(0, 1): 1, (0, 99): 1})
+    before = {"edges": chain + Counter({(99, 1): 1}), "blocked": nothing, "other": nothing}
+    rows = least(loop, PHYSICAL, before)
+    machine = PureMachine(loop, PHYSICAL, {**before, **rows}, {**before, "edges": chain})
+    found = Rounds(loop, machine, 40).changed(frozenset({"edges"}))
+    assert (found.changes["reach"], found.iterations) == (nothing, 60)
+
+
 def test_what_a_loop_cannot_follow() -> None:
     reach = frozenset({"reach"})
     counted = Aggregate(

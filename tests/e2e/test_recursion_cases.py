@@ -107,7 +107,7 @@ def test_a_cycle_that_the_base_no_longer_reaches(
 
 def test_a_recursion_without_end(edges: headrace.Headrace, sql: psycopg.Connection) -> None:
     """Nothing is published, the table says why it stands still, and it goes on when it can."""
-    edges.set("max_fixpoint_iterations", 12)
+    edges.set("max_recursion_levels", 12)
     edges.create_stream_table("walks", WALKS)
     epoch = edges.status()[0].epoch
     sql.execute("INSERT INTO edges VALUES (3, 1)")
@@ -125,6 +125,7 @@ def test_a_recursion_without_end(edges: headrace.Headrace, sql: psycopg.Connecti
     with pytest.raises(headrace.UserError) as raised:
         edges.create_stream_table("more", WALKS)
     assert raised.value.code == "not-converged"
+    assert "public.more" in raised.value.message
     assert [status.name for status in edges.status()] == ["public.walks"]
     sql.execute("DELETE FROM edges WHERE a = 3")
     sql.execute("INSERT INTO edges VALUES (3, 4)")
@@ -205,3 +206,31 @@ def test_strata_are_skipped_and_not_skipped(
     assert middle.members == ("public.counted",)
     edges.set("enable_stratum_skip", False)
     assert edges.refresh("named").strata_skipped == 0
+
+
+def test_a_stratum_with_a_table_that_lags_is_not_skipped(
+    edges: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """What the lower table of a stratum took in before, the upper one has not."""
+    edges.create_stream_table("lower", "SELECT a, b FROM edges")
+    edges.create_stream_table("upper", "SELECT b FROM lower WHERE a > 0")
+    edges.create_stream_table("counted", "SELECT count(*) AS n FROM upper")
+    sql.execute("INSERT INTO edges VALUES (7, 8)")
+    assert edges.refresh("lower").mode == "DIFFERENTIAL"
+    assert edges.refresh("counted").mode == "DIFFERENTIAL"
+    assert_served(edges, sql, "counted")
+
+
+def test_a_recursion_over_a_cycle_is_a_set(
+    edges: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """PostgreSQL would go round for ever with UNION ALL; the cycle's rows are each there once."""
+    sql.execute("INSERT INTO edges VALUES (3, 1)")
+    step = f"WITH RECURSIVE r AS (SELECT b FROM near UNION ALL {NEXT.format('r')}) SELECT b FROM r"
+    edges.create_stream_tables({"near": f"{BEGIN} UNION SELECT b FROM far", "far": step})
+    assert rows(sql, "near") == rows(sql, "far") == [1, 2, 3]
+    assert edges.verify("far").equal
+    sql.execute("DELETE FROM edges WHERE a = 2")
+    assert {*rounds(edges.refresh("near"))} == {("DIFFERENTIAL", True)}
+    assert rows(sql, "near") == rows(sql, "far") == [1, 2]
+    assert edges.verify("near").equal

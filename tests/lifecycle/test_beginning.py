@@ -30,6 +30,18 @@ def reads_unknown(text: str) -> bool:
         ("SELECT 1 AS a UNION SELECT a FROM s WHERE EXISTS (TABLE later)", "SELECT 1 AS a"),
         ("SELECT a FROM s UNION SELECT a FROM t INTERSECT SELECT a FROM later", "SELECT a FROM s"),
         ("SELECT a FROM s UNION SELECT a FROM t EXCEPT SELECT a FROM later", None),
+        ("SELECT a AS limit FROM s UNION SELECT a FROM later", "SELECT a AS limit FROM s"),
+        ("SELECT a FROM later UNION SELECT a AS order FROM s", "SELECT a AS order FROM s"),
+        ("SELECT s.union FROM s UNION TABLE later", "SELECT s.union FROM s"),
+        (
+            'SELECT a AS except, a AS "UNION" FROM s UNION TABLE later',
+            'SELECT a AS except, a AS "UNION" FROM s',
+        ),
+        (
+            "SELECT n FROM unnest(a) WITH ORDINALITY AS u (a, n) UNION TABLE later LIMIT 3",
+            "SELECT n FROM unnest(a) WITH ORDINALITY AS u (a, n)",
+        ),
+        ("(WITH q AS (TABLE s) TABLE q UNION TABLE later)", None),
         ("WITH later AS (SELECT 1 AS a) TABLE later", "WITH later AS (SELECT 1 AS a) TABLE later"),
         (
             "WITH s AS (SELECT a FROM s UNION TABLE later) SELECT a FROM s",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
 import headrace
+from headrace.definition import relation_of
 from headrace.lifecycle.check import FIRST, Making, Request
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.wish import Wish
+from headrace.publish.served import create_served
+from headrace.store import Pin
 
 pytestmark = pytest.mark.postgres
 
@@ -174,12 +178,52 @@ def test_a_cycle_that_is_not_monotone(project: headrace.Headrace) -> None:
     assert error.message == "stream table public.a reads itself under EXCEPT"
 
 
-def test_what_the_rounds_cannot_follow(project: headrace.Headrace) -> None:
-    highest = "SELECT max(e.dst) AS dst FROM edges e WHERE e.src = r.dst"
-    query = f"{HOPS} UNION SELECT r.src, h.dst FROM reach r, LATERAL ({highest}) h"
-    error = refused(project, {"reach": query})
+@pytest.mark.parametrize(
+    "step",
+    [
+        "SELECT r.src, h.dst FROM reach r, LATERAL (SELECT max(dst) AS dst FROM edges e"
+        " WHERE e.src > r.dst) h",
+        "SELECT r.src, h.dst FROM reach r, LATERAL (SELECT dst FROM edges e WHERE e.src = r.dst"
+        " ORDER BY dst LIMIT 1) h",
+        "SELECT r.src, h.n FROM reach r, LATERAL (SELECT count(*)::int AS n FROM edges e"
+        " WHERE e.src = r.dst GROUP BY e.dst) h",
+        "SELECT r.src, (SELECT max(dst) FROM edges e WHERE e.src > r.dst) FROM reach r",
+        "SELECT r.src, (SELECT max(1 / dst) FROM edges e WHERE e.src = r.dst) FROM reach r",
+        "SELECT src, dst FROM reach r WHERE dst < ANY (SELECT dst FROM edges) OR src = 0",
+    ],
+)
+def test_inner_queries_that_the_rounds_cannot_follow(project: headrace.Headrace, step: str) -> None:
+    error = refused(project, {"reach": f"{HOPS} UNION {step}"})
     assert error.code == "unsupported-query"
-    assert "public.reach reads its own cycle under an outer join" in error.message
+    assert "reads its own cycle under a LATERAL query or a subquery that cannot" in error.message
+    assert "equalities of its WHERE" in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "SELECT r.src, h.dst FROM reach r, LATERAL (SELECT max(e.dst) AS dst FROM edges e"
+        " WHERE e.src = r.dst) h",
+        "SELECT r.src, h.n FROM reach r LEFT JOIN LATERAL (SELECT count(*)::int AS n FROM edges e"
+        " WHERE e.src = r.dst) h ON true",
+        "SELECT r.src, h.n FROM reach r JOIN LATERAL (SELECT count(*)::int + r.dst AS n FROM edges"
+        " e WHERE e.src = r.dst HAVING count(*) > 1) h ON h.n < 9",
+        "SELECT r.src, (SELECT max(dst) FROM edges e WHERE e.src = r.dst) FROM reach r",
+        "SELECT src, dst FROM reach r WHERE dst IN (VALUES ((SELECT max(dst) FROM edges)))",
+    ],
+)
+def test_inner_queries_that_the_rounds_follow(project: headrace.Headrace, step: str) -> None:
+    reach = planned(project, {"reach": f"{HOPS} UNION {step}"})["reach"]
+    assert reach.cycle == {reach.table.relation}
+
+
+def test_a_recursion_that_joins_itself_inside_of_a_cycle(project: headrace.Headrace) -> None:
+    query = (
+        f"{HOPS} UNION (WITH RECURSIVE r (src, dst) AS (SELECT src, dst FROM reach UNION"
+        " (WITH q AS (TABLE r) SELECT a.src, b.dst FROM q a JOIN q b ON b.src = a.dst)) TABLE r)"
+    )
+    error = refused(project, {"reach": query})
+    assert error.message == "stream table public.reach reads its own cycle under a join with itself"
 
 
 def test_what_stands_outside_may_be_negated(project: headrace.Headrace) -> None:
@@ -194,6 +238,39 @@ def test_what_stands_outside_may_be_negated(project: headrace.Headrace) -> None:
     assert list(planned(project, {"even": EVEN, "odd": ODD})) == ["even", "odd"]
 
 
+def test_cycles_that_are_there_stay_when_the_settings_are_turned_off(
+    project: headrace.Headrace,
+) -> None:
+    """Made anew as they were they are not asked for."""
+    blocked = f"{ODD} WHERE NOT EXISTS (SELECT FROM words w WHERE w.n = e.dst)"
+    made = planned(project, {"even": EVEN, "odd": blocked})
+    engine = project._engine
+    with engine.database.session() as connection:
+        for making in made.values():
+            create_served(connection, making.table)
+    project.set("allow_circular", False)
+    project.set("stratified_cycle_validation", False)
+    state = engine.catalog.state()
+    for making in made.values():
+        stages = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
+        state = state.with_origins((*making.sources, making.table)).with_relations(stages)
+    wishes = [Wish("asked for", old=making.table) for making in made.values()]
+    anew = plan(engine, state, wishes).makings
+    assert [making.table.name for making in anew] == ["even", "odd"]
+    assert all(making.cycle == {one.table.relation for one in anew} for making in anew)
+    # A source that is captured anew brings them along.
+    (edges,) = made["even"].sources
+    work = plan(engine, state, (), frozenset({edges.relation}))
+    assert (len(work.makings), work.failing) == (2, {})
+    # Asking for another query is asking for the cycle.
+    project.set("allow_circular", True)
+    asked = Wish("altered", Request("even", f"{EVEN} WHERE e.src > 0"), made["even"].table)
+    state = replace(state, settings=engine.catalog.state().settings)
+    with pytest.raises(headrace.UserError) as caught:
+        plan(engine, state, [asked])
+    assert caught.value.code == "unstratifiable"
+
+
 def test_a_member_cannot_be_full(project: headrace.Headrace) -> None:
     full = {"query": ODD, "refresh_mode": "FULL"}
     error = refused(project, {"even": EVEN, "odd": full})
@@ -204,3 +281,27 @@ def test_a_member_cannot_be_full(project: headrace.Headrace) -> None:
 def test_a_mistake_in_one_is_told_as_postgresql_tells_it(project: headrace.Headrace) -> None:
     error = refused(project, {"even": EVEN.replace("e.dst", "e.nothing"), "odd": ODD})
     assert (error.code, error.message) == ("unknown-column", "column e.nothing does not exist")
+
+
+def test_what_stands_first_on_the_search_path_is_read(dsn: str, tmp_path: Path) -> None:
+    """A name stands for a table, or a view, before a stream table that comes later."""
+    with psycopg.connect(dsn, autocommit=True) as sql:
+        sql.execute("CREATE SCHEMA app")
+        sql.execute("CREATE TABLE app.orders (id int, n int)")
+        sql.execute("CREATE VIEW app.sums AS SELECT id, n FROM app.orders")
+    dsn = psycopg.conninfo.make_conninfo(dsn, options="-c search_path=app,public")
+    with headrace.connect(dsn=dsn, home=tmp_path) as opened:
+        tables = {
+            "public.orders": "SELECT id, n FROM orders",
+            "public.sums": "SELECT id FROM sums",
+            "ids": "SELECT id FROM public.orders",
+        }
+        made = planned(opened, tables)
+        assert {making.cycle for making in made.values()} == {frozenset()}
+        orders, sums, ids = (made[name].table for name in ("orders", "sums", "ids"))
+        (source,) = made["orders"].sources
+        assert orders.inputs == sums.inputs == (source.relation,)
+        assert ids.inputs == (orders.relation,)
+        with pytest.raises(headrace.UserError) as caught:
+            planned(opened, {"public.orders": "SELECT id, n FROM public.orders"})
+        assert caught.value.code == "circular"

@@ -216,6 +216,11 @@ QUERIES: tuple[str, ...] = (
     " WHERE depth < 9) SELECT * FROM r",
     "WITH RECURSIVE r (k, n) AS (SELECT id, 0 FROM nodes UNION SELECT k, (SELECT count(*)"
     " FROM edges WHERE src = r.k)::integer FROM r) SELECT * FROM r",
+    "WITH RECURSIVE r (k, n) AS (SELECT id, 0 FROM nodes UNION SELECT k, q.n FROM r, LATERAL"
+    " (SELECT count(*)::integer AS n FROM edges WHERE src = r.k HAVING count(*) <> 1) AS q)"
+    " SELECT * FROM r",
+    "WITH RECURSIVE r (x) AS (SELECT src FROM edges UNION ALL SELECT x + 1 FROM r WHERE x < 3"
+    " AND x IN (VALUES ((SELECT max(k) - 2 FROM caps)), (1))) SELECT * FROM r",
     # Several queries of one WITH: forward references, chains, uses in each other.
     "WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT src FROM edges) SELECT * FROM a",
     "WITH RECURSIVE good AS (SELECT src, dst FROM edges WHERE dst IS NOT NULL), r AS"

@@ -177,12 +177,18 @@ def queries(draw: st.DrawFn) -> str:
             source, where = draw(sources(inner, alias, 1))
             lateral = f"SELECT {alias}.k AS y, t1.x AS z FROM {source}{where}"
             counted = f"SELECT count(*) AS y FROM {source}{where}"
+            several = f"SELECT count({alias}.x) + t1.k AS y, sum({alias}.k) FROM {source}{where}"
+            held = f" HAVING max({alias}.k) >= t1.k"
+            having = draw(st.sampled_from(("", " HAVING count(*) < 2", held)))
             joined = draw(
                 st.sampled_from(
                     (
                         f"{table} t1, LATERAL ({lateral}) q",
                         f"{table} t1 LEFT JOIN LATERAL ({lateral}) q ON q.y > 0",
                         f"{table} t1 CROSS JOIN LATERAL ({counted}) q",
+                        f"{table} t1 JOIN LATERAL ({several}{having}) q ON q.y > t1.x",
+                        f"{table} t1 LEFT JOIN LATERAL ({several}{having}) q ON true",
+                        f"{table} t1 LEFT JOIN LATERAL ({several}{having}) q ON q.y > 1",
                     )
                 )
             )

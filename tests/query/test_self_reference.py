@@ -36,6 +36,8 @@ def recursion(step: str, union: str = "UNION") -> Stage:
         "SELECT e.dst FROM r JOIN (SELECT src, dst FROM edges EXCEPT SELECT k, v FROM caps) AS e"
         " ON e.src = r.x",
         "SELECT e.dst FROM r LEFT JOIN edges AS e ON e.src = r.x WHERE r.x < 9",
+        "SELECT q.n FROM r, LATERAL (SELECT count(*)::int AS n FROM edges WHERE src = r.x) AS q",
+        "SELECT x + 1 FROM r WHERE x IN (VALUES ((SELECT max(k) FROM caps)), (1))",
     ],
     ids=[
         "alone",
@@ -46,6 +48,8 @@ def recursion(step: str, union: str = "UNION") -> Stage:
         "joined with groups",
         "joined with the rest of an EXCEPT",
         "on the preserved side of an outer join",
+        "beside a lateral aggregate",
+        "beside rows with queries in them",
     ],
 )
 def test_what_is_negated_or_aggregated_outside_is_followed(step: str, union: str) -> None:

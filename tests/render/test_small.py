@@ -75,3 +75,13 @@ def test_hints_stand_beside_each_other() -> None:
         UnionAll((Restrict(OTHER_STATE, OTHER_CHANGE, ((A, B),)), CHANGE)), one_partition=True
     )
     assert "SHUFFLE_HASH(`q2`),\n    COALESCE(1) */" in text
+
+
+def test_a_key_that_several_columns_are_compared_with_is_taken_once() -> None:
+    pairs = Scan("r", (("c1", A), ("c2", Column("c", INTEGER))), "before")
+    keys = tuple((column, B) for column in pairs.columns)
+    text = " ".join(render(Restrict(pairs, OTHER_CHANGE, keys), one_partition=True).split())
+    assert "( SELECT `b` FROM (" in text
+    assert "GROUP BY `b` ) AS `q2`" in text
+    compared = (f"`q1`.`{name}` IS NOT DISTINCT FROM `q2`.`b`" for name in ("a", "c"))
+    assert f"ON {' AND '.join(compared)}" in text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 from headrace.delta.loop import NONE, Names, again, carried, gained, lost, moved, started
@@ -67,7 +68,7 @@ class FixedPoint(Generic[Rows]):
 
 @dataclass
 class Rounds(Generic[Rows]):
-    """One run of a loop, of at most `most` rounds."""
+    """One run of a loop; of deleting and of deriving at most `most` rounds each."""
 
     loop: Loop
     machine: Machine[Rows]
@@ -115,8 +116,11 @@ class Rounds(Generic[Rows]):
             v.relation: self._run(v, lost(self.loop, v, relations, NONE), Given())
             for v in self._variables
         }
-        while names := self._some(found):
-            self._count(found)
+        for number in count(1):
+            names = self._some(found)
+            if not names:
+                break
+            self._count(number, found)
             for v in self._variables:
                 deleted[v.relation] = self._sum(v, deleted.get(v.relation), found[v.relation])
             given = Given(found=found, lost=deleted)
@@ -129,8 +133,11 @@ class Rounds(Generic[Rows]):
     def _follow(self, found: dict[str, Rows], stored: Mapping[str, Rows]) -> dict[str, Rows]:
         """Rows found, and what follows from them; `stored` is added to what is stored."""
         total = dict(found)
-        while names := self._some(found):
-            self._count(found)
+        for number in count(1):
+            names = self._some(found)
+            if not names:
+                break
+            self._count(number, found)
             after = {
                 v.relation: self._sum(v, stored.get(v.relation), total[v.relation])
                 for v in self._variables
@@ -147,9 +154,11 @@ class Rounds(Generic[Rows]):
         """Signed rows, carried from the lowest level to the next until none are left."""
         machine = self.machine
         total = machine.sum(variable)
-        while machine.count(waiting):
+        for number in count(1):
+            if not machine.count(waiting):
+                break
             now, waiting = machine.lowest(waiting)
-            self._count({variable.relation: now})
+            self._count(number, {variable.relation: now})
             total = machine.sum(variable, total, now)
             given = Given(found={variable.relation: now})
             following = self._run(variable, carried(self.loop, variable), given)
@@ -175,11 +184,10 @@ class Rounds(Generic[Rows]):
         read = _read(variable, found)
         return gained(self.loop, variable, read) if read else Empty(variable.body.columns)
 
-    def _count(self, found: Mapping[str, Rows]) -> None:
+    def _count(self, number: int, found: Mapping[str, Rows]) -> None:
         self.iterations += 1
-        if self.iterations > self.most:
-            rows = sum(map(self.machine.count, found.values()))
-            raise NotConverged(self.iterations, rows)
+        if number > self.most:
+            raise NotConverged(number, sum(map(self.machine.count, found.values())))
 
 
 def _read(variable: Variable, names: Names) -> Names:

@@ -1,7 +1,7 @@
 """Who reads whom: orders, components, strata and closures over stream tables. Pure."""
 
 from headrace.graph.components import Component, Cycle, components, find_cycle
-from headrace.graph.dependencies import components_in_order, downstream, in_order, upstream
+from headrace.graph.dependencies import downstream, in_order, upstream
 from headrace.graph.edges import Edge, classify
 from headrace.graph.strata import Unstratifiable, strata, unstratifiable
 
@@ -12,7 +12,6 @@ __all__ = [
     "Unstratifiable",
     "classify",
     "components",
-    "components_in_order",
     "downstream",
     "find_cycle",
     "in_order",

@@ -31,12 +31,7 @@ def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTa
 
 def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:
     """The names, each after those that it reads; names that read each other side by side."""
-    return tuple(name for members in components_in_order(reads) for name in members)
-
-
-def components_in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[tuple[Name, ...], ...]:
-    """The names by component, each component after those that it reads."""
-    return tuple(component.members for component in components(reads))
+    return tuple(name for component in components(reads) for name in component.members)
 
 
 def _ordered(wanted: set[str], known: dict[str, StreamTable]) -> tuple[StreamTable, ...]:

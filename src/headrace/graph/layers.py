@@ -18,9 +18,7 @@ def by_stratum(ordered: Sequence[StreamTable]) -> tuple[tuple[StreamTable, ...],
     found = strata(
         {
             table.relation: {
-                one: table.edges.get(one, ()) if table.edges else ("unknown",)
-                for one in table.inputs
-                if one in known
+                one: table.edges.get(one, ("unknown",)) for one in table.inputs if one in known
             }
             for table in ordered
         }

@@ -110,11 +110,12 @@ def _branches(text: str) -> list[str]:
     found = [one for one in tokens(text) if one.text != ";"]
     if found and found[0].text == "(" and _closing(found, 0) == len(found) - 1:
         return _branches(text[found[0].end : found[-1].start])
-    outside = list(_outside(found, 0))
+    outside = [(p, one) for p, one in _outside(found, 0) if not (p and _names_next(found[p - 1]))]
     unions = [place for place, one in outside if _is(one, "UNION")]
-    if not unions or any(_is(one, "EXCEPT", "WITH") for _, one in outside):
+    if not unions or _is(found[0], "WITH") or any(_is(one, "EXCEPT") for _, one in outside):
         return [text]
-    end = next((p for p, one in outside if _is(one, *_AFTER_BRANCHES)), len(found))
+    behind = (p for p, one in outside if p > unions[-1] and _is(one, *_AFTER_BRANCHES))
+    end = next(behind, len(found))
     begins = [0, *(p + 1 + _is(found[p + 1], "ALL", "DISTINCT") for p in unions)]
     ends = [*unions, end]
     return [
@@ -125,6 +126,11 @@ def _branches(text: str) -> list[str]:
 
 def _is(token: Token, *words: str) -> bool:
     return token.kind == "word" and token.text.upper() in words
+
+
+def _names_next(token: Token) -> bool:
+    """Whether the word that follows is a name, whatever it is elsewhere: AS limit, t.order."""
+    return _is(token, "AS") or token.text == "."
 
 
 def _outside(found: Sequence[Token], begin: int) -> Iterator[tuple[int, Token]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
 from headrace.graph import classify, unstratifiable
-from headrace.plan.loop import obstacle
+from headrace.plan.loop import JOIN_WITH_ITSELF, MATCH_IN_ITSELF, obstacle
 from headrace.query import BoundQuery
 
 # Schema and name.
@@ -42,13 +42,7 @@ class Circle:
         self._require_monotone(name, bound)
         found = obstacle(bound.plan, self.members, levels=False, nested=True)
         if found is not None:
-            raise UserError(
-                "unsupported-query",
-                f"stream table {shown(name)} reads its own cycle under {found}",
-                detail="The rounds in which tables that read each other are computed cannot"
-                " follow that.",
-                hint="Move that part into a stream table of its own, outside of the cycle.",
-            )
+            raise _not_followed(name, found)
 
     def _require_monotone(self, name: Name, bound: BoundQuery) -> None:
         edges = {edge.relation: edge.operators for edge in classify(bound.written)}
@@ -79,6 +73,29 @@ class Circle:
                 " must be monotone in all that they read.",
                 hint="Turn the setting on to allow it on tables outside of the cycle.",
             )
+
+
+def _not_followed(name: Name, found: str) -> UserError:
+    """The error of what is monotone, but nothing that a round could compute from changes.
+
+    Only lowering puts a cycle's own rows under what is not monotone: the rows that an inner query
+    is computed for.
+    """
+    if found in (JOIN_WITH_ITSELF, MATCH_IN_ITSELF):
+        what = found
+        hint = "Move that part into a stream table of its own, outside of the cycle."
+    else:
+        what = "a LATERAL query or a subquery that cannot be computed apart from the cycle's rows"
+        hint = (
+            "Let it read the row around it only in equalities of its WHERE, without GROUP BY,"
+            " LIMIT, windows and expressions that can fail; or make it a join."
+        )
+    return UserError(
+        "unsupported-query",
+        f"stream table {shown(name)} reads its own cycle under {what}",
+        detail="The rounds in which tables that read each other are computed cannot follow that.",
+        hint=hint,
+    )
 
 
 def full_in_cycle(name: Name) -> UserError:

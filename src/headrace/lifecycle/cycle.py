@@ -51,7 +51,9 @@ def check_cycle(
     """The makings of all tables of a cycle, or UserError; `reads` is who reads whom among them.
 
     Their served tables are made in the connection's transaction, for others to be described over.
+    Not `stratified` is about cycles that somebody asks for, not those made anew as they were.
     """
+    stratified |= all(wish.request is None for wish in wishes.values())
     relations = {name: new_relation_id() for name in wishes}
     follows = {w.old.relation: relations[n] for n, w in wishes.items() if w.old is not None}
     checking = _Checking(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,16 +66,32 @@ def _look_up(
     name: str,
     search_path: tuple[str, ...],
 ) -> StreamTable | View | SourceTable:
-    for candidate in (schema,) if schema is not None else search_path:
-        table = state.stream_table(candidate, name)
-        if table is not None:
-            return table
-        view = find_views(connection, [(candidate, name)]).get((candidate, name))
-        if view is not None and not is_reserved(candidate):
-            return View(candidate, name, view.text, view.columns)
-        if exists(connection, candidate, name):
-            break
+    tables = {(table.schema, table.name): table for table in state.stream_tables}
+    found = first_named(connection, schema, name, search_path, tables)
+    if isinstance(found, View):
+        return found
+    if found is not None and found in tables:
+        return tables[found]
     return find_table(connection, schema, name, search_path)
+
+
+def first_named(
+    connection: Connection[Any],
+    schema: str | None,
+    name: str,
+    search_path: tuple[str, ...],
+    tables: Collection[tuple[str, str]],
+) -> View | tuple[str, str] | None:
+    """The first on the search path that is one of `tables`, a user's view, or anything else."""
+    for place in (schema,) if schema is not None else search_path:
+        if (place, name) in tables:
+            return place, name
+        view = find_views(connection, [(place, name)]).get((place, name))
+        if view is not None and not is_reserved(place):
+            return View(place, name, view.text, view.columns)
+        if exists(connection, place, name):
+            return place, name
+    return None
 
 
 def exists(connection: Connection[Any], schema: str, name: str) -> bool:

@@ -9,14 +9,14 @@ from typing import Any
 from psycopg import Connection
 
 from headrace.catalog import State
-from headrace.catalog.records import Status, StreamTable, is_stale
+from headrace.catalog.records import Status, StreamTable, View, is_stale
 from headrace.errors import UserError
 from headrace.graph import components, find_cycle
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.circle import Name
+from headrace.lifecycle.inputs import first_named
 from headrace.lifecycle.names import parse_name
 from headrace.query import table_names
-from headrace.source.views import find_views
 
 READER = "a table that it reads was made anew"
 
@@ -132,18 +132,16 @@ def read_tables(
 ) -> set[Name]:
     """Those of the tables that a query names, or a view that it reads."""
     found: set[Name] = set()
-    seen: set[Name] = set()
+    views: set[View] = set()
     texts = [text]
     while texts:
         for schema, name in _names(texts.pop()):
-            candidates = (schema,) if schema is not None else search_path
-            table = next(((s, name) for s in candidates if (s, name) in tables), None)
-            if table is not None:
-                found.add(table)
-                continue
-            new = [(s, name) for s in candidates if (s, name) not in seen]
-            seen.update(new)
-            texts += [view.text for view in find_views(connection, new).values()]
+            one = first_named(connection, schema, name, search_path, tables)
+            if isinstance(one, View):
+                texts += [] if one in views else [one.text]
+                views.add(one)
+            elif one is not None and one in tables:
+                found.add(one)
     return found
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from headrace.lower.empty import on_empty_input
 from headrace.lower.fresh import Fresh, conjunction, keep, same
 from headrace.lower.pull import is_correlated
+from headrace.lower.selects import selects
 from headrace.plan.operators import (
     Aggregate,
     Filter,
@@ -87,13 +88,8 @@ class Depend:
                 carried, keys = self.plan(child)
                 scalars = tuple(self._bound(scalar, keys) for scalar in plan.scalars)
                 return plan.with_children(carried).with_scalars(scalars), keys
-            case Values(fields=fields, rows=rows):
-                return self._union(
-                    tuple(
-                        Project(Values((), ((),)), tuple(zip(fields, row, strict=True)))
-                        for row in rows
-                    )
-                )
+            case Values():
+                return self._union(selects(plan))
             case Join():
                 return self._join(plan)
             case MatchJoin():

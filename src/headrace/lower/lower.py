@@ -4,7 +4,9 @@
 |---|---|
 | WHERE … AND [NOT] EXISTS, [NOT] IN, ANY, ALL | semi and anti joins |
 | any of them elsewhere, a scalar subquery | its value beside the row (`value`) |
+| LATERAL, of an aggregate | a left join with its groups (`value`) |
 | LATERAL | a join |
+| VALUES with any of them | SELECTs without FROM |
 | EXCEPT, INTERSECT | counted groups; in a recursive query matches |
 """
 
@@ -18,8 +20,9 @@ from headrace.functions import call
 from headrace.lower.correlate import correlate, inward
 from headrace.lower.fresh import Fresh, conjunction, keep
 from headrace.lower.inline import inline, inline_kept
+from headrace.lower.selects import selects
 from headrace.lower.set_operations import as_matches, counted
-from headrace.lower.value import attach_value
+from headrace.lower.value import attach_row, attach_value
 from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
     Filter,
@@ -30,6 +33,8 @@ from headrace.plan.operators import (
     Operator,
     Project,
     Recursive,
+    UnionAll,
+    Values,
 )
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.scalar import (
@@ -82,6 +87,8 @@ class Lowering:
                 return self._match(plan)
             case FullJoin():
                 return self.plan(plan.divided())
+            case Values():
+                return self.plan(UnionAll(selects(plan)))
         (child,) = plan.children
         attached, scalars = self._values(child, child, plan.scalars)
         whole = plan.with_children(attached).with_scalars(tuple(scalars))
@@ -167,6 +174,8 @@ class Lowering:
             found = inline_kept(rows, plan.child) if always else None
         else:
             found = inline(rows, plan.child)
+        if found is None and (always or not plan.keep):
+            found = attach_row(plan.child, rows, self.fresh, padded=plan.keep)
         if found is not None:
             if plan.condition is not None and not always:
                 found = self._filter(Filter(found, plan.condition))

@@ -1,4 +1,4 @@
-"""A query as a value: a left join with one group for each value that it reads.
+"""A query as a value, or as one row: a left join with one group for each value that it reads.
 
 Every kind is an aggregate over the inner rows and an expression over its results:
 
@@ -17,6 +17,7 @@ Where a row has no group the expression is evaluated on empty input, as PostgreS
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from headrace.functions import call
@@ -38,11 +39,17 @@ from headrace.types import BIGINT, BOOLEAN
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Inner rows, aggregates over all of them, and the value as an expression over these."""
+class Groups:
+    """Inner rows, and aggregates over all of them that are for a row."""
 
     rows: Operator
     calls: tuple[AggregateCall, ...]
+
+
+@dataclass(frozen=True)
+class Summary(Groups):
+    """The value is an expression over the aggregates."""
+
     value: Scalar
 
 
@@ -60,16 +67,48 @@ def attach_value(
     return _attach(plan, enclosing, _summary(subquery, fresh), fresh)
 
 
+def attach_row(plan: Operator, inner: Operator, fresh: Fresh, *, padded: bool) -> Operator | None:
+    """Every row beside the one of an inner query that aggregates all that it reads for it.
+
+    A row whose HAVING does not hold goes. None if the query is another, or reads nothing of the
+    row, or a row without any shall be `padded` and there may be none.
+    """
+    own = tuple((column, column) for column in inner.columns)
+    outputs, child = (inner.outputs, inner.child) if isinstance(inner, Project) else (own, inner)
+    below = _above_aggregate(child)
+    if below is None or not reads_of(inner):
+        return None
+    aggregate, having = below
+    if having is not None and padded:
+        return None
+    beside, read = _beside(plan, plan, Groups(aggregate.child, aggregate.calls), fresh)
+    if having is not None:
+        beside = Filter(beside, read(having))
+    kept = ((column, column) for column in plan.columns)
+    return Project(beside, (*kept, *((column, read(scalar)) for column, scalar in outputs)))
+
+
 def _attach(
     plan: Operator, enclosing: Operator, summary: Summary, fresh: Fresh
 ) -> tuple[Operator, Scalar]:
-    if not reads_of(summary.rows):
-        rows = correlate(summary.rows, enclosing, fresh).plan
-        return Join(plan, Aggregate(rows, (), summary.calls)), inward(summary.value)
-    groups, on = _grouped(summary, enclosing, fresh)
-    empties = {one.output: on_empty_input(one) for one in summary.calls}
-    value = substitute(inward(summary.value), lambda column: empties.get(column, column))
-    return MatchJoin(plan, groups, "left", on), value
+    beside, read = _beside(plan, enclosing, summary, fresh)
+    return beside, read(summary.value)
+
+
+def _beside(
+    plan: Operator, enclosing: Operator, groups: Groups, fresh: Fresh
+) -> tuple[Operator, Callable[[Scalar], Scalar]]:
+    """The plan with the aggregates beside every row, and how expressions over them are read."""
+    if not reads_of(groups.rows):
+        rows = correlate(groups.rows, enclosing, fresh).plan
+        return Join(plan, Aggregate(rows, (), groups.calls)), inward
+    grouped, on = _grouped(groups, enclosing, fresh)
+    empties = {one.output: on_empty_input(one) for one in groups.calls}
+
+    def read(scalar: Scalar) -> Scalar:
+        return substitute(inward(scalar), lambda column: empties.get(column, column))
+
+    return MatchJoin(plan, grouped, "left", on), read
 
 
 def _summary(subquery: Subquery, fresh: Fresh) -> Summary:
@@ -181,11 +220,11 @@ def _above_aggregate(plan: Operator) -> tuple[Aggregate, Scalar | None] | None:
             return None
 
 
-def _grouped(summary: Summary, enclosing: Operator, fresh: Fresh) -> tuple[Operator, Scalar | None]:
+def _grouped(groups: Groups, enclosing: Operator, fresh: Fresh) -> tuple[Operator, Scalar | None]:
     """One group of inner rows for each value that they are for, and how it is found."""
-    if raises(summary.rows):
-        return _by_reads(summary, enclosing, fresh)
-    rows = correlate(summary.rows, enclosing, fresh)
+    if raises(groups.rows):
+        return _by_reads(groups, enclosing, fresh)
+    rows = correlate(groups.rows, enclosing, fresh)
     own = frozenset(rows.plan.columns)
     keys: dict[Scalar, Column] = {}
     conditions: list[Scalar] = []
@@ -196,25 +235,23 @@ def _grouped(summary: Summary, enclosing: Operator, fresh: Fresh) -> tuple[Opera
         sides = _equality(condition, own)
         if sides is None:
             # Rows of several groups would match: the values themselves become the groups.
-            return _by_reads(summary, enclosing, fresh)
+            return _by_reads(groups, enclosing, fresh)
         outside, inside, symbol = sides
         key = keys.setdefault(inside, fresh("key", inside.type))
         conditions.append(call(symbol, outside, key))
-    arguments = frozenset[Column]().union(*(one.read for one in summary.calls))
+    arguments = frozenset[Column]().union(*(one.read for one in groups.calls))
     outputs = (
         *((key, scalar) for scalar, key in keys.items()),
         *((column, column) for column in sorted(arguments, key=lambda c: c.id)),
     )
-    grouped = Aggregate(Project(rows.plan, outputs), tuple(keys.values()), summary.calls)
+    grouped = Aggregate(Project(rows.plan, outputs), tuple(keys.values()), groups.calls)
     return grouped, conjunction(conditions)
 
 
-def _by_reads(
-    summary: Summary, enclosing: Operator, fresh: Fresh
-) -> tuple[Operator, Scalar | None]:
-    rows = depending(summary.rows, enclosing, fresh)
-    keys = tuple(column for column in rows.plan.columns if column not in summary.rows.columns)
-    return Aggregate(rows.plan, keys, summary.calls), conjunction(rows.conditions)
+def _by_reads(groups: Groups, enclosing: Operator, fresh: Fresh) -> tuple[Operator, Scalar | None]:
+    rows = depending(groups.rows, enclosing, fresh)
+    keys = tuple(column for column in rows.plan.columns if column not in groups.rows.columns)
+    return Aggregate(rows.plan, keys, groups.calls), conjunction(rows.conditions)
 
 
 def _equality(condition: Scalar, own: frozenset[Column]) -> tuple[Scalar, Scalar, str] | None:

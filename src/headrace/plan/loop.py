@@ -7,7 +7,7 @@ their last column, and a level follows from the one before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.plan.operators import (
     Aggregate,
@@ -29,6 +29,9 @@ from headrace.types import INTEGER
 
 LEVEL = "l"
 """The physical column of the level."""
+
+JOIN_WITH_ITSELF, MATCH_IN_ITSELF = "a join with itself", "a match in itself"
+"""Obstacles that are monotone all the same."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +101,13 @@ def obstacle(
         case Join(left=left, right=right):
             sides = [reads(side, relations) for side in (left, right)]
             if all(reads(side, linear) for side in (left, right)):
-                return "a join with itself"
+                return JOIN_WITH_ITSELF
             return within(*(side for side, own in zip((left, right), sides, strict=True) if own))
         case MatchJoin(left=left, right=right, kind=kind):
             if reads(right, relations) and (levels or kind != "semi"):
                 return {"left": "an outer join", "semi": "EXISTS", "anti": "NOT EXISTS"}[kind]
             if all(reads(side, linear) for side in (left, right)):
-                return "a match in itself"
+                return MATCH_IN_ITSELF
             return within(*(side for side in (left, right) if reads(side, relations)))
         case UnionAll():
             pass
@@ -137,6 +140,14 @@ def without_distincts(plan: Operator, relations: frozenset[str]) -> Operator:
         outputs = tuple((key, key) for key in plan.keys)
         return Project(without_distincts(plan.child, relations), outputs)
     return plan.with_children(*(without_distincts(c, relations) for c in plan.children))
+
+
+def as_sets(plan: Operator, relations: frozenset[str]) -> Operator:
+    """The plan with every recursion that reads one of these relations, a cycle's, as a set."""
+    plan = plan.with_children(*(as_sets(child, relations) for child in plan.children))
+    if isinstance(plan, Recursive) and reads(plan, relations):
+        return replace(plan, once=True)
+    return plan
 
 
 def with_level(plan: Operator, relation: str, level: Column) -> Operator:

@@ -19,7 +19,20 @@ from headrace.plan.loop import (
     with_level,
     without_distincts,
 )
-from headrace.plan.operators import Operator, PlanError, Project, Recursive, Scan, UnionAll
+from headrace.plan.operators import (
+    Aggregate,
+    FullJoin,
+    MatchJoin,
+    Operator,
+    PlanError,
+    Project,
+    Recursive,
+    Replicate,
+    Scan,
+    Top,
+    UnionAll,
+    Window,
+)
 from headrace.plan.passes.merge_projects import merge_projects
 from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.plan.stage import Outputs, Stage
@@ -82,7 +95,8 @@ def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) 
         both = (_as(one, recursion.outputs) for one in (inner(recursion.base), steps))
         body = merge_projects(UnionAll(tuple(both)))
         variable = Variable(name, body, physical)
-    return Stage(name, body, outputs, variable=variable, levels=levels)
+    stratified = any(map(_takes_away, recursion.children))
+    return Stage(name, body, outputs, variable=variable, levels=levels, stratified=stratified)
 
 
 def cycle_stage(name: str, plan: Operator, cycle: frozenset[str], inner: Inner) -> Stage:
@@ -105,6 +119,17 @@ def nested_stage(name: str, recursion: Recursive, cycle: frozenset[str], inner: 
     body = merge_projects(UnionAll(tuple(_as(inner(one), recursion.outputs) for one in parts)))
     outputs = tuple((column, column) for column in recursion.outputs)
     return Stage(name, body, outputs, variable=Variable(name, body, physical), cycle=True)
+
+
+def _takes_away(plan: Operator) -> bool:
+    """Whether more rows below some operator can mean fewer above it."""
+    match plan:
+        case MatchJoin(kind="left" | "anti") | FullJoin() | Window() | Top() | Replicate():
+            return True
+        case Aggregate(calls=calls) if calls or not plan.keys:
+            return True
+        case _:
+            return any(map(_takes_away, plan.children))
 
 
 def over(plan: Operator, variable: str, name: str, physical: tuple[str, ...]) -> Operator:

@@ -65,7 +65,8 @@ class Stage:
 
     A stage with a `variable` is computed by a loop: one of its own, or with `cycle` the one that
     computes all stream tables of a cycle. A `recursion` that no loop can follow is computed anew
-    whenever something below it changes; `obstacle` says why.
+    whenever something below it changes; `obstacle` says why. One that is `stratified` reads
+    something outside in a way in which more rows there can mean fewer of its own.
     """
 
     relation: str
@@ -80,6 +81,7 @@ class Stage:
     cycle: bool = False
     recursion: Recursive | None = None
     obstacle: str | None = None
+    stratified: bool = False
 
     @property
     def stored(self) -> tuple[tuple[str, Column], ...]:

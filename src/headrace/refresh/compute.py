@@ -14,12 +14,14 @@ import pyarrow.compute as pc
 
 from headrace.catalog import State
 from headrace.catalog.records import Relation, StageRun, StreamTable
+from headrace.delta.fixed_point import NotConverged
 from headrace.engine import Engine
 from headrace.plan.operators import STALE, Net
 from headrace.refresh.clock import Clock
+from headrace.refresh.loop import run_loop
 from headrace.refresh.plan import names_of, netted
-from headrace.refresh.run_loop import run_loop
 from headrace.relations.reading import Reading
+from headrace.relations.recursion import endless
 from headrace.relations.rows import stored_schema, with_epoch
 from headrace.render import PlanInput, render
 from headrace.spark.profiles import Profile
@@ -62,13 +64,20 @@ def compute(
                 pins = {} if pin is None else {relation.id: pin}
                 read = step.inputs
             else:
-                done = run_loop(engine, step, reading, settings.max_fixpoint_iterations, clock)
+                cycle = step.stages[0].cycle
+                most = settings.max_fixpoint_iterations if cycle else settings.max_recursion_levels
+                try:
+                    done = run_loop(engine, step, reading, most, clock)
+                except NotConverged as error:
+                    raise endless(error, tables, cycle=cycle) from error
                 if done is not None:
                     pins = _append(engine, done.rows, written, epoch, clock)
                     iterations, read = done.iterations, done.inputs
         seconds = time.perf_counter() - started
-        for name, pin in pins.items():
+        for number, (name, pin) in enumerate(pins.items()):
             relation = written[name]
+            # What a loop read, and its time, are told with its first relation.
+            first = number == 0
             written[name] = replace(relation, pin=pin)
             added = engine.store.files(name, pin, relation.pin.epoch, pin.epoch)
             clock.stages.append(
@@ -76,9 +85,9 @@ def compute(
                     name,
                     step.mode,
                     step.reason,
-                    sum(map(reading.size, read)),
+                    sum(map(reading.size, read)) if first else 0,
                     sum(file.rows for file in added),
-                    seconds,
+                    seconds if first else 0.0,
                     iterations,
                 )
             )

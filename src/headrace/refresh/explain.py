@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.catalog.records import OutputColumn, StreamTable
+from headrace.catalog.records import OutputColumn
 from headrace.definition import Definition
 from headrace.delta.loop import rounds
+from headrace.graph.cycles import Group
 from headrace.graph.network import Dependency, Network
 from headrace.plan.describe import describe
+from headrace.plan.stage import Stage
 from headrace.refresh.plan import decide, plan_cycle, plan_refresh
 from headrace.render import inputs_of, render
 from headrace.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
@@ -73,20 +75,28 @@ def _scale(column: OutputColumn) -> str:
 
 
 def explain(
-    table: StreamTable,
-    definition: Definition,
+    group: Group,
+    definitions: tuple[Definition, ...],
     names: dict[str, str],
     notices: tuple[str, ...] = (),
+    *,
+    follow: bool = True,
 ) -> Explanation:
-    """Explain a table that exists or is only asked about; `names` gives relations their names."""
-    inputs = frozenset(table.inputs)
-    filled = replace(table, epoch=max(table.epoch, 1))
-    decision = decide((filled,), None, inputs)
+    """Explain a table that exists or is only asked about; `names` gives relations their names.
+
+    It is the first of `group`, which has all tables of its cycle if it is in one.
+    """
+    table, definition = group[0], definitions[0]
+    own = frozenset(one.relation for one in group)
+    inputs = frozenset(i for one in group for i in one.inputs) - own
+    filled = tuple(replace(one, epoch=max(one.epoch, 1)) for one in group)
+    decision = decide(filled, None, inputs)
     if definition.final.cycle:
-        planned = plan_cycle((definition,), decision, inputs - {table.relation}, stored=True)
+        planned = plan_cycle(definitions, decision, inputs, stored=True, follow=follow)
     else:
-        planned = plan_refresh(filled, definition, decision, inputs)
-    steps: tuple[Step, ...] = (TakeCut(table.inputs), *planned)
+        planned = plan_refresh(filled[0], definition, decision, inputs, follow=follow)
+    read = dict.fromkeys(i for one in group for i in one.inputs if i in inputs)
+    steps: tuple[Step, ...] = (TakeCut(tuple(read)), *planned)
     return Explanation(
         f"{table.schema}.{table.name}",
         table.query,
@@ -95,15 +105,21 @@ def explain(
         table.key,
         tuple(_line(step, names) for step in steps),
         tuple(
-            _stage(step, names) for step in steps if isinstance(step, ComputeStage | ComputeLoop)
+            _stage(step, definition.relation, names)
+            for step in steps
+            if isinstance(step, ComputeStage | ComputeLoop)
         ),
         notices,
     )
 
 
-def _stage(step: ComputeStage | ComputeLoop, names: dict[str, str]) -> ExplainedStage:
+def _stage(
+    step: ComputeStage | ComputeLoop, relation: str, names: dict[str, str]
+) -> ExplainedStage:
     if isinstance(step, ComputeLoop):
-        stage, inputs, sql = step.stages[-1], inputs_of(step.stages[-1].region), _rounds(step)
+        own = [stage for stage in step.stages if stage.relation == relation]
+        stage = own[0] if own else step.stages[-1]
+        inputs, sql = inputs_of(stage.region), _rounds(step, stage)
     else:
         stage, inputs, sql = step.stage, step.inputs, step.sql
     return ExplainedStage(
@@ -115,13 +131,12 @@ def _stage(step: ComputeStage | ComputeLoop, names: dict[str, str]) -> Explained
     )
 
 
-def _rounds(step: ComputeLoop) -> str:
+def _rounds(step: ComputeLoop, stage: Stage) -> str:
     """The queries of a loop's rounds, each under the name of what it finds."""
     loop = step.loop
-    if loop is None:
-        return describe(step.stages[0].region)
-    variable = loop.variables[-1]
-    plans = rounds(loop, variable, step.changed)
+    if loop is None or stage.variable is None:
+        return describe(stage.region)
+    plans = rounds(loop, stage.variable, step.changed)
     return "\n".join(f"-- {name}\n{render(plan)}" for name, plan in plans.items())
 
 

@@ -2,22 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 from headrace.catalog.records import Relation
-from headrace.delta.fixed_point import NotConverged, Rounds
+from headrace.definition import used_columns
+from headrace.delta.fixed_point import Rounds
 from headrace.engine import Engine
 from headrace.plan.loop import Loop
 from headrace.plan.stage import Stage
+from headrace.refresh.clock import Clock
 from headrace.refresh.machine import SparkMachine
 from headrace.relations.reading import Reading
-from headrace.relations.recursion import endless, levels
+from headrace.relations.recursion import levels
 from headrace.relations.rows import negated, stored_schema
+from headrace.render import PlanInput, inputs_of
 from headrace.spark.schema import to_schema
+from headrace.steps import ComputeLoop
 from headrace.store import net
 
 Rows = dict[str, pa.Table]
 """The weighted rows that every relation appends, netted."""
+
+
+@dataclass(frozen=True)
+class LoopRun:
+    """The weighted rows that each relation of a loop appends, after how many rounds.
+
+    `inputs` are the states outside that it read.
+    """
+
+    rows: Mapping[str, pa.Table]
+    iterations: int
+    inputs: tuple[PlanInput, ...]
+
+
+def run_loop(
+    engine: Engine, step: ComputeLoop, reading: Reading, most: int, clock: Clock
+) -> LoopRun | None:
+    """Run the loop, at most so many rounds; None if nothing that it reads has changed after all.
+
+    `NotConverged` is raised where it finds no end.
+    """
+    own = frozenset(stage.relation for stage in step.stages)
+    inputs = tuple(
+        dict.fromkeys(
+            wanted
+            for stage in step.stages
+            for wanted in inputs_of(stage.region)
+            if wanted.relation not in own
+        )
+    )
+    stored = any(reading.span(name, "before")[1] > 0 for name in own)
+    loop = step.loop
+    full = step.mode == "FULL"
+    with clock.phase("read"):
+        changed = frozenset(name for name in step.changed if _has_changed(reading, step, name))
+    if stored and not changed and not full:
+        return None
+    with clock.phase("compute"):
+        if loop is None:
+            (stage,) = step.stages
+            rows, iterations = _recomputed(engine, stage, reading, stored=stored, most=most)
+        else:
+            rows, iterations = compute_loop(
+                engine, loop, reading, full=full, stored=stored, changed=changed, most=most
+            )
+    return LoopRun(rows, iterations, inputs)
+
+
+def _has_changed(reading: Reading, step: ComputeLoop, name: str) -> bool:
+    """Whether a relation outside has rows beyond what was taken in that some stage reads."""
+    read: set[str] = set()
+    for stage in step.stages:
+        read |= used_columns(stage.region, name)
+    if not read:
+        return False
+    after, upto = reading.span(name, "change")
+    if after == upto:
+        return False
+    if reading.is_large(name):
+        return True
+    rows = reading.input(PlanInput(name, "change", tuple(sorted(read)))).rows
+    return rows is None or rows.num_rows > 0
 
 
 def compute_loop(
@@ -38,10 +107,7 @@ def compute_loop(
     anew = full or not stored
     machine = SparkMachine(engine, loop, reading, stored=not anew, change=not anew)
     rounds = Rounds(loop, machine, most)
-    try:
-        found = rounds.full() if anew else rounds.changed(changed)
-    except NotConverged as error:
-        raise endless(error, loop.relations, reading.state) from error
+    found = rounds.full() if anew else rounds.changed(changed)
     rows = {}
     for name, change in found.changes.items():
         relation = reading.state.relation(name)
@@ -49,7 +115,7 @@ def compute_loop(
     return rows, found.iterations
 
 
-def recomputed(
+def _recomputed(
     engine: Engine, stage: Stage, reading: Reading, *, stored: bool, most: int
 ) -> tuple[Rows, int]:
     """A recursion that no loop can follow, by its definition; as what is to be appended."""
@@ -58,10 +124,7 @@ def recomputed(
     shown = (column for _, column in stage.outputs)
     places = dict(zip(shown, (physical for physical, _ in stage.visible), strict=True))
     names = tuple(places[column] for column in recursion.columns)
-    try:
-        rows, iterations = levels(engine, recursion, names, reading, most)
-    except NotConverged as error:
-        raise endless(error, (stage.relation,), reading.state) from error
+    rows, iterations = levels(engine, recursion, names, reading, most)
     relation = reading.state.relation(stage.relation)
     return {stage.relation: _appended(reading, relation, rows, replaces=stored)}, iterations
 

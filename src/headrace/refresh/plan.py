@@ -58,7 +58,7 @@ def plan_refresh(
     """The steps after the cut. `changed` are the inputs with rows beyond the table's frontier.
 
     A stage whose inputs did not change is left out; one that runs counts as changed for the
-    stages above it. Without `follow` every recursion is computed anew.
+    stages above it. Without `follow` a recursion that is stratified is computed anew.
     """
     if decision.mode == "SKIPPED":
         return ()
@@ -78,9 +78,7 @@ def plan_cycle(
     if decision.mode == "SKIPPED":
         return ()
     outside = [
-        step
-        for one in definitions
-        for step in _computed(one, decision, changed, stored, follow)
+        step for one in definitions for step in _computed(one, decision, changed, stored, follow)
     ]
     stages = tuple(stage for one in definitions for stage in one.stages if stage.cycle)
     moved = changed | {r for step in outside for r in _written(step)}
@@ -113,9 +111,11 @@ def _computed(
         if stage.variable is not None or stage.recursion is not None:
             if decision.mode != "FULL" and not relations_of(stage.region) & moved:
                 continue
-            anew = stage.recursion is not None or not follow
+            anew = stage.recursion is not None or (stage.stratified and not follow)
             mode: Mode = "FULL" if anew else decision.mode
-            reason = loop_reason(stage, decision) if follow else "stratified_dred is off"
+            reason = loop_reason(stage, decision)
+            if stage.stratified and not follow and decision.mode != "FULL":
+                reason = "the recursion is computed anew: stratified_dred is off"
             steps.append(ComputeLoop((stage,), mode, reason, frozenset(moved)))
         elif decision.mode == "FULL":
             steps.append(compute(stage, decision, stage_full(stage, stored=stored)))

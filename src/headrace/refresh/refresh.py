@@ -91,7 +91,10 @@ def refresh_table(
     changed = changed_inputs(group, state)
     decision = decide(group, asked, changed)
     epoch = state.database(HOME).epoch
-    attempts = tuple(Attempt(one, epoch, decision, clock, started_at, skipped) for one in group)
+    attempts = tuple(
+        Attempt(one, epoch, decision, clock, started_at, skipped if one is table else 0)
+        for one in group
+    )
     if decision.mode != "SKIPPED":
         advanced += advance_or_remember(engine, attempts, changed, state, fence)
     if advanced:
@@ -136,9 +139,8 @@ def advance_all(
 
 
 def _comes_in(stratum: Group, state: State) -> bool:
-    """Whether something that a stratum reads from outside has changed."""
-    inside = frozenset(table.relation for table in stratum)
-    return any(table.epoch == 0 or changed_inputs((table,), state) - inside for table in stratum)
+    """Whether something has changed that a table of the stratum has not taken in."""
+    return any(table.epoch == 0 or changed_inputs((table,), state) for table in stratum)
 
 
 def advance_or_remember(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.delta.fixed_point import NotConverged
 from headrace.engine import Engine
@@ -174,15 +173,15 @@ def _schema(columns: tuple[Column, ...], names: tuple[str, ...]) -> pa.Schema:
     return pa.schema([(WEIGHT, pa.int64()), *zip(names, types, strict=True)])
 
 
-def endless(error: NotConverged, relations: Iterable[str], state: State) -> UserError:
-    """What a user is told; hidden relations have no names."""
-    origins = [state.origin(relation) for relation in relations]
-    names = sorted(f"{one.schema}.{one.name}" for one in origins if isinstance(one, StreamTable))
-    whose = f"stream table{'s' * (len(names) > 1)} {', '.join(names)}" if names else "a recursion"
+def endless(error: NotConverged, tables: Iterable[StreamTable], *, cycle: bool) -> UserError:
+    """What a user is told about tables of a cycle, or one whose recursion does not end."""
+    names = sorted(f"{one.schema}.{one.name}" for one in tables)
+    setting = "max_fixpoint_iterations" if cycle else "max_recursion_levels"
     return UserError(
         "not-converged",
-        f"{whose} found no end in {error.iterations - 1} rounds",
+        f"stream table{'s' * (len(names) > 1)} {', '.join(names)}"
+        f" found no end in {error.iterations - 1} rounds",
         detail=f"One round more found {error.rows} new rows. Nothing was published.",
         hint="A condition in the query can bound the recursion, such as one on its depth or on the"
-        " path so far. If there is an end, raise max_fixpoint_iterations.",
+        f" path so far. If there is an end, raise {setting}.",
     )

@@ -229,7 +229,7 @@ class _Renderer:
         select = exp.Select(expressions=shown).from_(self.subquery(plan.child, child))
         keys = self.subquery(plan.touched, touched)
         if self.one_partition and isinstance(plan.child, Scan):
-            names = [column(b.id) for _, b in plan.keys]
+            names = [column(name) for name in dict.fromkeys(b.id for _, b in plan.keys)]
             each = exp.Select(expressions=names).from_(keys).group_by(*(n.copy() for n in names))
             joined = select.join(as_table(each, touched), on=matches, join_type="inner")
         else:

@@ -31,7 +31,7 @@ def recompute(engine: Engine, state: State, group: Group) -> Iterator[Comparison
     try:
         queries = _queries(engine, definitions, reading)
     except NotConverged as error:
-        raise endless(error, definitions, state) from error
+        raise endless(error, group, cycle=len(group) > 1) from error
     for table in group:
         stored = definitions[table.relation].final.shown()
         plan, inputs = queries[table.relation]
