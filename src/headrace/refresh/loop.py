@@ -55,7 +55,8 @@ def run_loop(
             if wanted.relation not in own
         )
     )
-    stored = any(reading.span(name, "before")[1] > 0 for name in own)
+    # A relation may have been computed and have no rows, so its log does not tell.
+    stored = any(reading.frontier.get(name, 0) > 0 for name in own)
     loop = step.loop
     full = step.mode == "FULL"
     with clock.phase("read"):
