@@ -10,9 +10,9 @@ Over sets, a change of what is outside is taken in by deleting too much and deri
 Lost rows come from what the outside lost alone, never netted with what it gained: a row that loses
 one derivation and gains another may be the only support of the one gained.
 
-A round's rows are found one-sidedly. `Lost` reads the states before and `Gained` the states after,
-so that every row that they see was, or is, there. Of a plan that reads no relation of the loop they
-take the part of its net change that it loses or gains; of the others
+A round's rows are found one-sidedly (`OneSided`): lost ones over the states before, gained ones
+over the states after, so that every row that is looked at was, or is, there. Of a plan that reads
+no relation of the loop it is the part of its net change that it loses or gains; of the others
 
     L ⋈ R      part(L) ⋈ R  +  L ⋈ part(R)
     L op R     part(L) op R  +  (rows of L that match some changed row of R) op R
@@ -165,9 +165,7 @@ def again(loop: Loop, variable: Variable, changed: Names, lost: Names) -> Operat
 def started(loop: Loop, variable: Variable) -> Operator:
     """The rows that follow without any row of the loop, from the states after."""
     rows = _without(OneSided("added", loop.relations).state(variable.body), loop.relations)
-    if loop.levels or isinstance(rows, Empty):
-        return guard_errors(Net(rows)) if loop.levels else rows
-    return _unseen(variable, rows, "after")
+    return guard_errors(Net(rows)) if loop.levels else _unseen(variable, rows, "after")
 
 
 def _gained(loop: Loop, variable: Variable, changed: Names, found: Names) -> Operator:

@@ -107,7 +107,7 @@ def check(
         request.query,
         columns,
         inputs=tuple(one.relation for one in inputs.values()),
-        key=_key(columns, definition, cycle),
+        key=_key(columns, definition),
         refresh_mode=request.refresh_mode,
         schedule=request.schedule,
         options=request.options,
@@ -157,7 +157,7 @@ def rebind(
         columns = _outputs(bound, describe(connection, table.query, table.search_path))
     cycle = _members(circle)
     definition = new_definition(anew.relation, bound, input_schema, cycle)
-    key = _key(columns, definition, cycle)
+    key = _key(columns, definition)
     anew = replace(anew, columns=columns, key=key, edges=stored_edges(bound))
     return Making(anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle)
 
@@ -166,11 +166,9 @@ def _members(circle: Circle | None) -> frozenset[str]:
     return frozenset() if circle is None else circle.members
 
 
-def _key(
-    columns: tuple[OutputColumn, ...], definition: Definition, cycle: frozenset[str]
-) -> tuple[str, ...]:
-    """The key by its columns' names; of a cycle's tables nothing is taken for unique but rows."""
-    return () if cycle else tuple(columns[place].name for place in definition.key)
+def _key(columns: tuple[OutputColumn, ...], definition: Definition) -> tuple[str, ...]:
+    """The key by its columns' names."""
+    return tuple(columns[place].name for place in definition.key)
 
 
 def could_not_go_on(reader: StreamTable, read: str, error: UserError) -> UserError:

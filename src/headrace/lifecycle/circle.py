@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.catalog.records import RefreshMode
+from headrace.definition import stored_edges
 from headrace.errors import UserError
-from headrace.graph import classify, unstratifiable
+from headrace.graph import unstratifiable
 from headrace.plan.loop import JOIN_WITH_ITSELF, MATCH_IN_ITSELF, obstacle
 from headrace.query import BoundQuery
 
@@ -45,7 +46,7 @@ class Circle:
             raise _not_followed(name, found)
 
     def _require_monotone(self, name: Name, bound: BoundQuery) -> None:
-        edges = {edge.relation: edge.operators for edge in classify(bound.written)}
+        edges = stored_edges(bound)
         reads = {
             member: {
                 other: edges.get(self.relations[other], ()) if member == name else ()
