@@ -11,7 +11,7 @@ BENCH_STAMP := .venv/.bench-installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-tpch fuzz prove-recursion golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-tpch fuzz prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,11 +82,20 @@ bench-large: install java
 bench-plan: install java
 	$(BIN)/python -m bench.plan $(ARGS)
 
+prove-daemon: install java
+	HEADRACE_KILLS=20 $(BIN)/python -m pytest -q tests/e2e/test_daemon_kills.py
+
+prove-groups: install java
+	HEADRACE_EPOCHS=200 HEADRACE_SEEDS=40 $(BIN)/python -m pytest -q tests/e2e/test_concurrent_readers.py tests/e2e/test_random_groups.py
+
 prove-recursion: install java
 	HEADRACE_BATCHES=10 $(BIN)/python -m pytest -q tests/e2e/test_recursion.py
 
 bench-recursion: install java
 	$(BIN)/python -m bench.recursion $(ARGS)
+
+bench-daemon: install java
+	$(BIN)/python -m bench.daemon $(ARGS)
 
 bench-tpch: $(BENCH_STAMP) java
 	$(BIN)/python -m bench.tpch $(if $(ONLY),ONLY=$(ONLY)) $(ARGS)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from headrace.cli.options import SHARED
 from headrace.errors import BRANCHES
@@ -100,6 +100,9 @@ def _help(annotation: Any) -> str:
 
 def _type(annotation: Any) -> str:
     names = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+    if get_origin(annotation) is Literal:
+        *others, last = (f"`{value}`" for value in get_args(annotation))
+        return f"{', '.join(others)} or {last}"
     return names.get(annotation, str(annotation))
 
 
@@ -111,6 +114,7 @@ def pure_blocks() -> dict[str, Mapping[str, str]]:
     """For every page with generated blocks, but the tour, those blocks by their names."""
     from docs.generators.edges import edges_table
     from docs.generators.operators import operator_blocks
+    from docs.generators.schedules import schedule_blocks
     from docs.generators.sql import sql_blocks
     from docs.generators.strata import strata_blocks
     from docs.generators.types import types_table
@@ -120,6 +124,7 @@ def pure_blocks() -> dict[str, Mapping[str, str]]:
         "types.md": {"types": types_table()},
         "edges.md": {"edges": edges_table()},
         "strata.md": strata_blocks(),
+        "schedules.md": schedule_blocks(),
         **operator_blocks(),
     }
 

@@ -25,7 +25,7 @@ from headrace.spark import profiles
 
 SECONDS, SEED = 1800, 1
 # Nearly every query is a new one: code that is generated for it would be compiled for one use.
-# The recompute of `verify`, in sessions of the other profile, runs generated code all the same.
+# Generated code is what all other tests run; here PostgreSQL is the judge of what it means.
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

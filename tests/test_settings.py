@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -54,3 +55,26 @@ def test_cycles_and_strata_are_careful_and_quick_by_default() -> None:
     assert settings.enable_stratum_skip
     assert settings.stratified_cycle_validation
     assert settings.stratified_dred
+
+
+def test_schedules_and_failures_by_default() -> None:
+    settings = Settings()
+    assert (settings.default_tier, settings.lazy_refresh_timeout) == ("hot", 5.0)
+    assert (settings.time_zone, settings.max_failures, settings.workers) == ("UTC", 5, 4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"default_tier": "tepid"},
+        {"lazy_refresh_timeout": 0},
+        {"time_zone": "Europe/Nowhere"},
+        {"max_failures": 0},
+        {"workers": 0},
+    ],
+)
+def test_settings_of_schedules_are_checked(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=next(iter(wrong))) as caught:
+        Settings.of(wrong)
+    assert caught.value.code == "invalid-option"
+    assert Settings.of({"time_zone": "Europe/Berlin"}).time_zone == "Europe/Berlin"

@@ -67,7 +67,7 @@ def follow(hr: headrace.Headrace, sql: psycopg.Connection[Any]) -> dict[str, str
     blocks["plan"] = fenced(describe(definition.plan, readable))
     blocks["delta"] = fenced(describe(change, readable))
     before = dict.fromkeys((*table.inputs, table.relation), refresh.epoch - 1)
-    reading = Reading(engine.store, state, before, refresh.epoch, limit=1000)
+    reading = Reading(engine.store, state, before, limit=1000)
     (wanted,) = (one for one in inputs_of(change) if one.version == "change")
     netted = reading.input(wanted).rows
     assert netted is not None

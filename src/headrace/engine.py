@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from headrace.catalog import Catalog, Change, State, new_relation_id
 from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
-from headrace.errors import NeedsReinit
+from headrace.errors import HeadraceError, NeedsReinit
 from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.spark.run import Runner
@@ -18,6 +20,8 @@ from headrace.steps import PinRecovered, RollBack, Step
 from headrace.store import Store
 
 HOME = 1
+
+logger = logging.getLogger(__name__)
 
 # What long work tells while it goes on: what, how much is done, of how much (0: not known).
 Progress = Callable[[str, int, int], None]
@@ -49,7 +53,9 @@ class Engine:
     `database` is the home database, which is also the source database. `fence` is the number of
     the lease this process held last, None if it failed in between: when the next one is not its
     successor, somebody may have died writing, and the logs are rolled back to their pins first.
-    `held` is the number of the lease while it is held, `recovery` what is done besides.
+    `held` is the number of the lease while it is held, `recovery` what is done besides. A lease
+    that is `shared` is held for the life of a daemon, and all its threads write under it. What was
+    `asked` are the requests that a daemon does for this process now.
     """
 
     database: Database
@@ -61,6 +67,10 @@ class Engine:
     watch: Watch = nobody_watches
     fence: int | None = field(default=None, init=False)
     held: int | None = field(default=None, init=False)
+    shared: Lease | None = field(default=None, init=False)
+    asked: set[int] = field(default_factory=set, init=False)
+    _read: list[State] = field(default_factory=list, init=False, repr=False)
+    _changes: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
 
     def settings(self, state: State) -> Settings:
         return Settings.of(dict(state.settings))
@@ -68,6 +78,9 @@ class Engine:
     @contextmanager
     def writing(self) -> Iterator[Lease]:
         """The writer lease, with every log at its pin."""
+        if self.shared is not None:
+            yield self.shared
+            return
         wait = self.settings(self.catalog.state()).lease_wait
         with self.catalog.lease(f"{socket.gethostname()}:{os.getpid()}", wait) as lease:
             if lease.fence == self.held:
@@ -75,7 +88,7 @@ class Engine:
                 yield lease
                 return
             if self.fence is None or lease.fence != self.fence + 1:
-                self._recover(lease)
+                self.recover(lease)
             self.fence, self.held = lease.fence, lease.fence
             try:
                 yield lease
@@ -84,6 +97,45 @@ class Engine:
                 raise
             finally:
                 self.held = None
+
+    @contextmanager
+    def serving(self, wait: float) -> Iterator[Lease]:
+        """The writer lease for all threads, held by one that does what others request."""
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        with self.catalog.lease(holder, wait, serves=True) as lease:
+            self.recover(lease)
+            self.shared = lease
+            try:
+                yield lease
+            finally:
+                self.shared = None
+                self.distrust()
+
+    @contextmanager
+    def changing(self, state: State) -> Iterator[State]:
+        """The newest state, which no other thread changes meanwhile.
+
+        `state` is what is known already; it is the newest where nobody else writes.
+        """
+        with self._changes:
+            yield state if self.shared is None else self.catalog.state()
+
+    def hold(self, state: State) -> None:
+        """A refresh over this state is under way; once published, it stands at its pins."""
+        with self._changes:
+            self._read.append(state)
+
+    def let_go(self, state: State) -> None:
+        """The refresh that held the state has ended."""
+        with self._changes:
+            place = next(number for number, one in enumerate(self._read) if one is state)
+            del self._read[place]
+
+    def epochs_held(self, relation: str) -> frozenset[int]:
+        """The epochs of a relation at which refreshes under way will stand."""
+        with self._changes:
+            pins = [known.pin for state in self._read if (known := state.find(relation))]
+        return frozenset(pin.epoch for pin in pins)
 
     @contextmanager
     def step(self, step: Step) -> Iterator[None]:
@@ -96,14 +148,33 @@ class Engine:
         """Have the logs rolled back to their pins before the next write."""
         self.fence = None
 
-    def _recover(self, lease: Lease) -> None:
-        """Remove what was written but never pinned.
-
-        A log that is damaged stops the tables that need it, and nothing else.
-        """
+    def recover(self, lease: Lease) -> None:
+        """Remove what was written but never pinned."""
         state = self.catalog.state()
+        self._roll_back(state, state.relations, lease.fence)
+        self.recovery(self, lease.fence)
+
+    def roll_back(self, owners: Iterable[str], fence: int) -> None:
+        """Bring the logs of relations, and of the stages below them, back to their pins.
+
+        For one of several threads that write, after it failed. Otherwise all logs are rolled back
+        before the next write.
+        """
+        if self.shared is None:
+            return
+        size = len(new_relation_id())
+        wanted = {name[:size] for name in owners}
+        try:
+            state = self.catalog.state()
+            relations = [one for one in state.relations if one.id[:size] in wanted]
+            self._roll_back(state, relations, fence)
+        except HeadraceError as error:
+            logger.warning("rollback failed", extra={"code": error.code, "error": error.message})
+
+    def _roll_back(self, state: State, relations: Iterable[Relation], fence: int) -> None:
+        """A log that is damaged stops the tables that need it, and nothing else."""
         moved: list[Relation | Source | StreamTable] = []
-        for relation in state.relations:
+        for relation in relations:
             try:
                 with self.step(RollBack(relation.id)):
                     pin = self.store.rollback(relation.id, relation.pin)
@@ -114,8 +185,7 @@ class Engine:
                 moved.append(replace(relation, pin=pin))
         if moved:
             with self.step(PinRecovered()):
-                self.catalog.commit(Change(put=tuple(moved)), fence=lease.fence)
-        self.recovery(self, lease.fence)
+                self.catalog.commit(Change(put=tuple(moved)), fence=fence)
 
 
 def _stopped(state: State, relation: str, error: NeedsReinit) -> list[Source | StreamTable]:

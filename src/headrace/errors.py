@@ -73,7 +73,9 @@ class UserError(HeadraceError):
         "unstratifiable": "A query of a cycle is not monotone where it must be.",
         "cycle-columns": "Tables that read each other do not agree on their columns' types.",
         "not-converged": "A recursive query or a cycle found new rows in every round allowed.",
+        "change-too-large": "More rows changed than a stream table's max_change_rows allows.",
         "table-suspended": "The stream table is suspended; the reason is given.",
+        "stale-plan": "The folder or the catalog is no longer what the plan was made from.",
     }
 
 
@@ -96,6 +98,9 @@ class Transient(HeadraceError):
         "connection-lost": "The connection to PostgreSQL broke.",
         "spark-failed": "A Spark job failed.",
         "spark-lost": "Spark died in the middle of a query; the next one starts it anew.",
+        "request-lost": "The daemon stopped in the middle of a command that was left to it.",
+        "request-cancelled": "A command that was left to the daemon was cancelled.",
+        "wait-timeout": "A stream table did not become fresh in the time allowed.",
     }
 
 

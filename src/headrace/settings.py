@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -15,6 +15,7 @@ from pydantic_settings import (
 )
 
 from headrace.errors import UserError
+from headrace.schedule.cron import is_zone
 
 DEFAULT_HOME = Path(".headrace")
 
@@ -143,6 +144,61 @@ class Settings(BaseModel):
         description="Recursive queries with NOT EXISTS, EXCEPT or aggregates on other tables are"
         " maintained incrementally. Off, such a recursion is computed anew.",
     )
+    diamond_consistency: Literal["atomic", "none"] = Field(
+        "atomic",
+        description="Stream tables in which ways from one source meet are published together with"
+        " the tables on those ways (atomic), so that each source is seen at one moment, or each by"
+        " itself (none). For tables that do not say it themselves; a group is atomic only if all"
+        " of its tables are.",
+    )
+    diamond_schedule_policy: Literal["fastest", "slowest"] = Field(
+        "fastest",
+        description="An atomic group is due when any of its tables is (fastest) or when all that"
+        " have a schedule are (slowest). For tables in which ways meet that do not say it"
+        " themselves.",
+    )
+    default_tier: Literal["hot", "warm", "cold", "frozen", "auto"] = Field(
+        "hot",
+        description="How closely tables follow their schedules: every time (hot), every second time"
+        " (warm), only if they were read since (cold), not until they are read (frozen), or by how"
+        " often they are read (auto). For tables that do not say it themselves.",
+    )
+    lazy_refresh_timeout: float = Field(
+        5.0,
+        gt=0,
+        description="Seconds within which a read of a cold or frozen table is followed by a"
+        " refresh of it. Also the least time between two refreshes that reads ask for.",
+    )
+    time_zone: str = Field(
+        "UTC", description="Time zone of cron lines that name none, such as Europe/Berlin."
+    )
+    max_failures: int = Field(
+        5,
+        gt=0,
+        description="Failures in a row after which a table is suspended until `resume`. What may"
+        " pass by itself is tried four times as often; while a server is away, nothing is"
+        " suspended.",
+    )
+    max_change_rows: int | None = Field(
+        None,
+        gt=0,
+        description="Changed rows of its inputs that a table takes in with one refresh at most:"
+        " more suspend it until `resume`, so that a mistake in a source does not spread. For tables"
+        " that do not say it themselves.",
+    )
+    workers: int = Field(
+        4,
+        gt=0,
+        description="Refreshes that a daemon runs side by side. More keep more of Spark's and"
+        " PostgreSQL's cores busy, and take more memory.",
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _exists(cls, name: str) -> str:
+        if not is_zone(name):
+            raise ValueError("there is no such time zone")
+        return name
 
     @staticmethod
     def of(values: dict[str, Any]) -> Settings:

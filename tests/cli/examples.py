@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +13,9 @@ from headrace.catalog.records import OutputColumn, Receipt, Refresh
 from headrace.errors import UserError
 from headrace.graph.draw import FORMATS
 from headrace.graph.network import Network
+from headrace.group_status import GroupMember
 from headrace.lifecycle.run import Done
+from headrace.project.plan import Act, ProjectPlan, TableChange
 from headrace.refresh.explain import ExplainedStage, Explanation
 from headrace.settings import Settings
 from headrace.strata_status import (
@@ -83,6 +86,22 @@ NETWORK = Network(
 )
 
 
+PLAN = ProjectPlan(
+    "folder",
+    False,
+    "w",
+    "c",
+    (
+        TableChange(Act.CREATE, ("public", "new"), "not there yet", place="new.sql, line 1"),
+        TableChange(
+            Act.REBUILD, ("public", "sums"), "the query differs", {"tier": None}, ("public.top",)
+        ),
+        TableChange(Act.UNCHANGED, ("public", "same"), "as in the folder"),
+        TableChange(Act.DROP, ("public", "old"), "not in the folder"),
+    ),
+)
+
+
 @dataclass
 class MemoryProject:
     """The part of Headrace that commands use; `fails` gives the error of a table that has one."""
@@ -94,6 +113,12 @@ class MemoryProject:
     given: dict[str, Any] = field(default_factory=dict)
     dsn: str = "postgresql:///somewhere?host=/run"
     network: Network = NETWORK
+    planned: ProjectPlan = PLAN
+    groups: tuple[GroupMember, ...] = (
+        GroupMember(1, "public.totals", False, 7, "slowest", True),
+        GroupMember(1, "public.averages", True, 7, "slowest", True),
+        GroupMember(2, "public.others", True, 3, None, False),
+    )
 
     def connect(self) -> Callable[..., MemoryProject]:
         """What stands in for headrace.connect."""
@@ -107,16 +132,12 @@ class MemoryProject:
     def status(self) -> tuple[TableStatus, ...]:
         return self.tables
 
-    def create_stream_table(
-        self, name: str, query: str, schedule: str | None, refresh_mode: str
-    ) -> TableStatus:
-        self._act("create", name, query, schedule, refresh_mode)
+    def create_stream_table(self, name: str, query: str, **options: Any) -> TableStatus:
+        self._act("create", name, query, options)
         return table(f"public.{name}")
 
-    def create_or_replace_stream_table(
-        self, name: str, query: str, schedule: str | None, refresh_mode: str
-    ) -> TableStatus:
-        self._act("replace", name, query, schedule, refresh_mode)
+    def create_or_replace_stream_table(self, name: str, query: str, **options: Any) -> TableStatus:
+        self._act("replace", name, query, options)
         return table(f"public.{name}")
 
     def alter_stream_table(self, name: str, **given: Any) -> TableStatus:
@@ -139,6 +160,14 @@ class MemoryProject:
         self._act("run", text)
         return (Done("created", "public.made"), Done("refreshed (FULL)", "public.made"))
 
+    def plan(self, folder: Path, *, prune: bool = False) -> ProjectPlan:
+        self._act("plan", str(folder), prune)
+        return replace(self.planned, folder=str(folder), prune=prune)
+
+    def apply(self, plan: ProjectPlan) -> ProjectPlan:
+        self._act("apply", plan.folder, plan.prune)
+        return plan
+
     def uninstall(self, *, keep_tables: bool = False) -> None:
         self._act("uninstall", keep_tables)
 
@@ -152,6 +181,10 @@ class MemoryProject:
     def refresh(self, name: str, mode: str | None = None) -> Refresh:
         self._act("refresh", name, mode)
         return refresh()
+
+    def wait_fresh(self, name: str, timeout: float = 60.0) -> int:
+        self._act("wait", name, timeout)
+        return 9
 
     def verify(self, name: str, *, source: bool = False) -> Receipt:
         self._act("verify", name, source)
@@ -172,6 +205,9 @@ class MemoryProject:
 
     def scc_status(self) -> tuple[ComponentStatus, ...]:
         return components_of(self.network, [("public.near", refresh(iterations=4))])
+
+    def diamond_groups(self) -> tuple[GroupMember, ...]:
+        return self.groups
 
     def explain_strata(self, tables: Any) -> StrataExplanation:
         self._act("explain_strata", str(tables), tables)

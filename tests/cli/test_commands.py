@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import SchemaChanged, Unavailable
+from headrace.lifecycle.options import OPTIONS
 from tests.cli.conftest import Headrace
 from tests.cli.examples import MemoryProject, table
 
@@ -22,6 +23,17 @@ def test_ls_status_history(project: MemoryProject, headrace: Headrace) -> None:
     assert "compute 110 ms" in headrace("history", "totals").out
     assert len(headrace("history", "--limit", "1", "--json").document["refreshes"]) == 1
     assert headrace("status", "nothing").code == headrace("history", "nothing").code == 2
+
+
+def test_options_are_shown_of_tables_that_are_named(
+    project: MemoryProject, headrace: Headrace
+) -> None:
+    project.tables = (table(options={"tier": "warm", "max_change_rows": 5}),)
+    shown = headrace("status", "totals").out
+    assert "public.totals: tier warm\npublic.totals: max_change_rows 5\n" in shown
+    assert "warm" not in headrace("status").out
+    (document,) = headrace("ls", "--json").document["tables"]
+    assert document["options"] == {"tier": "warm", "max_change_rows": 5}
 
 
 def test_reasons_are_shown(project: MemoryProject, headrace: Headrace) -> None:
@@ -49,10 +61,10 @@ def test_create_from_everywhere(
         monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 2"))
         result = headrace("create", "made", *arguments, "--refresh-mode", "FULL")
     assert [call for call in project.calls if call[0] == "create"] == [
-        ("create", "made", "SELECT 1", None, "AUTO"),
-        ("create", "made", "SELECT 'é'", "30s", "AUTO"),
-        ("create", "made", "SELECT 2", None, "FULL"),
-        ("create", "made", "SELECT 2", None, "FULL"),
+        ("create", "made", "SELECT 1", {}),
+        ("create", "made", "SELECT 'é'", {"schedule": "30s"}),
+        ("create", "made", "SELECT 2", {"refresh_mode": "FULL"}),
+        ("create", "made", "SELECT 2", {"refresh_mode": "FULL"}),
     ]
     assert result.out.startswith("created public.made: 12 rows in ")
     document = headrace("create", "made", "--query", "SELECT 1", "--json").document
@@ -158,7 +170,7 @@ def test_replace_and_alter(project: MemoryProject, headrace: Headrace, tmp_path:
     assert result.document["table"]["name"] == "sums"
     assert headrace("alter", "totals", "--schedule", "1m").code == 0
     assert [call for call in project.calls if call[0] in ("replace", "alter")] == [
-        ("replace", "made", "SELECT 1", "30s", "AUTO"),
+        ("replace", "made", "SELECT 1", {"schedule": "30s"}),
         ("alter", "public.totals", {"query": "SELECT 2", "schedule": None}),
         ("alter", "public.totals", {"refresh_mode": "FULL", "rename_to": "sums"}),
         ("alter", "public.totals", {"schedule": "1m"}),
@@ -166,6 +178,29 @@ def test_replace_and_alter(project: MemoryProject, headrace: Headrace, tmp_path:
     for wrong in ((), ("--schedule", "1m", "--no-schedule"), ("-q", "x", "-f", file)):
         assert headrace("alter", "totals", *wrong).code == 2
     assert headrace("alter", "nothing", "--no-schedule").code == 2
+
+
+def test_options_of_stream_tables(project: MemoryProject, headrace: Headrace) -> None:
+    given = ("-o", "tier=warm", "--option", "max_change_rows = 1000")
+    assert headrace("create", "made", "-q", "SELECT 1", *given).code == 0
+    assert headrace("replace", "made", "-q", "SELECT 1", *given, "--schedule", "1m").code == 0
+    assert headrace("alter", "totals", *given, "-o", "diamond_consistency=").code == 0
+    asked = {"tier": "warm", "max_change_rows": "1000"}
+    assert [call for call in project.calls if call[0] in ("create", "replace", "alter")] == [
+        ("create", "made", "SELECT 1", asked),
+        ("replace", "made", "SELECT 1", {"schedule": "1m", **asked}),
+        ("alter", "public.totals", {**asked, "diamond_consistency": None}),
+    ]
+    project.calls.clear()
+    wrong = (("tier",), ("=warm",), ("tier=hot", "-o", "tier=cold"))
+    for one in wrong:
+        result = headrace("alter", "totals", "-o", *one)
+        assert (result.code, "[invalid-option]" in result.error) == (2, True)
+    assert headrace("alter", "totals", "--schedule", "1m", "-o", "schedule=2m").code == 2
+    assert project.calls == []
+    listed = " ".join(headrace("create", "--help").out.replace("│", " ").split())
+    for option in OPTIONS:
+        assert option.name in listed or option.name in ("schedule", "refresh_mode")
 
 
 def test_suspend_resume_reinit(project: MemoryProject, headrace: Headrace) -> None:

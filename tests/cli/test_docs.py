@@ -13,6 +13,7 @@ import typer.main
 from headrace.cli.exits import EXITS
 from headrace.cli.main import COMMANDS, application
 from headrace.cli.options import SHARED
+from headrace.lifecycle.options import OPTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHARED_NAMES = {name for name, _, _ in SHARED}
@@ -42,6 +43,12 @@ def sections() -> dict[str, str]:
 def test_every_exit_code_is_documented() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", sections()["Exit codes"], flags=re.MULTILINE)
     assert rows == [(str(number), meaning) for number, meaning in EXITS]
+
+
+def test_every_option_of_a_stream_table_is_documented() -> None:
+    section = sections()["Options of a stream table"]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", section, flags=re.MULTILINE)
+    assert rows == [(option.name, option.values, option.meaning) for option in OPTIONS]
 
 
 def test_every_command_has_its_part() -> None:

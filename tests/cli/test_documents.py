@@ -13,7 +13,7 @@ from headrace.cli.documents import (
 )
 from tests.cli.examples import explanation, receipt, refresh, table
 
-LISTED = ["name", "status", "refresh_mode", "schedule"]
+LISTED = ["name", "status", "refresh_mode", "schedule", "options"]
 REFRESH = [
     *("table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted", "seconds", "phases"),
     *("spark_jobs", "started_at", "finished_at", "versions", "stages", "error"),
@@ -25,8 +25,9 @@ def test_tables() -> None:
     assert list(listed_document(table())) == LISTED
     document = status_document(table(), refresh())
     assert list(document) == [
-        *(*LISTED, "reason", "epoch", "as_of", "lag", "stratum", "scc_id", "edges"),
-        "last_refresh",
+        *(*LISTED, "reason", "epoch", "as_of", "lag"),
+        *("lag_own", "lag_inherited", "blocked_by", "failures", "tier"),
+        *("stratum", "scc_id", "group", "edges", "last_refresh"),
     ]
     assert (document["lag"], document["as_of"]) == (90.0, "2026-03-01T12:00:00+00:00")
     assert list(document["last_refresh"]) == REFRESH
@@ -56,7 +57,7 @@ def test_explanations() -> None:
     document = explanation_document(explanation())
     assert list(document) == [
         *("name", "query", "columns", "key", "plan", "steps", "stages", "notices"),
-        *("stratum", "scc_id", "edges"),
+        *("stratum", "scc_id", "group", "group_others", "edges"),
     ]
     assert document["columns"] == [{"name": "n", "type": "bigint", "kept_as": "bigint"}]
     assert list(document["stages"][0]) == ["relation", "mode", "reason", "reads", "sql"]

@@ -104,8 +104,13 @@ def test_the_first_project_of_the_page(home: Path, headrace: Headrace) -> None:
     assert headrace("ls", "--json").document == {"tables": []}
 
 
-def test_what_needs_no_spark_starts_none(sql: psycopg.Connection, headrace: Headrace) -> None:
+def test_what_needs_no_spark_starts_none(
+    sql: psycopg.Connection, headrace: Headrace, tmp_path: Path
+) -> None:
     assert headrace("create", "totals", "-q", QUERY).code == 0
+    (tmp_path / "totals.sql").write_text(
+        f"CREATE STREAM TABLE totals WITH (tier = warm) AS {QUERY}"
+    )
     commands = [
         ["init"],
         ["ls"],
@@ -120,6 +125,8 @@ def test_what_needs_no_spark_starts_none(sql: psycopg.Connection, headrace: Head
         ["strata"],
         ["components"],
         ["explain-strata", "totals"],
+        ["plan", str(tmp_path)],
+        ["apply", str(tmp_path)],
         ["drop", "totals", "--yes"],
     ]
     done = subprocess.run(

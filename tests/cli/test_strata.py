@@ -101,14 +101,15 @@ def test_status_tells_stratum_component_and_edges(
     project: MemoryProject, headrace: Headrace
 ) -> None:
     edges = (Dependency("public.totals", "public.t", ("EXCEPT",)),)
-    project.tables = (table(stratum=3, scc_id=2, edges=edges),)
+    project.tables = (table(stratum=3, scc_id=2, group=1, edges=edges),)
     lines = headrace("status", "totals").out.splitlines()
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         "public.totals: stratum 3",
         "public.totals: member of component 2",
+        "public.totals: member of group 1",
         "public.totals reads public.t (EXCEPT)",
     ]
     assert "stratum" not in headrace("status").out
     (document,) = headrace("status", "--json").document["tables"]
-    assert (document["stratum"], document["scc_id"]) == (3, 2)
+    assert (document["stratum"], document["scc_id"], document["group"]) == (3, 2, 1)
     assert document["edges"][0]["operators"] == ["EXCEPT"]

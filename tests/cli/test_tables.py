@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import timedelta
 
 import pytest
 from rich.console import RenderableType
 
+from headrace.blockers import Blocker
 from headrace.cli.screen import console
 from headrace.cli.tables import (
+    behind,
     differences,
     listed,
     refreshed,
@@ -17,6 +20,7 @@ from headrace.cli.tables import (
     set_values,
     standing,
     table_of,
+    troubles,
     verified,
 )
 from tests.cli.examples import LONG, receipt, refresh, table
@@ -80,12 +84,43 @@ def test_colours_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = shown(standing([table(), table("public.new", lag=None)], {"public.totals": refresh()}))
-    assert re.search(r"public.totals +ACTIVE +7 +1 min 30 s +differential +\+12 −3 +187 ms", text)
-    assert re.search(r"public.new +ACTIVE +7 +- +- +- +-", text)
+    late = table(lag_own=timedelta(seconds=3), lag_inherited=timedelta(minutes=2))
+    text = shown(standing([late, table("public.new", lag=None)], {"public.totals": refresh()}))
+    done = r"differential +\+12 −3 +187 ms"
+    assert re.search(rf"public.totals +ACTIVE +7 +1 min 30 s +3 s\+2 min +{done}", text)
+    assert re.search(r"public.new +ACTIVE +7 +- +- +- +- +-", text)
     assert "failed" in shown(remembered([("a.b", refresh(error="spark-failed: no"))]))
     assert "recomputed, served" in shown(verified([("a.b", receipt())]))
     assert "NOT EQUAL" in shown(verified([("a.b", receipt(equal=False))]))
+
+
+def test_the_status_is_readable_at_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    long = timedelta(hours=23, minutes=59)
+    one = table(status="SUSPENDED", epoch=1234, lag=long, lag_own=long, lag_inherited=long)
+    last = {one.name: refresh(rows_inserted=12_345, rows_deleted=123)}
+    text = shown(standing([one], last))
+    (line,) = (line for line in text.splitlines() if "SUSPENDED" in line)
+    for part in ("public.totals", "1234", "23 h 59 min", "23 h+23 h", "+12,345 −123", "187 ms"):
+        assert part in line
+
+
+def test_how_far_behind() -> None:
+    zero = timedelta(0)
+    assert behind(table(lag_own=None, lag_inherited=zero)) == "-"
+    assert behind(table(lag_own=zero, lag_inherited=zero)) == "0 s"
+    assert behind(table(lag_own=zero, lag_inherited=timedelta(days=2))) == "0 s+2 d"
+    assert behind(table(lag_own=timedelta(minutes=59, seconds=59), lag_inherited=None)) == "59 min"
+
+
+def test_troubles_name_the_root() -> None:
+    assert troubles(table()) == []
+    stuck = table(reason="no", blocked_by=Blocker("public.c", "zero"), failures=2)
+    assert troubles(stuck) == [
+        "public.totals: no",
+        "public.totals: waits for public.c (zero)",
+        "public.totals: failed 2 times in a row",
+    ]
 
 
 def test_differences_are_told_by_row() -> None:

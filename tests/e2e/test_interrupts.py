@@ -13,6 +13,7 @@ import pytest
 import headrace
 from headrace.errors import HeadraceError
 from tests.e2e.oracle import assert_served
+from tests.schedule.daemons import Daemon, in_state, until
 
 pytestmark = pytest.mark.e2e
 
@@ -74,3 +75,19 @@ def test_an_interrupt_leaves_the_old_epoch(
         endless.refresh("n")
     thread.join()
     assert_goes_on(endless, sql)
+
+
+def test_an_interrupt_stops_what_a_daemon_does(
+    endless: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    main = threading.get_ident()
+    with headrace.connect(dsn=endless.dsn, home=endless.home) as client:
+        with Daemon(endless).serving():
+            thread = when_running(endless, lambda: signal.pthread_kill(main, signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                client.refresh("n")
+            thread.join()
+            until(lambda: in_state(client._engine.catalog, "cancelled"))
+            assert_goes_on(endless, sql)
+            assert in_state(client._engine.catalog, "done")
+        assert not client._engine.runner._running

@@ -25,8 +25,8 @@ def crash(*_: object, **__: object) -> None:
 
 PLACES = [
     "headrace.ingest.ingest.acknowledge",
-    "headrace.refresh.refresh.compute",
-    "headrace.refresh.refresh.publish",
+    "headrace.refresh.advance.compute",
+    "headrace.refresh.sweep.publish",
     "headrace.publish.publish.apply_change",
 ]
 
@@ -68,7 +68,7 @@ def test_another_process_takes_over(
     project.create_stream_table("totals", QUERY)
     sql.execute("INSERT INTO orders VALUES (1, 1, 1)")
     with monkeypatch.context() as patched:
-        patched.setattr("headrace.refresh.refresh.publish", crash)
+        patched.setattr("headrace.refresh.sweep.publish", crash)
         with pytest.raises(Crash):
             project.refresh("totals")
     with headrace.connect(dsn=dsn, home=tmp_path, spark=spark) as other:

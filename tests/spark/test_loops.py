@@ -46,6 +46,9 @@ class Recording:
         self.texts.append(text)
         return self.runner.collect(text, inputs, **options)
 
+    def release(self, name: str) -> None:
+        self.runner.release(name)
+
 
 @dataclass
 class Logs:
@@ -77,7 +80,7 @@ class Logs:
     def reading(self, taken_in: int) -> Reading:
         state = State().with_relations(self.relations.values())
         frontier = dict.fromkeys(self.relations, taken_in)
-        return Reading(self.store, state, frontier, self.epoch, LIMIT)
+        return Reading(self.store, state, frontier, LIMIT)
 
 
 @pytest.fixture(scope="module")

@@ -174,3 +174,18 @@ def test_cancel_stops_what_runs(runner: Runner) -> None:
         assert time.monotonic() - began < 10
     assert raised.value.code == "spark-failed"
     assert collected(runner, "SELECT 1 AS one").to_pydict() == {"one": [1]}
+
+
+def test_files_that_are_kept_are_read_from_memory_until_they_are_released(
+    runner: Runner, tmp_path: Path
+) -> None:
+    path = tmp_path / "kept.parquet"
+    file = stored(numbers(1, 2), path)
+    kept = Input("kept", NUMBERS, files=(file,), kept_for="a loop")
+    assert bag(collected(runner, "SELECT n FROM kept", kept)) == ["(1,)", "(2,)"]
+    path.unlink()
+    more = Input("again", NUMBERS, files=(file,), rows=numbers(3), kept_for="a loop")
+    assert bag(collected(runner, "SELECT n FROM again", more)) == ["(1,)", "(2,)", "(3,)"]
+    runner.release("a loop")
+    with pytest.raises(HeadraceError):
+        collected(runner, "SELECT n FROM kept", kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import UserError
+from headrace.lifecycle.options import OPTIONS
 from headrace.statements import Alter, Create, Drop, Refresh, parse
 from headrace.statements.statement import Place
 
@@ -47,6 +48,24 @@ def test_every_form() -> None:
     assert parse("-- nothing\n;; /* at all */") == ()
 
 
+def test_every_option() -> None:
+    (one,) = parse(
+        "CREATE STREAM TABLE t WITH (tier = 'warm', max_change_rows = 1000, refresh_mode = full,"
+        " diamond_consistency = none, diamond_schedule_policy = SLOWEST, schedule = calculated)"
+        " AS SELECT 1"
+    )
+    assert isinstance(one, Create)
+    assert one.options == {
+        "tier": "warm",
+        "max_change_rows": "1000",
+        "refresh_mode": "full",
+        "diamond_consistency": "none",
+        "diamond_schedule_policy": "SLOWEST",
+        "schedule": "calculated",
+    }
+    assert one.options.keys() == {option.name for option in OPTIONS}
+
+
 @pytest.mark.parametrize(
     ("text", "code", "place"),
     [
@@ -67,6 +86,13 @@ def test_every_form() -> None:
             "invalid-option",
             "line 1, column 44",
         ),
+        (
+            "CREATE STREAM TABLE t WITH (tier = hot,\n max_change_rows = 0) AS SELECT 1",
+            "invalid-option",
+            "line 2, column 2",
+        ),
+        ("ALTER STREAM TABLE t SET (tier = 'tepid')", "invalid-option", "line 1, column 27"),
+        ("ALTER STREAM TABLE t SET (schedule = 'soon')", "invalid-option", "line 1, column 27"),
         ("ALTER STREAM TABLE t SET (schedule = (1))", "syntax-error", "line 1, column 38"),
         ("REFRESH STREAM TABLE t; SELECT 'open", "syntax-error", "line 1, column 32"),
         ("REFRESH STREAM TABLE t; SELECT E'open\\'", "syntax-error", "line 1, column 32"),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.errors import Unavailable
+from headrace.errors import NeedsReinit, Unavailable
 from headrace.store import WEIGHT, DeltaStore, MemoryStore, Pin, Store, net
 from headrace.store.compaction import FEWEST_FILES, LARGEST_RATIO, SMALL_ROWS, worth_merging
 from headrace.store.log import LogFile, in_order
@@ -71,14 +71,42 @@ def test_executors_may_make_the_sum(delta: DeltaStore, tmp_path: Path) -> None:
     assert state(fresh, compacted, 12) == expected
 
 
-def test_a_log_that_sums_up_to_nothing_has_no_file(store: Store) -> None:
+def come_and_gone(store: Store) -> Pin:
+    """A row that comes with every odd epoch and goes with the next."""
     pin = store.create("r1", COLUMNS)
     for epoch in range(1, 11):
         sign = 1 if epoch % 2 else -1
         pin = store.append("r1", pin, epoch, weighted_rows((sign, 1, "a")))
-    pin = compact(store, pin)
-    assert store.files("r1", pin, 0, 10) == ()
+    return pin
+
+
+def assert_nothing_up_to_10(store: Store, pin: Pin) -> None:
+    """One file without rows keeps the epochs inside from being read as if they were empty."""
+    (file,) = store.files("r1", pin, 0, 10)
+    assert (file.rows, file.first_epoch, file.last_epoch) == (0, 1, 10)
     assert store.read("r1", pin, 0, 10).num_rows == 0
+    with pytest.raises(NeedsReinit) as expired:
+        store.files("r1", pin, 0, 3)
+    assert expired.value.code == "epoch-expired"
+    pin = store.append("r1", pin, 11, weighted_rows((1, 2, "b")))
+    assert state(store, pin, 11) == Counter({(2, "b"): 1})
+
+
+def test_a_log_that_sums_up_to_nothing_still_knows_its_epochs(store: Store) -> None:
+    pin = compact(store, come_and_gone(store))
+    assert_nothing_up_to_10(store, pin)
+
+
+def test_executors_may_find_that_nothing_is_left(delta: DeltaStore) -> None:
+    pin = come_and_gone(delta)
+    chosen = worth_merging(delta.files("r1", pin, 0, 10), ())
+    folder = delta.new_folder("r1", 10)
+    Path(folder).mkdir()
+    nothing = net(delta.read("r1", pin, 0, 10))
+    assert nothing.num_rows == 0
+    epochs = pa.array([], pa.int64())
+    pq.write_table(nothing.add_column(0, "_epoch", epochs), f"{folder}/part-0.parquet")
+    assert_nothing_up_to_10(delta, delta.replace("r1", pin, chosen, folder))
 
 
 def test_an_unpinned_compaction_is_kept(delta: DeltaStore) -> None:

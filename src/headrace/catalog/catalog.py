@@ -16,10 +16,10 @@ from headrace.catalog.records import (
     Receipt,
     Refresh,
     Relation,
-    Request,
     Source,
     StreamTable,
 )
+from headrace.catalog.requests import Requests
 from headrace.catalog.state import State
 from headrace.errors import Unavailable
 
@@ -49,7 +49,7 @@ class Change:
     successors: tuple[tuple[str, str], ...] = ()
 
 
-class Catalog(Protocol):
+class Catalog(Requests, Protocol):
     """What Headrace remembers, and the right to change it.
 
     A catalog is used by any thread, one call at a time; `apply` must not call it.
@@ -74,11 +74,14 @@ class Catalog(Protocol):
         with one exception: after `connection-lost` only `state()` tells what became of it.
         """
 
-    def lease(self, holder: str, wait: float = 0.0) -> AbstractContextManager[Lease]:
+    def lease(
+        self, holder: str, wait: float = 0.0, *, serves: bool = False
+    ) -> AbstractContextManager[Lease]:
         """The right to write, for the time of a `with`; `lease-held` if not had in `wait` seconds.
 
         One holder at a time among all processes and all threads. A thread that holds it may take
-        it again and gets the same lease. A process that dies gives it up.
+        it again and gets the same lease. A process that dies gives it up. A holder that `serves`
+        is not waited for: leave it a request.
         """
 
     def cuts(self, epoch: int) -> tuple[Cut, ...]:
@@ -96,26 +99,21 @@ class Catalog(Protocol):
     def set(self, name: str, value: Any) -> None:
         """Keep a setting; None takes it back to its default."""
 
-    def request(self, command: dict[str, Any], requested_by: str) -> int:
-        """Leave a command for the holder of the lease; its id."""
-
-    def request_state(self, request: int) -> Request | None:
-        """What became of a request so far."""
-
     def close(self) -> None:
         """Give up the lease if held, and the connection."""
 
 
 def lease_held(lease: Lease | None) -> Unavailable:
     """The error of one who did not get the lease; `lease` is who has it, if known."""
+    serves = lease is not None and lease.serves
     return Unavailable(
         "lease-held",
-        "another process is writing",
+        "a daemon is writing" if serves else "another process is writing",
         detail=None
         if lease is None
         else f"{lease.holder} (process {lease.pid}) has been writing since "
         f"{lease.acquired_at.isoformat(sep=' ', timespec='seconds')}.",
-        hint="Wait until it has finished, or stop it.",
+        hint="Stop it first." if serves else "Wait until it has finished, or stop it.",
     )
 
 

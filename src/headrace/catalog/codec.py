@@ -188,7 +188,7 @@ STREAM_TABLES = Codec(
     "relation",
     (
         *_plain("relation", "schema", "name", "query", "schedule", "reason", "epoch"),
-        *_plain("held"),
+        *_plain("held", "failures", "own_scans"),
         *_mappings("options", "frontier"),
         *_tuples("inputs", "key", "search_path"),
         *_times("as_of", "created_at", "published_at"),
@@ -205,6 +205,7 @@ REFRESHES = Codec(
         *_plain("id", "table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted"),
         *_plain("spark_jobs", "error", "iterations", "strata_skipped"),
         *_mappings("phases", "versions"),
+        *_tuples("group"),
         *_times("started_at", "finished_at"),
         Field(
             "stages",
@@ -228,7 +229,8 @@ REQUESTS = Codec(
     "requests",
     None,
     (
-        *_plain("id", "command", "requested_by", "result", "error"),
+        *_plain("id", "command", "requested_by", "progress", "cancel", "fence"),
+        *_plain("result", "error"),
         *_times("requested_at", "started_at", "finished_at"),
         Field("state", str, RequestState),
     ),

@@ -15,7 +15,8 @@ from typing import Any, TypeVar, cast
 
 from headrace.catalog.catalog import Change, Transaction, lease_held, lease_lost
 from headrace.catalog.codec import EPOCHS, RECEIPTS, REFRESHES, STATE, Codec, to_json
-from headrace.catalog.records import Cut, Lease, Receipt, Refresh, Request
+from headrace.catalog.memory_requests import MemoryRequests
+from headrace.catalog.records import Cut, Lease, Receipt, Refresh
 from headrace.catalog.state import State
 from headrace.errors import InternalError
 
@@ -49,15 +50,15 @@ class _Contents:
         )
 
 
-class MemoryCatalog:
+class MemoryCatalog(MemoryRequests):
     """Implements `Catalog`; `apply` gets a transaction that refuses to be used."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._turn = threading.RLock()
         self._committing = False
         self._contents = _Contents()
         self._settings: dict[str, Any] = {}
-        self._requests: tuple[Request, ...] = ()
         self._epochs = itertools.count(1)
         self._fence = 0
         self._writer = threading.RLock()
@@ -93,15 +94,16 @@ class MemoryCatalog:
             self._contents = contents
 
     @contextmanager
-    def lease(self, holder: str, wait: float = 0.0) -> Iterator[Lease]:
-        if not self._writer.acquire(timeout=wait):
+    def lease(self, holder: str, wait: float = 0.0, *, serves: bool = False) -> Iterator[Lease]:
+        patience = 0.0 if self.serving() is not None else wait
+        if not self._writer.acquire(timeout=patience):
             raise lease_held(self._lease)
         try:
             if self._lease is not None:
                 yield self._lease
                 return
             self._fence += 1
-            self._lease = Lease(self._fence, holder, os.getpid(), datetime.now(UTC))
+            self._lease = Lease(self._fence, holder, os.getpid(), datetime.now(UTC), serves)
             try:
                 yield self._lease
             finally:
@@ -135,17 +137,6 @@ class MemoryCatalog:
                 self._settings.pop(name, None)
             else:
                 self._settings[name] = json.loads(to_json(value))
-
-    def request(self, command: dict[str, Any], requested_by: str) -> int:
-        with self._use():
-            number = len(self._requests) + 1
-            stored = json.loads(to_json(command))
-            self._requests += (Request(number, stored, requested_by, datetime.now(UTC)),)
-            return number
-
-    def request_state(self, request: int) -> Request | None:
-        with self._use():
-            return next((found for found in self._requests if found.id == request), None)
 
     def close(self) -> None:
         pass

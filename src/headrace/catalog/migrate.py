@@ -20,6 +20,8 @@ MIGRATIONS = (
     "0004_names_and_views",
     "0005_stages",
     "0006_edges_and_iterations",
+    "0007_groups",
+    "0008_requests",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

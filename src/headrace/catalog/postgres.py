@@ -15,14 +15,14 @@ from headrace.catalog.codec import (
     EPOCHS,
     RECEIPTS,
     REFRESHES,
-    REQUESTS,
     STATE,
     STATE_BY_TABLE,
     Codec,
     to_json,
 )
 from headrace.catalog.migrate import migrate
-from headrace.catalog.records import Cut, Lease, Receipt, Refresh, Request
+from headrace.catalog.postgres_requests import PostgresRequests
+from headrace.catalog.records import Cut, Lease, Receipt, Refresh
 from headrace.catalog.session import Session
 from headrace.catalog.state import State
 from headrace.catalog.writer_lease import WriterLease
@@ -30,11 +30,11 @@ from headrace.catalog.writer_lease import WriterLease
 R = TypeVar("R")
 
 
-class PostgresCatalog:
+class PostgresCatalog(PostgresRequests):
     """Implements `Catalog` on one session of PostgreSQL; `connect` gives autocommit connections."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
-        self._session = Session(connect)
+        super().__init__(Session(connect))
         self._lease = WriterLease(self._session)
         # The last state's records by their rows' text: most rows are the same the next time, and
         # comparing text is some ten times faster than decoding it.
@@ -100,8 +100,10 @@ class PostgresCatalog:
             if apply is not None:
                 apply(connection)
 
-    def lease(self, holder: str, wait: float = 0.0) -> AbstractContextManager[Lease]:
-        return self._lease.hold(holder, wait)
+    def lease(
+        self, holder: str, wait: float = 0.0, *, serves: bool = False
+    ) -> AbstractContextManager[Lease]:
+        return self._lease.hold(holder, wait, serves)
 
     def cuts(self, epoch: int) -> tuple[Cut, ...]:
         return self._select(EPOCHS, statements.CUTS_AT, epoch)
@@ -122,12 +124,6 @@ class PostgresCatalog:
                 connection.execute(statements.UNSET_SETTING, (name,))
             else:
                 connection.execute(statements.SET_SETTING, (name, to_json(value)))
-
-    def request(self, command: dict[str, Any], requested_by: str) -> int:
-        return self._value(statements.REQUEST, to_json(command), requested_by)
-
-    def request_state(self, request: int) -> Request | None:
-        return next(iter(self._select(REQUESTS, statements.BY_ID, request)), None)
 
     def close(self) -> None:
         self._session.close()

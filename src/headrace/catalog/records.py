@@ -131,6 +131,8 @@ class StreamTable:
     a key. `held` says that it was suspended by hand, so that only `resume` lets it go on.
     `edges` gives for each relation that it reads the operators that make it non-monotone in that,
     none if it is monotone; it is empty for a table that was made before edges were kept.
+    `failures` counts refreshes that failed in a row; `own_scans` those scans of the served table
+    that were our own.
     """
 
     relation: str
@@ -155,6 +157,8 @@ class StreamTable:
     views: tuple[View, ...] = ()
     held: bool = False
     edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    failures: int = 0
+    own_scans: int = 0
 
 
 def taken_in(table: StreamTable, relation: str) -> int:
@@ -193,7 +197,8 @@ class Refresh:
     `reason` why; `phases` are seconds by name in order; `versions` the Delta version of every
     relation written; `stages` what was done in each of them. `iterations` are the rounds in which
     the tables that read each other came to their fixed point, None for a table that is in no such
-    component. `strata_skipped` counts the strata in which nothing had to be looked at.
+    component. `strata_skipped` counts the strata in which nothing had to be looked at. `group` has
+    the relations of all stream tables that were refreshed as one, none if it was alone.
     """
 
     table: str
@@ -211,6 +216,7 @@ class Refresh:
     error: str | None = None
     iterations: int | None = None
     strata_skipped: int = 0
+    group: tuple[str, ...] = ()
     id: int | None = None
 
 
@@ -237,13 +243,15 @@ class Receipt:
 class Lease:
     """The right to write, from `acquired_at` until `fence` is no longer the newest number.
 
-    `pid` is the operating system's id of the holding process.
+    `pid` is the operating system's id of the holding process. A holder that `serves` is there to
+    stay, and takes the requests of others.
     """
 
     fence: int
     holder: str
     pid: int
     acquired_at: datetime
+    serves: bool = False
 
 
 class RequestState(StrEnum):
@@ -251,13 +259,16 @@ class RequestState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True)
 class Request:
     """A command left for the holder of the lease, and what came of it.
 
-    `error` has the fields of a HeadraceError: code, message, detail, hint.
+    `progress` has what is being done, how much of it, and of how much; `cancel` says that it shall
+    stop; `fence` is the number of the lease under which it was begun. `error` is a HeadraceError in
+    JSON.
     """
 
     id: int
@@ -267,5 +278,8 @@ class Request:
     state: RequestState = RequestState.QUEUED
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    progress: Mapping[str, Any] | None = None
+    cancel: bool = False
+    fence: int | None = None
     result: Any = None
     error: Mapping[str, Any] | None = None

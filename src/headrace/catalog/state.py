@@ -68,6 +68,10 @@ class State:
             raise InternalError("invariant", f"the catalog has no database {number}")
         return found
 
+    def find(self, name: str) -> Relation | None:
+        """The relation with this id, if there is one."""
+        return self._relations.get(name)
+
     def relation(self, name: str) -> Relation:
         """The relation with this id; it is an internal error if there is none."""
         found = self._relations.get(name)

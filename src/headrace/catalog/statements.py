@@ -30,10 +30,6 @@ STRATA_SKIPPED = sql.SQL(
 
 UNSET_SETTING = sql.SQL("DELETE FROM headrace.settings WHERE name = %s")
 
-REQUEST = sql.SQL(
-    "INSERT INTO headrace.requests (command, requested_by) VALUES (%s::jsonb, %s) RETURNING id"
-)
-
 # Ends of `select`.
 BY_ID = " WHERE id = %s"
 LATEST = " ORDER BY id DESC LIMIT %s"

@@ -33,15 +33,17 @@ class WriterLease:
         self._lease: Lease | None = None
 
     @contextmanager
-    def hold(self, holder: str, wait: float) -> Iterator[Lease]:
+    def hold(self, holder: str, wait: float, serves: bool) -> Iterator[Lease]:
         deadline = time.monotonic() + wait
-        if not self._thread.acquire(timeout=max(wait, 0.0)):
+        ours = self._lease
+        patience = 0.0 if ours is not None and ours.serves else max(wait, 0.0)
+        if not self._thread.acquire(timeout=patience):
             raise lease_held(self._lease)
         try:
             if self._lease is not None:
                 yield self._lease
                 return
-            connection, self._lease = self._acquire(holder, deadline)
+            connection, self._lease = self._acquire(holder, deadline, serves)
             try:
                 yield self._lease
             finally:
@@ -50,18 +52,18 @@ class WriterLease:
         finally:
             self._thread.release()
 
-    def _acquire(self, holder: str, deadline: float) -> tuple[Connection, Lease]:
+    def _acquire(self, holder: str, deadline: float, serves: bool) -> tuple[Connection, Lease]:
         pause = _FIRST_PAUSE
         while True:
             with self._session.use() as connection:
                 if _lock(connection):
                     try:
-                        return connection, _raise_fence(connection, holder)
+                        return connection, _raise_fence(connection, holder, serves)
                     except BaseException:
                         self._release(connection)
                         raise
                 remaining = deadline - time.monotonic()
-                if remaining <= 0:
+                if remaining <= 0 or serving(connection) is not None:
                     raise lease_held(_current(connection))
             time.sleep(min(pause, remaining))
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -80,11 +82,12 @@ def _lock(connection: Connection) -> bool:
     return row is not None and bool(row[0])
 
 
-def _raise_fence(connection: Connection, holder: str) -> Lease:
+def _raise_fence(connection: Connection, holder: str, serves: bool) -> Lease:
     row = connection.execute(
-        "UPDATE headrace.lease SET fence = fence + 1, holder = %s, pid = %s, acquired_at = now()"
-        " RETURNING fence, holder, pid, acquired_at",
-        (holder, os.getpid()),
+        "UPDATE headrace.lease SET fence = fence + 1, holder = %s, pid = %s, acquired_at = now(),"
+        " serves = %s, backend = pg_backend_pid()"
+        " RETURNING fence, holder, pid, acquired_at, serves",
+        (holder, os.getpid(), serves),
     ).fetchone()
     assert row is not None
     return _decode(row)
@@ -92,12 +95,27 @@ def _raise_fence(connection: Connection, holder: str) -> Lease:
 
 def _current(connection: Connection) -> Lease | None:
     row = connection.execute(
-        "SELECT fence, holder, pid, acquired_at FROM headrace.lease WHERE holder IS NOT NULL"
+        "SELECT fence, holder, pid, acquired_at, serves FROM headrace.lease"
+        " WHERE holder IS NOT NULL"
+    ).fetchone()
+    return None if row is None else _decode(row)
+
+
+def serving(connection: Connection) -> Lease | None:
+    """The lease, if its holder serves and the session that took it still has the lock."""
+    # The lock of a pair of numbers is in pg_locks as (classid, objid) with objsubid 2.
+    row = connection.execute(
+        "SELECT fence, holder, lease.pid, acquired_at, serves FROM headrace.lease AS lease"
+        " WHERE serves AND EXISTS (SELECT FROM pg_locks AS lock"
+        " JOIN pg_database ON pg_database.oid = lock.database AND datname = current_database()"
+        " WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (%s, %s, 2)"
+        " AND granted AND lock.pid = lease.backend)",
+        advisory.WRITER,
     ).fetchone()
     return None if row is None else _decode(row)
 
 
 def _decode(row: tuple[Any, ...]) -> Lease:
-    fence, holder, pid, acquired_at = row
+    fence, holder, pid, acquired_at, serves = row
     assert isinstance(acquired_at, datetime)
-    return Lease(fence, holder, pid, acquired_at.astimezone(UTC))
+    return Lease(fence, holder, pid, acquired_at.astimezone(UTC), serves)

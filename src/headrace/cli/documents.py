@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,19 +22,26 @@ def listed_document(table: TableStatus) -> dict[str, Any]:
         "status": table.status,
         "refresh_mode": table.refresh_mode,
         "schedule": table.schedule,
+        "options": dict(table.options),
     }
 
 
 def status_document(table: TableStatus, last: Refresh | None = None) -> dict[str, Any]:
-    """A stream table as it stands; lag in seconds."""
+    """A stream table as it stands; lags in seconds."""
     return {
         **listed_document(table),
         "reason": table.reason,
         "epoch": table.epoch,
         "as_of": _time(table.as_of),
-        "lag": None if table.lag is None else table.lag.total_seconds(),
+        "lag": _seconds(table.lag),
+        "lag_own": _seconds(table.lag_own),
+        "lag_inherited": _seconds(table.lag_inherited),
+        "blocked_by": None if table.blocked_by is None else asdict(table.blocked_by),
+        "failures": table.failures,
+        "tier": table.tier,
         "stratum": table.stratum,
         "scc_id": table.scc_id,
+        "group": table.group,
         "edges": [edge_document(edge) for edge in table.edges],
         "last_refresh": None if last is None else refresh_document(table.name, last),
     }
@@ -107,6 +114,8 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
         "notices": list(explanation.notices),
         "stratum": explanation.stratum,
         "scc_id": explanation.scc_id,
+        "group": explanation.group,
+        "group_others": list(explanation.group_others),
         "edges": [edge_document(edge) for edge in explanation.edges],
     }
 
@@ -159,6 +168,10 @@ def setting_document(
     name: str, value: Any, default: Any, description: str | None
 ) -> dict[str, Any]:
     return {"name": name, "value": value, "default": default, "description": description}
+
+
+def _seconds(value: timedelta | None) -> float | None:
+    return None if value is None else value.total_seconds()
 
 
 def _time(value: datetime | None) -> str | None:

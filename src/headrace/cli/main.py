@@ -14,13 +14,17 @@ from headrace.cli.commands.alter import alter, reinit, resume, suspend
 from headrace.cli.commands.change import create, drop, refresh, replace
 from headrace.cli.commands.demo import demo
 from headrace.cli.commands.explain import explain
+from headrace.cli.commands.groups import groups
+from headrace.cli.commands.plan import apply, plan
 from headrace.cli.commands.project import change_setting, init, list_settings
 from headrace.cli.commands.psql import psql
 from headrace.cli.commands.run import run
 from headrace.cli.commands.show import history, ls, status
 from headrace.cli.commands.strata import components, explain_strata, graph, strata
 from headrace.cli.commands.uninstall import uninstall
+from headrace.cli.commands.up import up
 from headrace.cli.commands.verify import verify
+from headrace.cli.commands.wait import wait
 from headrace.cli.exits import SUMMARY
 from headrace.cli.failures import stopped, wrong_usage
 from headrace.cli.options import Dsn, Home, Json, SetupDsn, Spark, Store, with_shared_options
@@ -33,7 +37,11 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("replace", replace),
     ("alter", alter),
     ("run", run),
+    ("plan", plan),
+    ("apply", apply),
     ("refresh", refresh),
+    ("up", up),
+    ("wait", wait),
     ("verify", verify),
     ("ls", ls),
     ("status", status),
@@ -42,6 +50,7 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("graph", graph),
     ("strata", strata),
     ("components", components),
+    ("groups", groups),
     ("explain-strata", explain_strata),
     ("suspend", suspend),
     ("resume", resume),

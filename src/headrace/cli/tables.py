@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.documents import took
-from headrace.cli.words import age, change, counted, moment, plain, seconds
+from headrace.cli.words import age, change, counted, moment, plain, roughly, seconds
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from headrace.catalog.records import Receipt, Refresh
+    from headrace.group_status import GroupMember
     from headrace.strata_status import ComponentStatus, StratumStatus
     from headrace.table_status import TableStatus
 
@@ -65,16 +66,40 @@ def standing(tables: Sequence[TableStatus], last: Mapping[str, Refresh]) -> Tabl
             rows_changed = change(refresh.rows_inserted, refresh.rows_deleted)
             done = (refresh.mode.lower(), rows_changed, seconds(took(refresh)))
         lag = "-" if one.lag is None else age(one.lag)
-        rows.append((one.name, one.status, str(one.epoch), lag, *done))
-    headings = ("stream table", "status", "epoch", "lag", "last refresh", "rows", "took")
-    return table_of(headings, rows, right=("epoch", "lag", "rows", "took"))
+        rows.append((one.name, one.status, str(one.epoch), lag, behind(one), *done))
+    headings = ("stream table", "status", "epoch", "lag", "behind", "last refresh", "rows", "took")
+    return table_of(headings, rows, right=("epoch", "lag", "behind", "rows", "took"))
+
+
+def behind(one: TableStatus) -> str:
+    """For how long a table has lacked what is there for it, and what it reads: 3 s+1 min."""
+    if one.lag_own is None:
+        return "-"
+    inherited = [roughly(one.lag_inherited)] if one.lag_inherited else []
+    return "+".join([roughly(one.lag_own), *inherited])
+
+
+def troubles(one: TableStatus) -> list[str]:
+    """Why a table stands still, or does not follow."""
+    lines = [f"{one.name}: {one.reason}"] if one.reason else []
+    if one.blocked_by is not None:
+        lines.append(f"{one.name}: waits for {one.blocked_by}")
+    if one.failures:
+        lines.append(f"{one.name}: failed {counted(one.failures, 'time')} in a row")
+    return lines
 
 
 def place(one: TableStatus) -> list[str]:
-    """A table's place among the others: its stratum, its component, and what it reads."""
+    """A table's place among the others: its stratum, component and group, and what it reads.
+
+    Its options stand in between.
+    """
     lines = [f"{one.name}: stratum {one.stratum}"]
     if one.scc_id is not None:
         lines.append(f"{one.name}: member of component {one.scc_id}")
+    if one.group is not None:
+        lines.append(f"{one.name}: member of group {one.group}")
+    lines += [f"{one.name}: {option} {value}" for option, value in one.options.items()]
     return lines + [str(edge) for edge in one.edges]
 
 
@@ -187,6 +212,23 @@ def components_table(components: Sequence[ComponentStatus]) -> Table:
     )
     headings = ("stream tables", "component", "iterations", "converged", "monotone")
     return table_of(headings, rows, right=("component", "iterations"))
+
+
+def groups_table(members: Sequence[GroupMember]) -> Table:
+    """The members of every group; where ways meet, and what is published together."""
+    rows = (
+        (
+            one.name,
+            str(one.group),
+            "yes" if one.is_convergence else "-",
+            str(one.epoch),
+            one.policy or "each",
+            "yes" if one.atomic else "no",
+        )
+        for one in members
+    )
+    headings = ("stream table", "group", "convergence", "epoch", "due", "atomic")
+    return table_of(headings, rows, right=("group", "epoch"))
 
 
 def set_values(rows: Iterable[Mapping[str, Any]]) -> Table:

@@ -34,6 +34,13 @@ def age(value: timedelta) -> str:
     return " ".join(part for part in parts if not part.startswith("0 ")) or "0 s"
 
 
+def roughly(value: timedelta) -> str:
+    """A lag by its largest unit, rounded down: 4 s, 3 min, 5 h, 12 d."""
+    whole = max(round(value.total_seconds()), 0)
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    return next((f"{whole // size} {name}" for name, size in units if whole >= size), "0 s")
+
+
 def moment(value: datetime | None) -> str:
     """A point in time in the reader's own time zone, to the second."""
     return "-" if value is None else value.astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,19 +1,24 @@
-"""Who reads whom: orders, components, strata and closures over stream tables. Pure."""
+"""Who reads whom: orders, components, strata, diamonds and closures over stream tables. Pure."""
 
 from headrace.graph.components import Component, Cycle, components, find_cycle
 from headrace.graph.dependencies import downstream, in_order, upstream
+from headrace.graph.diamonds import ConsistencyGroup, Diamond, diamonds, groups
 from headrace.graph.edges import Edge, classify
 from headrace.graph.strata import Unstratifiable, strata, unstratifiable
 
 __all__ = [
     "Component",
+    "ConsistencyGroup",
     "Cycle",
+    "Diamond",
     "Edge",
     "Unstratifiable",
     "classify",
     "components",
+    "diamonds",
     "downstream",
     "find_cycle",
+    "groups",
     "in_order",
     "strata",
     "unstratifiable",

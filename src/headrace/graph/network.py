@@ -9,6 +9,7 @@ from functools import cached_property
 import networkx as nx
 
 from headrace.graph.components import Component, components, graph_of
+from headrace.graph.diamonds import ConsistencyGroup, groups
 from headrace.graph.strata import Operators, Unstratifiable, strata, unstratifiable
 
 
@@ -66,6 +67,19 @@ class Network:
     @cached_property
     def unstratifiable(self) -> tuple[Unstratifiable[str], ...]:
         return unstratifiable(self.reads)
+
+    @cached_property
+    def groups(self) -> tuple[ConsistencyGroup[str], ...]:
+        """The groups of more than one stream table, each after those that it reads."""
+        return tuple(one for one in groups(self.reads) if not one.is_single)
+
+    def group(self, table: str) -> int | None:
+        """The number of a table's group, from 1 on in their order; None if it is alone."""
+        return self._numbers.get(table)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        return {name: n for n, group in enumerate(self.groups, 1) for name in group.members}
 
     def component(self, table: str) -> Component[str]:
         return next(one for one in self.components if table in one.members)

@@ -102,8 +102,11 @@ def _postpone(
     """Leave sources out of the cut; a refresh of one of their readers copies them."""
     taken = tuple(_suspended(state, s, state.relation(s.relation), error) for s in sources)
     records = tuple(one.source for one in taken)
-    change = Change(put=(*records, *_readers(state, taken)))
-    with engine.step(Postpone(tuple(source.relation for source in sources))):
+    with (
+        engine.step(Postpone(tuple(source.relation for source in sources))),
+        engine.changing(state) as current,
+    ):
+        change = Change(put=(*records, *_readers(current, taken)))
         engine.catalog.commit(change, fence=fence)
     return engine.catalog.state()
 
@@ -167,11 +170,9 @@ def _take(
         snapshot=cut.cut.snapshot,
         cut_at=cut.cut.taken_at,
     )
-    change = Change(
-        put=(*records, *_readers(state, taken), moved),
-        epochs=(Cut(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at),),
-    )
-    with engine.step(PinCut(epoch)):
+    known = Cut(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at)
+    with engine.step(PinCut(epoch)), engine.changing(state) as current:
+        change = Change(put=(*records, *_readers(current, taken), moved), epochs=(known,))
         engine.catalog.commit(change, fence=fence)
     with engine.step(Acknowledge(epoch)):
         acknowledge(engine.database, [one.source.oid for one in taken], cut.cut.snapshot, epoch)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
@@ -12,6 +14,8 @@ from headrace.lifecycle.change import change
 from headrace.lifecycle.check import Request, check_free
 from headrace.lifecycle.create import ALTERED
 from headrace.lifecycle.names import parse_name, quoted_name
+from headrace.lifecycle.options import checked
+from headrace.lifecycle.options import refresh_mode as refresh_mode_of
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.wish import Wish
@@ -29,12 +33,23 @@ KEEP = Keep.KEEP
 
 @dataclass(frozen=True)
 class Alteration:
-    """What shall be different."""
+    """What shall be different; of `options` None takes one back to its default."""
 
     query: str | Keep = KEEP
     schedule: str | Keep | None = KEEP
     refresh_mode: RefreshMode | Keep = KEEP
     rename_to: str | Keep = KEEP
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        given: Mapping[str, Any], *, query: str | Keep = KEEP, rename_to: str | Keep = KEEP
+    ) -> Alteration:
+        """The alteration with options as users give them, KEEP included."""
+        options = checked({option: v for option, v in given.items() if v is not KEEP})
+        schedule = options.pop("schedule", KEEP)
+        mode = refresh_mode_of(options.pop("refresh_mode")) if "refresh_mode" in options else KEEP
+        return Alteration(query, schedule, mode, rename_to, options)
 
 
 def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTable:
@@ -75,4 +90,5 @@ def _changed(table: StreamTable, asked: Alteration) -> StreamTable:
     if not isinstance(asked.rename_to, Keep):
         schema, name = parse_name(asked.rename_to, table.schema)
         table = replace(table, schema=schema, name=name)
-    return table
+    options = {**table.options, **asked.options}
+    return replace(table, options={name: v for name, v in options.items() if v is not None})

@@ -13,7 +13,15 @@ from dataclasses import replace
 from itertools import groupby
 
 from headrace.catalog import Change, Record, State
-from headrace.catalog.records import Database, Refresh, Relation, Source, Status, StreamTable
+from headrace.catalog.records import (
+    Database,
+    Refresh,
+    Relation,
+    Source,
+    Status,
+    StreamTable,
+    is_stale,
+)
 from headrace.definition import follow, relation_of, used_columns
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError, Transient, UserError
@@ -23,10 +31,14 @@ from headrace.lifecycle.check import Making
 from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.planning import Work
 from headrace.lifecycle.sources import remove_idle_sources
-from headrace.publish.publish import Advanced, publish
+from headrace.publish.publish import Advanced
+from headrace.refresh.advance import advance
+from headrace.refresh.attempt import Attempt
 from headrace.refresh.clock import Clock
 from headrace.refresh.plan import Decision
-from headrace.refresh.refresh import Attempt, advance, advance_all, require_active
+from headrace.refresh.refresh import require_active
+from headrace.refresh.sweep import Sweep
+from headrace.refresh.together import together
 from headrace.steps import RecordSources
 from headrace.store import Pin
 
@@ -117,40 +129,50 @@ def _publish(engine: Engine, state: State, work: Work, fence: int) -> tuple[Refr
     old = tuple(making.old for making in makings if making.old is not None)
     replaced = tuple(one.relation for one in old)
     after = state.with_origins((making.table for making in makings), replaced)
+    wanted = together(after, (making.table for making in makings), engine.settings(state))
     below = {
-        one.relation: one
+        one.relation
         for making in makings
         for one in upstream(after.stream_tables, making.table)
         if one.relation not in new
     }
-    require_active(tuple(below.values()))
-    advanced, state, _ = advance_all(engine, state, tuple(below.values()), fence)
+    require_active(tuple(one for one in wanted if one.relation in below))
+    # Others of their groups come along if they can: one that stands still keeps nobody from being
+    # made anew, and one that reads what is replaced is made anew later.
+    coming = tuple(
+        one
+        for one in wanted
+        if one.relation in below
+        or not (one.relation in new or _stands_still(one) or set(one.inputs) & set(replaced))
+    )
+    sweep = Sweep(engine, state, coming, fence, replaced=old)
+    sweep.run()
     for _, group in groupby(makings, lambda one: one.cycle or one.table.relation):
-        done = _make(engine, state, tuple(group), fence)
-        state = state.with_relations(r for one in done for r in one.relations)
-        advanced += done
+        sweep.add(_make(sweep, tuple(group)))
     moved = {one: work.moved[one] for one in replaced}
-    others = state.with_origins((), replaced)
+    others = sweep.state.with_origins((), replaced)
     besides = Change(
         put=tuple(_told(others, moved)),
         remove=old,
         successors=tuple(moved.items()),
     )
-    as_of = state.database(HOME).cut_at
-    return publish(engine, advanced, as_of=as_of, fence=fence, besides=besides)
+    return tuple(sweep.publish(besides).values())
 
 
-def _make(
-    engine: Engine, state: State, group: tuple[Making, ...], fence: int
-) -> tuple[Advanced, ...]:
+def _stands_still(table: StreamTable) -> bool:
+    return table.status is Status.SUSPENDED or is_stale(table)
+
+
+def _make(sweep: Sweep, group: tuple[Making, ...]) -> tuple[Advanced, ...]:
     """Compute one table, or all of a cycle as one."""
     definitions = tuple(making.definition for making in group)
     relations = [relation_of(stage, Pin(0, 0)) for one in definitions for stage in one.stages]
-    state = state.with_relations(create_logs(engine, relations, fence))
-    epoch, clock = state.database(HOME).epoch, Clock()
+    engine, clock = sweep.engine, Clock()
+    state = sweep.state.with_relations(create_logs(engine, relations, sweep.fence))
     attempts = tuple(
-        Attempt(making.table, epoch, Decision("FULL", making.reason), clock) for making in group
+        Attempt(making.table, sweep.epoch, Decision("FULL", making.reason), clock)
+        for making in group
     )
     inputs = frozenset(name for making in group for name in making.table.inputs)
-    done = advance(engine, attempts, definitions, inputs, state)
+    done = advance(engine, attempts, definitions, inputs, state, sweep.moved)
     return tuple(replace(one, old=making.old) for one, making in zip(done, group, strict=True))

@@ -32,6 +32,7 @@ from headrace.errors import UserError
 from headrace.lifecycle.circle import Circle
 from headrace.lifecycle.inputs import Inputs, exists, find_inputs
 from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.options import checked, refresh_mode
 from headrace.query import BoundQuery, bind
 from headrace.source.describe import DescribedColumn, describe
 from headrace.source.table import SourceColumn
@@ -49,6 +50,22 @@ class Request:
     schedule: str | None = None
     refresh_mode: RefreshMode = RefreshMode.AUTO
     options: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(name: str, query: str, given: Mapping[str, Any]) -> Request:
+        """The request with options as users give them; None is the default."""
+        options = {option: v for option, v in checked(given).items() if v is not None}
+        schedule = options.pop("schedule", None)
+        mode = refresh_mode(options.pop("refresh_mode", None))
+        return Request(name, query, schedule, mode, options)
+
+    @staticmethod
+    def read(name: str, given: str | Mapping[str, Any]) -> Request:
+        """The request of a query alone, or of a mapping with `query` and options."""
+        options = {"query": given} if isinstance(given, str) else dict(given)
+        if "query" not in options:
+            raise UserError("invalid-option", f"there is no query for {name}")
+        return Request.of(name, options.pop("query"), options)
 
 
 @dataclass(frozen=True)

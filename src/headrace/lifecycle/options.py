@@ -2,33 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
 
-OPTIONS = ("schedule", "refresh_mode")
+if TYPE_CHECKING:
+    from headrace.catalog.records import RefreshMode
+
+MODES = ("AUTO", "DIFFERENTIAL", "FULL")
 
 
-def refuse_unknown(options: Mapping[str, Any]) -> None:
-    """An option that does not exist is an error."""
-    for option in options:
-        if option not in OPTIONS:
+@dataclass(frozen=True)
+class Option:
+    """An option: what it is for, what can be written, and the value that is kept of it.
+
+    `keep` gives None for a value that cannot be.
+    """
+
+    name: str
+    meaning: str
+    values: str
+    keep: Callable[[Any], Any]
+
+
+def _one_of(*words: str) -> Callable[[Any], str | None]:
+    """One of these words, written in any case."""
+    by_lower = {word.lower(): word for word in words}
+    return lambda given: by_lower.get(given.lower()) if isinstance(given, str) else None
+
+
+def _count(given: Any) -> int | None:
+    """A whole number above zero, also as text."""
+    if isinstance(given, str) and given.isascii() and given.isdigit():
+        given = int(given)
+    whole = isinstance(given, int) and not isinstance(given, bool)
+    return given if whole and given > 0 else None
+
+
+def _schedule(given: Any) -> str | None:
+    """The text of a schedule, without the space around it."""
+    from headrace.schedule.schedule import parse_schedule
+
+    if not isinstance(given, str) or not given.strip():
+        return None
+    parse_schedule(given.strip(), "UTC")
+    return given.strip()
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "schedule",
+        "when it is refreshed; by hand only if not given",
+        "such as 30s, '*/5 * * * *' or calculated",
+        _schedule,
+    ),
+    Option("refresh_mode", "how it is refreshed", "AUTO, DIFFERENTIAL or FULL", _one_of(*MODES)),
+    Option(
+        "diamond_consistency",
+        "whether it is published as one with the tables that it meets again further down",
+        "atomic or none",
+        _one_of("atomic", "none"),
+    ),
+    Option(
+        "diamond_schedule_policy",
+        "when a group that comes together in it is due: with its first or its last member",
+        "fastest or slowest",
+        _one_of("fastest", "slowest"),
+    ),
+    Option(
+        "tier",
+        "how eagerly it follows its schedule",
+        "hot, warm, cold, frozen or auto",
+        _one_of("hot", "warm", "cold", "frozen", "auto"),
+    ),
+    Option(
+        "max_change_rows",
+        "more changed input rows than that suspend it",
+        "a whole number above 0",
+        _count,
+    ),
+)
+_BY_NAME = {option.name: option for option in OPTIONS}
+
+
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with the values that are kept; None, the default, stays None.
+
+    An option that does not exist, or a value that it cannot have, is an error.
+    """
+    kept: dict[str, Any] = {}
+    for name, value in given.items():
+        option = _BY_NAME.get(name)
+        if option is None:
+            raise UserError(
+                "invalid-option", f"unknown option {name!r}", hint=f"The options are {_names()}."
+            )
+        kept[name] = None if value is None else option.keep(value)
+        if value is not None and kept[name] is None:
             raise UserError(
                 "invalid-option",
-                f"unknown option {option!r}",
-                hint=f"The options are {' and '.join(OPTIONS)}.",
+                f"{name} cannot be {value!r}",
+                hint=f"It is {option.values}.",
             )
+    return kept
 
 
 def refresh_mode(text: str | None) -> RefreshMode:
     """The mode of that name; None is the default."""
-    try:
-        return RefreshMode.AUTO if text is None else RefreshMode(text.upper())
-    except ValueError:
-        raise UserError(
-            "invalid-option",
-            f"refresh_mode {text!r} does not exist",
-            hint="The modes are AUTO, DIFFERENTIAL and FULL.",
-        ) from None
+    from headrace.catalog.records import RefreshMode
+
+    return RefreshMode(checked({"refresh_mode": text})["refresh_mode"] or MODES[0])
+
+
+def _names() -> str:
+    *others, last = _BY_NAME
+    return f"{', '.join(others)} and {last}"

@@ -14,7 +14,6 @@ from headrace.lifecycle.check import Request
 from headrace.lifecycle.create import make
 from headrace.lifecycle.drop import drop
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.options import refresh_mode
 from headrace.lifecycle.renew import refresh, resume, suspend
 from headrace.statements import Alter, Create, Drop, Refresh, Statement, parse
 
@@ -63,15 +62,7 @@ def _run(engine: Engine, batch: Sequence[Statement]) -> list[Done]:
 
 
 def _create(engine: Engine, creates: Sequence[Create]) -> list[Done]:
-    requests = [
-        Request(
-            one.name,
-            one.query,
-            one.options.get("schedule"),
-            refresh_mode(one.options.get("refresh_mode")),
-        )
-        for one in creates
-    ]
+    requests = [Request.of(one.name, one.query, one.options) for one in creates]
     replacing = frozenset(_name(engine, one) for one in creates if one.replace)
     make(engine, requests, replacing)
     return [Done("created", ".".join(_name(engine, one))) for one in creates]
@@ -84,12 +75,10 @@ def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
     if statement.act == "resume":
         resume(engine, schema, name)
         return "resumed"
-    options = statement.options
-    asked = Alteration(
-        KEEP if statement.query is None else statement.query,
-        options.get("schedule", KEEP),
-        refresh_mode(options["refresh_mode"]) if "refresh_mode" in options else KEEP,
-        KEEP if statement.rename_to is None else statement.rename_to,
+    asked = Alteration.of(
+        statement.options,
+        query=KEEP if statement.query is None else statement.query,
+        rename_to=KEEP if statement.rename_to is None else statement.rename_to,
     )
     alter(engine, schema, name, asked)
     return "altered"

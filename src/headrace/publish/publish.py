@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from headrace.catalog import Change, Transaction
+from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import Refresh, Relation, Status, StreamTable
 from headrace.engine import Engine
+from headrace.errors import Transient
+from headrace.publish.announce import announce
 from headrace.publish.apply import apply_change
 from headrace.publish.change import VisibleChange
+from headrace.publish.own_scans import counting_own_scans
 from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served
+from headrace.schedule.tiers import is_watched
 from headrace.steps import Publish
 
 NOTHING = Change()
@@ -22,35 +27,45 @@ class Advanced:
     """A stream table computed up to an epoch and not yet visible.
 
     `relations` are those that its stages wrote, with their new pins; `change` is the netted
-    change of its visible columns. A table that was made anew takes the place of `old`; then
-    `change` has all of its rows.
+    change of its visible columns. `frontier` says how far it has taken in each of its inputs,
+    `as_of` when the oldest cut behind it was taken. A table that was made anew takes the place of
+    `old`; then `change` has all of its rows.
     """
 
     table: StreamTable
     relations: tuple[Relation, ...]
     change: VisibleChange
     refresh: Refresh
+    frontier: Mapping[str, int]
+    as_of: datetime | None
     old: StreamTable | None = None
 
 
 def publish(
     engine: Engine,
     advanced: tuple[Advanced, ...],
+    state: State,
     *,
-    as_of: datetime | None,
     fence: int,
     besides: Change = NOTHING,
 ) -> tuple[Refresh, ...]:
     """Pins, frontiers, served rows and history of all tables as one; the refreshes as recorded.
 
-    A table that was never published gets its served table made in the same transaction; what else
-    is recorded in it is `besides`.
+    `state` is what they were computed in: a table that is another by now is not published. One
+    that was never published gets its served table made in the same transaction; what else is
+    recorded in it is `besides`.
     """
     now = datetime.now(UTC)
-    tables = tuple(_published(one, as_of, now) for one in advanced)
+    tables = tuple(_published(one, now) for one in advanced)
     refreshes = tuple(_recorded(one, now) for one in advanced)
+    settings = engine.settings(state)
+    watched = tuple(table for table in tables if is_watched(table, settings))
 
     def serve(transaction: Transaction) -> None:
+        with counting_own_scans(transaction, watched):
+            write(transaction)
+
+    def write(transaction: Transaction) -> None:
         for one, table in zip(advanced, tables, strict=True):
             if one.old is not None:
                 replace_served(transaction, one.old, table, one.change)
@@ -58,6 +73,7 @@ def publish(
             if one.table.epoch == 0:
                 create_served(transaction, table)
             apply_change(transaction, table, one.change)
+        announce(transaction, tables)
 
     relations = tuple(relation for one in advanced for relation in one.relations)
     change = replace(
@@ -65,21 +81,35 @@ def publish(
         put=(*besides.put, *relations, *tables),
         refreshes=(*besides.refreshes, *refreshes),
     )
-    with engine.step(Publish(tuple(table.relation for table in tables))):
+    with (
+        engine.step(Publish(tuple(table.relation for table in tables))),
+        engine.changing(state) as current,
+    ):
+        _require_same(advanced, current)
         engine.catalog.commit(change, fence=fence, apply=serve)
     for one in advanced:
         one.change.discard()
     return refreshes
 
 
-def _published(one: Advanced, as_of: datetime | None, now: datetime) -> StreamTable:
+def _require_same(advanced: tuple[Advanced, ...], current: State) -> None:
+    """What somebody stopped or altered meanwhile is not overwritten."""
+    for one in advanced:
+        known = current.origin(one.table.relation)
+        if one.table.epoch > 0 and known != one.table:
+            name = f"{one.table.schema}.{one.table.name}"
+            raise Transient("cut-interrupted", f"{name} was changed while it was refreshed")
+
+
+def _published(one: Advanced, now: datetime) -> StreamTable:
     return replace(
         one.table,
         status=Status.ACTIVE,
         reason=None,
-        frontier=dict.fromkeys(one.table.inputs, one.refresh.epoch),
+        frontier=one.frontier,
         epoch=one.refresh.epoch,
-        as_of=as_of,
+        as_of=one.as_of,
+        failures=0,
         published_at=now,
     )
 

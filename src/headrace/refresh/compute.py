@@ -53,7 +53,7 @@ def compute(
         if not isinstance(step, ComputeStage | ComputeLoop):
             continue
         current = state.with_relations(written.values())
-        reading = Reading(engine.store, current, frontier, epoch, settings.collect_rows)
+        reading = Reading(engine.store, current, frontier, settings.collect_rows)
         started = time.perf_counter()
         iterations = None
         pins: dict[str, Pin] = {}

@@ -32,7 +32,7 @@ class Explanation:
     """A stream table's plan, and the steps of a refresh in which all of its inputs changed.
 
     Its place among other stream tables is its stratum, how it depends on each table that it reads,
-    and the component of tables that read each other, if it is in one.
+    the component of tables that read each other and the group of several tables, if it is in one.
     """
 
     name: str
@@ -46,6 +46,8 @@ class Explanation:
     stratum: int = 0
     scc_id: int | None = None
     edges: tuple[Dependency, ...] = ()
+    group: int | None = None
+    group_others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = [f"stream table {self.name}", "", "columns"]
@@ -56,6 +58,11 @@ class Explanation:
         parts += ["stratum", f"  {self.stratum}"]
         if self.scc_id is not None:
             parts += ["cycle", f"  member of component {self.scc_id}: every row once"]
+        if self.group is not None:
+            parts += [
+                "group",
+                f"  member of group {self.group}, with {', '.join(self.group_others)}",
+            ]
         parts += ["plan", *("  " + line for line in self.plan.splitlines())]
         parts += ["steps of a refresh", *(f"  {i}. {s}" for i, s in enumerate(self.steps, 1))]
         for number, stage in enumerate(self.stages, 1):
@@ -142,11 +149,15 @@ def _rounds(step: ComputeLoop, stage: Stage) -> str:
 
 def placed(explanation: Explanation, network: Network, name: str) -> Explanation:
     """The explanation with the table's place among all others."""
+    group = network.group(name)
+    members = () if group is None else network.groups[group - 1].members
     return replace(
         explanation,
         stratum=network.strata[name],
         scc_id=network.component(name).id,
         edges=tuple(edge for edge in network.edges if edge.reader == name),
+        group=group,
+        group_others=tuple(one for one in members if one != name),
     )
 
 

@@ -108,7 +108,10 @@ def compute_loop(
     anew = full or not stored
     machine = SparkMachine(engine, loop, reading, stored=not anew, change=not anew)
     rounds = Rounds(loop, machine, most)
-    found = rounds.full() if anew else rounds.changed(changed)
+    try:
+        found = rounds.full() if anew else rounds.changed(changed)
+    finally:
+        machine.release()
     rows = {}
     for name, change in found.changes.items():
         relation = reading.state.relation(name)

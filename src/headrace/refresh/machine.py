@@ -1,13 +1,15 @@
 """A loop's rounds on Spark: one query for each relation of the loop and round.
 
 The rows that a round finds pass through this process, whatever their number: they are what the
-next round starts from. What is stored, and what is outside, is read by Spark from its files.
+next round starts from. What is stored, and what is outside, is read by Spark from its files; while
+a change is taken in, every round reads the same again, so Spark keeps it in memory meanwhile.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
@@ -26,6 +28,8 @@ from headrace.spark.run import Input, TooLarge
 from headrace.spark.schema import to_schema
 from headrace.store import WEIGHT, net
 
+MOST_KEPT_ROWS = 5_000_000
+
 
 @dataclass
 class SparkMachine:
@@ -40,6 +44,7 @@ class SparkMachine:
     reading: Reading
     stored: bool
     change: bool
+    name: str = field(default_factory=lambda: f"loop-{uuid.uuid4().hex}")
     _outside: dict[PlanInput, Input] = field(default_factory=dict)
 
     def run(self, variable: Variable, plan: Operator, given: Given[pa.Table]) -> pa.Table:
@@ -99,17 +104,33 @@ class SparkMachine:
                 return Input(wanted.name, schema, rows=given.found[name])
             case "lost":
                 return Input(wanted.name, schema, rows=given.lost.get(name))
-        files: tuple[str, ...] = ()
-        if self.stored:
-            files = self._from_log(PlanInput(name, "before", wanted.columns)).files
         rows = given.after.get(name) if wanted.version == "after" else None
-        return Input(wanted.name, schema, files, rows)
+        if not self.stored:
+            return Input(wanted.name, schema, rows=rows)
+        before = self._from_log(PlanInput(name, "before", wanted.columns))
+        return replace(before, name=wanted.name, schema=schema, rows=rows)
 
     def _from_log(self, wanted: PlanInput) -> Input:
         """An input that is the same in every round."""
         if wanted not in self._outside:
-            self._outside[wanted] = self.reading.input(wanted)
+            self._outside[wanted] = self._read_once(wanted)
         return self._outside[wanted]
+
+    def _read_once(self, wanted: PlanInput) -> Input:
+        found = self.reading.input(wanted)
+        if not self.change or not found.files or self.reading.size(wanted) > MOST_KEPT_ROWS:
+            return found
+        if wanted.version == "after":
+            change = self.reading.input(replace(wanted, version="change"))
+            if change.rows is not None:
+                # The same files as before, which are in memory then.
+                before = self.reading.input(replace(wanted, version="before"))
+                found = replace(before, name=wanted.name, rows=change.rows)
+        return replace(found, kept_for=self.name)
+
+    def release(self) -> None:
+        """Let go of what Spark keeps for the rounds."""
+        self.engine.runner.release(self.name)
 
     def _is_small(self, wanted: Iterable[PlanInput], inputs: Iterable[Input]) -> bool:
         """Whether one task is enough: of a change, or if there is little to read at all."""

@@ -42,16 +42,20 @@ def compact(engine: Engine, relations: Iterable[str], fence: int) -> None:
             _compact(engine, names, fence)
     except HeadraceError as error:
         engine.distrust()
+        engine.roll_back(names, fence)
         logger.warning("compaction failed", extra={"code": error.code, "error": error.message})
 
 
 def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
+    # In this order: a refresh that ends in between is in the state by then.
+    held = {name: engine.epochs_held(name) for name in names}
     state = engine.catalog.state()
     moved = []
     for name in names:
         relation = state.relation(name)
         files = engine.store.files(name, relation.pin, 0, relation.pin.epoch)
-        chosen = worth_merging(files, epochs_needed(state, name))
+        needed = epochs_needed(state, name) | held[name]
+        chosen = worth_merging(files, needed)
         if chosen:
             limit = engine.settings(state).collect_rows
             moved.append(replace(relation, pin=_summed(engine, relation, chosen, limit)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,24 +19,25 @@ SMALL_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Reading:
-    """What one refresh of one table reads: each relation before (its frontier) and after (`epoch`).
+    """What one refresh of one table reads: each relation before (its frontier) and after.
 
-    A change is given netted over the columns that are read, so an update of other columns is no
-    change at all. Changes of up to `limit` rows come from memory; larger ones stay in their files
-    and are netted by the query.
+    After is as far as the relation is published, or as `upto` says where that is less. A change is
+    given netted over the columns that are read, so an update of other columns is no change at all.
+    Changes of up to `limit` rows come from memory; larger ones stay in their files and are netted
+    by the query.
     """
 
     store: Store
     state: State
-    frontier: dict[str, int]
-    epoch: int
+    frontier: Mapping[str, int]
     limit: int
+    upto: Mapping[str, int] = field(default_factory=dict)
 
     def span(self, name: str, version: str) -> tuple[int, int]:
         """The epochs (after, upto] that a version of a relation is made of."""
         relation = self.state.relation(name)
         before = min(self.frontier.get(name, relation.pin.epoch), relation.pin.epoch)
-        after = min(self.epoch, relation.pin.epoch)
+        after = min(self.upto.get(name, relation.pin.epoch), relation.pin.epoch)
         match version:
             case "change":
                 return before, after

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Call:
-    """One use of a session under a name that no other call has."""
+    """One use of a session under a name that no other call has; `thread` waits for it."""
 
     session: SparkSession
     name: str
+    thread: int
 
 
 class Jobs(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,13 @@ class Lanes:
     def give(self, lane: Lane) -> None:
         with self._lock:
             self._free.append(lane)
+
+    def release(self, name: str) -> None:
+        """Let go of what free lanes keep in memory for a piece of work."""
+        with self._lock:
+            free = tuple(self._free)
+        for lane in free:
+            lane.worker.do(partial(lane.views.release, name))
 
     def close(self) -> None:
         """Let go of the sessions that nobody uses."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -127,7 +127,7 @@ class Runner:
         waiting thread cancels the work.
         """
         lane = self._lanes.take(profile, inputs)
-        call = Call(lane.session, f"headrace-{uuid.uuid4().hex}")
+        call = Call(lane.session, f"headrace-{uuid.uuid4().hex}", get_ident())
         future = lane.worker.submit(lambda: self._work(lane, call, inputs, work))
         self._running[call] = future
         lost = False
@@ -157,9 +157,16 @@ class Runner:
             if not lost:
                 self._note(call)
 
-    def cancel(self) -> None:
-        """Stop what runs now; those calls raise."""
-        self._stop(dict(self._running))
+    def release(self, name: str) -> None:
+        """Let go of what inputs that were `kept_for` this have in Spark's memory."""
+        # A Spark that is gone has let go already.
+        with suppress(HeadraceError), translated():
+            self._lanes.release(name)
+
+    def cancel(self, thread: int | None = None) -> None:
+        """Stop what runs now, or only what this thread waits for; those calls raise."""
+        running = dict(self._running)
+        self._stop({c: future for c, future in running.items() if thread in (None, c.thread)})
 
     def close(self) -> None:
         """Cancel what runs and let the threads go; the Spark stays open."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,18 +17,24 @@ if TYPE_CHECKING:
 MOST_VIEWS = 256
 MOST_BYTES = 64 << 20
 
+Files = tuple[pa.Schema, tuple[str, ...]]
+"""Which columns of which files: inputs of any name share the opened list."""
+
 
 @dataclass(frozen=True)
 class Input:
     """A named input of a query: the rows of Parquet files and of an Arrow table together.
 
-    The view has exactly the columns of `schema`; files and rows may have more.
+    The view has exactly the columns of `schema`; files and rows may have more. What is read again
+    and again names a piece of work in `kept_for`: the files' rows stay in Spark's memory until
+    `release` of that name.
     """
 
     name: str
     schema: pa.Schema
     files: tuple[str, ...] = ()
     rows: pa.Table | None = field(default=None, compare=False)
+    kept_for: str | None = field(default=None, compare=False)
 
     def same(self, other: Input) -> bool:
         """True if the other makes the same view; rows are compared by identity."""
@@ -46,7 +52,8 @@ class Views:
         self._session = session
         self._one_partition = one_partition
         self._registered: OrderedDict[str, Input] = OrderedDict()
-        self._scans: OrderedDict[Input, DataFrame] = OrderedDict()
+        self._scans: OrderedDict[Files, DataFrame] = OrderedDict()
+        self._kept: dict[str, dict[Files, DataFrame]] = {}
 
     def matches(self, inputs: Iterable[Input]) -> int:
         """How many of the inputs are registered as they are."""
@@ -59,6 +66,11 @@ class Views:
                 self._frame(wanted).createOrReplaceTempView(quoted(wanted.name))
                 self._registered[wanted.name] = wanted
             self._registered.move_to_end(wanted.name)
+
+    def release(self, name: str) -> None:
+        """Let go of what is kept in memory for a piece of work."""
+        for scan in self._kept.pop(name, {}).values():
+            scan.unpersist()
 
     def trim(self) -> None:
         """Drop the views used longest ago, down to the bounds on number and bytes."""
@@ -85,11 +97,16 @@ class Views:
 
     def _scan(self, wanted: Input) -> DataFrame:
         """The files' rows. Opening the list costs, so it outlives a change of the Arrow rows."""
-        key = replace(wanted, rows=None)
+        key = (wanted.schema, wanted.files)
         if key not in self._scans:
             self._scans[key] = self._in_one(self._opened(wanted))
         self._scans.move_to_end(key)
-        return self._scans[key]
+        scan = self._scans[key]
+        if wanted.kept_for is not None:
+            kept = self._kept.setdefault(wanted.kept_for, {})
+            if key not in kept:
+                kept[key] = scan.cache()
+        return scan
 
     def _opened(self, wanted: Input) -> DataFrame:
         return self._session.read.schema(struct(wanted.schema)).parquet(*wanted.files)

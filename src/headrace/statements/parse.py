@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.errors import UserError
+from headrace.lifecycle.options import checked
 from headrace.statements.statement import Alter, Create, Drop, Place, Refresh, Statement
 from headrace.statements.tokens import Token, place_of, tokens
 
-OPTIONS = ("schedule", "refresh_mode")
 _END = Token("symbol", "", 0)
 
 
@@ -96,23 +96,23 @@ class _Parser:
         return token.text
 
     def options(self) -> dict[str, str | None]:
-        """`(option = value, …)`; each option must exist and is given once."""
+        """`(option = value, …)`; each option must exist, with that value, and is given once."""
         options: dict[str, str | None] = {}
         self.require("(")
         while not options or self.accept(","):
             token = self.next
             option = self.identifier().lower()
-            if option not in OPTIONS or option in options:
-                raise UserError(
-                    "invalid-option",
-                    f"option {option} is given twice"
-                    if option in options
-                    else f"unknown option {option!r}",
-                    detail=f"At {place_of(self.text, token.start)}.",
-                    hint=f"The options are {' and '.join(OPTIONS)}.",
-                )
             self.require("=")
-            options[option] = self.value()
+            value = self.value()
+            try:
+                if option in options:
+                    raise UserError("invalid-option", f"option {option} is given twice")
+                checked({option: value})
+            except UserError as error:
+                where = f"At {place_of(self.text, token.start)}."
+                error.detail = " ".join(part for part in (error.detail, where) if part)
+                raise
+            options[option] = value
         self.require(")")
         return options
 

@@ -84,13 +84,14 @@ class DeltaStore(Store):
     ) -> Log:
         """Write each table as one file and commit them, in the place of `replaced` if given.
 
-        Tables without rows write nothing; with nothing to commit the log is the same.
+        Tables without rows write nothing; with nothing to commit the log is the same. A sum without
+        rows is a file all the same, which says that its epochs cannot be told apart any more.
         """
         added: list[LogFile] = []
         first = replaced[0].first_epoch if replaced else epoch
         with self._discarding(relation, pin, (file.uri for file in added)):
             for rows in tables:
-                if rows.num_rows:
+                if rows.num_rows or replaced:
                     if not replaced:
                         require_after(relation, pin, epoch)
                     self._commits.check(relation, pin)
@@ -122,6 +123,11 @@ class DeltaStore(Store):
         with self._discarding(relation, pin, (folder,)):
             with self._writing():
                 parts = parts_in(self._place, folder, log.columns, chosen[-1].last_epoch)
+            if not parts:
+                nothing = weighted(log.columns).empty_table()
+                epoch = chosen[-1].last_epoch
+                log = self._commit_rows(relation, pin, log, epoch, (nothing,), replaced=chosen)
+                return Pin(log.version, pin.epoch)
             added = tuple(replace(part, first_epoch=chosen[0].first_epoch) for part in parts)
             log = self._commits.commit(relation, pin, log, added, chosen, compaction=True)
         return Pin(self._remember(relation, log).version, pin.epoch)

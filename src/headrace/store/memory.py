@@ -142,7 +142,10 @@ class MemoryStore(Store):
         if log != self._relations[relation].versions[-1]:
             raise lease_lost(relation, pin)
         first, last = chosen[0].first_epoch, chosen[-1].last_epoch
-        rows = {f"memory:{relation}/{next(self._numbers)}": t for t in tables if t.num_rows}
+        # A sum without rows is a file all the same: its epochs cannot be told apart any more.
+        nothing = weighted(log.columns).empty_table()
+        parts = [table for table in tables if table.num_rows] or [nothing]
+        rows = {f"memory:{relation}/{next(self._numbers)}": table for table in parts}
         added = tuple(
             LogFile(uri, table.num_rows, table.nbytes, first, last) for uri, table in rows.items()
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
@@ -13,9 +13,10 @@ from headrace.graph.cycles import Group
 from headrace.plan.operators import Operator, Scan
 from headrace.relations.reading import Reading
 from headrace.relations.recursion import endless, least_fixed_point, materialised, numbered
-from headrace.render import inputs_of
+from headrace.render import PlanInput, inputs_of
 from headrace.render.inputs import input_name
 from headrace.render.native import render_difference
+from headrace.spark.profiles import Profile
 from headrace.spark.run import Input
 from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
 
@@ -25,8 +26,7 @@ MOST_ROUNDS = 100_000
 
 def recompute(engine: Engine, state: State, group: Group) -> Iterator[Comparison]:
     """Compare one table, or all of a cycle, which are their least fixed point together."""
-    first = group[0]
-    reading = at(engine, state, first)
+    reading = at(engine, state, *group)
     definitions = {table.relation: define(table, state) for table in group}
     try:
         queries = _queries(engine, definitions, reading)
@@ -37,15 +37,25 @@ def recompute(engine: Engine, state: State, group: Group) -> Iterator[Comparison
         plan, inputs = queries[table.relation]
         names = tuple(column.name for column in table.columns)
         inputs = [*inputs, *(reading.input(one) for one in inputs_of(stored))]
+        profile = _profile(reading, (*inputs_of(plan), *inputs_of(stored)), inputs)
         text = render_difference(plan, stored, names)
-        difference = engine.runner.collect(text, inputs, profile="wide", limit=MOST_DIFFERENCES)
+        difference = engine.runner.collect(text, inputs, profile=profile, limit=MOST_DIFFERENCES)
         what = f"recomputed {table.schema}.{table.name}"
         yield compared(what, difference, names, [c.type for c in table.columns])
 
 
-def at(engine: Engine, state: State, table: StreamTable) -> Reading:
-    """The inputs at the epochs that the table has taken in, and its own relation as published."""
-    return Reading(engine.store, state, dict(table.frontier), table.epoch, limit=0)
+def _profile(reading: Reading, wanted: Iterable[PlanInput], inputs: Iterable[Input]) -> Profile:
+    """One task where there is little to read."""
+    held = {one.name: one.rows.num_rows for one in inputs if one.rows is not None}
+    logs = [one for one in wanted if one.name not in held]
+    return "tiny" if reading.is_small(logs, sum(held.values())) else "wide"
+
+
+def at(engine: Engine, state: State, *tables: StreamTable) -> Reading:
+    """The inputs at the epochs that the tables have taken in, their own relations as published."""
+    upto = {name: epoch for table in tables for name, epoch in table.frontier.items()}
+    upto |= {table.relation: table.epoch for table in tables}
+    return Reading(engine.store, state, {}, limit=0, upto=upto)
 
 
 def _queries(

@@ -11,6 +11,7 @@ from headrace.cli.commands.change import All, File, Names, Query, query_text
 from headrace.cli.commands.each import for_each
 from headrace.cli.documents import refresh_document, status_document
 from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.table_options import TableOptions, table_options
 from headrace.cli.tables import refreshed
 from headrace.cli.words import plain
 from headrace.errors import UserError
@@ -30,12 +31,13 @@ def alter(
         str | None, typer.Option("--refresh-mode", help="AUTO, DIFFERENTIAL or FULL.")
     ] = None,
     schedule: Annotated[
-        str | None, typer.Option("--schedule", help="How often to refresh it, such as 30s.")
+        str | None, typer.Option("--schedule", help="When to refresh it, such as 30s.")
     ] = None,
     no_schedule: Annotated[
         bool, typer.Option("--no-schedule", help="Refresh it by hand only.")
     ] = False,
     rename_to: Annotated[str | None, typer.Option("--rename-to", help="Its new name.")] = None,
+    option: TableOptions = None,
 ) -> None:
     """Change the query, the options or the name of a stream table, all of it or nothing.
 
@@ -45,12 +47,11 @@ def alter(
     given: dict[str, Any] = {}
     if query is not None or file is not None:
         given["query"] = query_text(query, file)
-    if schedule is not None and no_schedule:
-        raise UserError("invalid-option", "--schedule and --no-schedule exclude each other")
-    if schedule is not None or no_schedule:
-        given["schedule"] = schedule
-    if refresh_mode is not None:
-        given["refresh_mode"] = refresh_mode
+    given |= table_options(option, schedule=schedule, refresh_mode=refresh_mode)
+    if no_schedule and "schedule" in given:
+        raise UserError("invalid-option", "a schedule and --no-schedule exclude each other")
+    if no_schedule:
+        given["schedule"] = None
     if rename_to is not None:
         given["rename_to"] = rename_to
     if not given:

@@ -14,6 +14,7 @@ from headrace.cli.call import Call
 from headrace.cli.commands.each import for_each
 from headrace.cli.documents import refresh_document, status_document
 from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.table_options import TableOptions, table_options
 from headrace.cli.tables import phases, refreshed
 from headrace.cli.words import counted, plain, seconds
 from headrace.errors import UserError
@@ -34,10 +35,12 @@ File = Annotated[
     ),
 ]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="As in SQL: totals, sales.totals.")]
-RefreshMode = Annotated[str, typer.Option("--refresh-mode", help="AUTO, DIFFERENTIAL or FULL.")]
+RefreshMode = Annotated[
+    str | None, typer.Option("--refresh-mode", help="AUTO (the default), DIFFERENTIAL or FULL.")
+]
 Schedule = Annotated[
     str | None,
-    typer.Option("--schedule", help="Kept with it: how often to refresh it, such as 30s."),
+    typer.Option("--schedule", help="When to refresh it, such as 30s; else by hand."),
 ]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables.")]
 All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
@@ -48,19 +51,21 @@ def create(
     name: NewName,
     query: Query = None,
     file: File = None,
-    refresh_mode: RefreshMode = "AUTO",
+    refresh_mode: RefreshMode = None,
     schedule: Schedule = None,
+    option: TableOptions = None,
 ) -> None:
     """Make a stream table of a query's result and fill it.
 
     The query comes from --query, from --file, or from the standard input.
     """
     text = query_text(query, file)
+    given = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
     _created(
         call,
         "creating",
         name,
-        lambda project: project.create_stream_table(name, text, schedule, refresh_mode),
+        lambda project: project.create_stream_table(name, text, **given),
     )
 
 
@@ -69,8 +74,9 @@ def replace(
     name: NewName,
     query: Query = None,
     file: File = None,
-    refresh_mode: RefreshMode = "AUTO",
+    refresh_mode: RefreshMode = None,
     schedule: Schedule = None,
+    option: TableOptions = None,
 ) -> None:
     """Make a stream table, or give the one of that name another query and options.
 
@@ -78,11 +84,12 @@ def replace(
     from --file, or from the standard input.
     """
     text = query_text(query, file)
+    given = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
     _created(
         call,
         "replacing",
         name,
-        lambda project: project.create_or_replace_stream_table(name, text, schedule, refresh_mode),
+        lambda project: project.create_or_replace_stream_table(name, text, **given),
     )
 
 

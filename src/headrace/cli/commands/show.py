@@ -9,7 +9,8 @@ import typer
 from headrace.cli.call import Call
 from headrace.cli.documents import listed_document, refresh_document, status_document
 from headrace.cli.naming import named, sql_name
-from headrace.cli.tables import listed, phases, place, remembered, standing
+from headrace.cli.redraw import Every, Picture, Times, Watch, redraw
+from headrace.cli.tables import listed, phases, place, remembered, standing, troubles
 from headrace.cli.words import plain
 
 if TYPE_CHECKING:
@@ -35,24 +36,37 @@ def ls(call: Call) -> None:
     call.screen.show(listed(tables))
 
 
-def status(call: Call, names: Names = None) -> None:
-    """Show what every stream table stands at: epoch, lag, and its latest refresh."""
+def status(
+    call: Call,
+    names: Names = None,
+    watch: Watch = False,
+    every: Every = 2.0,
+    times: Times = None,
+) -> None:
+    """Show what every stream table stands at: epoch, lag, and its latest refresh.
+
+    behind is for how long a table has lacked changes that are there for it; after the plus, the
+    largest such time of what it reads.
+    """
     with call.project() as project:
-        tables = named(project, names) if names else project.status()
-        found = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
-        last = {name: refreshes[0] for name, refreshes in found if refreshes}
-    call.screen.document(
-        {"tables": [status_document(table, last.get(table.name)) for table in tables]}
-    )
+        if watch:
+            redraw(call.screen, lambda: _standing(project, names), every, times)
+            return
+        shown = _standing(project, names)
+    shown.print(call.screen)
+
+
+def _standing(project: Headrace, names: list[str] | None) -> Picture:
+    """The stream tables as they stand now."""
+    tables = named(project, names) if names else project.status()
+    found = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
+    last = {name: refreshes[0] for name, refreshes in found if refreshes}
+    document = {"tables": [status_document(table, last.get(table.name)) for table in tables]}
     if not tables:
-        call.screen.note(NONE_YET)
-        return
-    call.screen.show(standing(tables, last))
-    for table in tables:
-        if table.reason:
-            call.screen.show(plain(f"{table.name}: {table.reason}"))
-        for line in place(table) if names else ():
-            call.screen.show(plain(line))
+        return Picture(document, note=NONE_YET)
+    lines = [line for table in tables for line in troubles(table)]
+    lines += [line for table in tables for line in (place(table) if names else ())]
+    return Picture(document, (standing(tables, last), *map(plain, lines)))
 
 
 def history(

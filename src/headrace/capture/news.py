@@ -1,0 +1,38 @@
+"""One cheap question: whether any source has changes that no cut has taken in.
+
+It is asked many times a second, so it looks into the buffers and at nothing else. What makes a
+source dirty without writing to its buffer is found by `pending`, which is asked less often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection, errors, sql
+
+from headrace.capture.changes import NEW
+from headrace.capture.layout import buffer_name
+from headrace.source.faults import translated
+
+
+def question(oids: Sequence[int], snapshot: str) -> sql.Composed:
+    """The question about these sources, since the snapshot of the last cut."""
+    return sql.SQL("SELECT EXISTS ({})").format(
+        sql.SQL(" UNION ALL ").join(
+            NEW.format(oid=sql.Literal(oid), buffer=buffer_name(oid), after=sql.Literal(snapshot))
+            for oid in oids
+        )
+    )
+
+
+def has_news(connection: Connection[Any], asked: sql.Composed) -> bool:
+    """The answer; true also where part of capture is gone, which a cut finds out about."""
+    try:
+        row = connection.execute(asked).fetchone()
+    except (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn):
+        return True
+    except errors.Error:
+        with translated():
+            raise
+    return bool(row and row[0])

@@ -1,0 +1,112 @@
+"""Requests in memory: the same promises without a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.catalog.catalog import lease_lost
+from headrace.catalog.codec import to_json
+from headrace.catalog.error_codec import encode_error
+from headrace.catalog.records import Lease, Request, RequestState
+from headrace.catalog.requests import request_lost
+
+
+class MemoryRequests:
+    """Implements `Requests`; what has the lease is in the catalog that this is a part of."""
+
+    _lease: Lease | None
+    _fence: int
+
+    def __init__(self) -> None:
+        self._requests: dict[int, Request] = {}
+
+    def _use(self) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    def serving(self) -> Lease | None:
+        lease = self._lease
+        return lease if lease is not None and lease.serves else None
+
+    def request(self, command: dict[str, Any], requested_by: str) -> int:
+        with self._use():
+            number = len(self._requests) + 1
+            made = Request(number, _stored(command), requested_by, datetime.now(UTC))
+            self._requests[number] = made
+            return number
+
+    def request_state(self, request: int) -> Request | None:
+        with self._use():
+            return self._requests.get(request)
+
+    def next_request(self, fence: int) -> Request | None:
+        with self._use():
+            if fence != self._fence:
+                raise lease_lost(fence, self._fence)
+            for one in self._in(RequestState.QUEUED):
+                now = datetime.now(UTC)
+                self._put(one, state=RequestState.RUNNING, started_at=now, fence=fence)
+                return self._requests[one.id]
+            return None
+
+    def give_back(self, request: int) -> None:
+        with self._use():
+            for one in self._in(RequestState.RUNNING, request):
+                self._put(one, state=RequestState.QUEUED, started_at=None, fence=None)
+
+    def report(self, request: int, progress: Mapping[str, Any]) -> None:
+        with self._use():
+            for one in self._in(RequestState.RUNNING, request):
+                self._put(one, progress=_stored(dict(progress)))
+
+    def finish(self, request: int, *, result: Any = None, error: Any = None) -> None:
+        with self._use():
+            for one in self._in(RequestState.RUNNING, request):
+                stopped = RequestState.CANCELLED if one.cancel else RequestState.FAILED
+                if error is None:
+                    self._end(one, RequestState.DONE, result=_stored(result))
+                else:
+                    self._end(one, stopped, error=_stored(error))
+
+    def withdraw_request(self, request: int) -> bool:
+        with self._use():
+            waiting = self._in(RequestState.QUEUED, request)
+            for one in waiting:
+                self._end(one, RequestState.CANCELLED, cancel=True)
+            return bool(waiting)
+
+    def cancel_request(self, request: int) -> None:
+        with self._use():
+            if not self.withdraw_request(request):
+                for one in self._in(RequestState.RUNNING, request):
+                    self._put(one, cancel=True)
+
+    def cancelled(self) -> frozenset[int]:
+        with self._use():
+            return frozenset(one.id for one in self._in(RequestState.RUNNING) if one.cancel)
+
+    def lose_requests(self, fence: int) -> None:
+        with self._use():
+            for one in self._in(RequestState.RUNNING):
+                if one.fence is not None and one.fence < fence:
+                    self._end(one, RequestState.FAILED, error=encode_error(request_lost()))
+
+    def _in(self, state: RequestState, request: int | None = None) -> list[Request]:
+        """All requests in a state, or this one if it is."""
+        found = self._requests.values()
+        return [one for one in found if one.state is state and request in (None, one.id)]
+
+    def _put(self, request: Request, **changes: Any) -> None:
+        self._requests[request.id] = replace(request, **changes)
+
+    def _end(self, request: Request, state: RequestState, **changes: Any) -> None:
+        self._put(request, state=state, finished_at=datetime.now(UTC), **changes)
+
+
+def _stored(value: Any) -> Any:
+    """The value as it would come back from JSON."""
+    return json.loads(to_json(value))

@@ -1,0 +1,129 @@
+"""plan, apply: the stream tables of a project folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headrace.cli.call import Call
+from headrace.cli.commands.change import ask
+from headrace.cli.tables import table_of
+from headrace.cli.words import counted, plain
+from headrace.errors import UserError
+
+if TYPE_CHECKING:
+    from headrace.project.plan import ProjectPlan
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FOLDER]",
+        help="A folder of *.sql with CREATE STREAM TABLE statements; the current one if not given.",
+    ),
+]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Drop stream tables that are not in the folder.")
+]
+
+PLANNED = {
+    "create": "to create",
+    "rebuild": "to rebuild",
+    "follow": "to be made anew with them",
+    "alter": "to alter",
+    "drop": "to drop",
+    "leave": "left alone",
+    "unchanged": "unchanged",
+}
+DONE = PLANNED | {
+    "create": "created",
+    "rebuild": "rebuilt",
+    "follow": "made anew with them",
+    "alter": "altered",
+    "drop": "dropped",
+}
+
+
+def plan(
+    call: Call,
+    folder: Folder = None,
+    prune: Prune = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also save the plan in this file, for apply.")
+    ] = None,
+) -> None:
+    """Show what it takes for the stream tables to be those of a folder; nothing is changed."""
+    from headrace.project.document import plan_document, save_plan
+
+    with call.project() as project, call.doing("planning"):
+        made = project.plan(folder or Path(), prune=prune)
+    if out is not None:
+        save_plan(made, out)
+    call.screen.document(plan_document(made))
+    _show(call, made)
+    if made.nothing_to_do:
+        call.screen.show("nothing to do")
+    if out is not None:
+        call.screen.note(plain(f"Saved; do it with `headrace apply --plan {out}`."))
+
+
+def apply(
+    call: Call,
+    folder: Folder = None,
+    prune: Prune = False,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option("--plan", help="Do what this saved plan says, and nothing if it is stale."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before dropping.")] = False,
+) -> None:
+    """Make the stream tables those of a folder: create, alter, rebuild and, with --prune, drop."""
+    from headrace.project.document import load_plan, plan_document
+
+    if plan_file is not None and prune:
+        raise UserError(
+            "invalid-option", "--plan and --prune exclude each other", hint="The plan says it."
+        )
+    saved = None if plan_file is None else load_plan(plan_file)
+    if saved is not None and folder is not None:
+        saved = replace(saved, folder=str(folder))
+    with call.project() as project:
+        if saved is None:
+            with call.doing("planning"):
+                saved = project.plan(folder or Path(), prune=prune)
+        _show(call, saved)
+        dropped = [one.table for one in saved.changes if one.act == "drop"]
+        if dropped and not yes and plan_file is None:
+            ask(f"Drop {plain(', '.join(dropped))}, with what is served and stored?", "dropping")
+        with call.doing("applying"):
+            done = project.apply(saved)
+    call.screen.document(plan_document(done))
+    call.screen.show("nothing to do" if done.nothing_to_do else _summary(done, DONE))
+
+
+def _show(call: Call, made: ProjectPlan) -> None:
+    """Every table with what happens to it and why; unchanged ones are only counted."""
+    rows = [
+        (
+            one.table,
+            one.act.value,
+            one.reason + _also(one.anew),
+        )
+        for one in made.changes
+        if one.act != "unchanged"
+    ]
+    if rows:
+        call.screen.show(table_of(("stream table", "what", "why"), rows, prose="why"))
+    if made.changes:
+        call.screen.show(_summary(made, PLANNED))
+
+
+def _also(anew: tuple[str, ...]) -> str:
+    return f"; with it {', '.join(anew)}" if anew else ""
+
+
+def _summary(made: ProjectPlan, words: dict[str, str]) -> str:
+    parts = [f"{number:,} {words[act]}" for act, number in made.counts.items()]
+    return f"{counted(len(made.changes), 'stream table')}: {', '.join(parts)}"

@@ -1,0 +1,45 @@
+"""The groups of a project's stream tables, as users are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.catalog.records import StreamTable
+from headrace.graph.network import Network
+from headrace.graph.policy import Policy, atomic, policy
+from headrace.settings import Settings
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    """A stream table in a group of several; `group` is the group's number.
+
+    `is_convergence` says that ways from one relation meet in it. Members of a group that is
+    `atomic` are published together; in others each follows its own schedule, and `policy` is None.
+    """
+
+    group: int
+    name: str
+    is_convergence: bool
+    epoch: int
+    policy: Policy | None
+    atomic: bool
+
+
+def groups_of(
+    network: Network, tables: Mapping[str, StreamTable], settings: Settings
+) -> tuple[GroupMember, ...]:
+    """The members of all groups of more than one table, each after those that it reads.
+
+    `tables` are those of the network, by the names that they have there.
+    """
+    found = []
+    for number, group in enumerate(network.groups, 1):
+        whole = atomic(group, tables, settings)
+        due = policy(group, tables, settings) if whole else None
+        found += [
+            GroupMember(number, name, name in group.convergences, tables[name].epoch, due, whole)
+            for name in group.members
+        ]
+    return tuple(found)

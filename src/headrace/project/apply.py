@@ -1,0 +1,146 @@
+"""Plans of a project folder, made with what PostgreSQL says of its queries, and performed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from headrace.catalog import State
+from headrace.catalog.records import RefreshMode, StreamTable
+from headrace.engine import Engine
+from headrace.graph import downstream
+from headrace.lifecycle.alter import Alteration, alter
+from headrace.lifecycle.circle import Name
+from headrace.lifecycle.create import make
+from headrace.lifecycle.drop import drop
+from headrace.lifecycle.options import refresh_mode
+from headrace.lifecycle.wish import read_tables
+from headrace.project.check import check_queries
+from headrace.project.difference import Reads, difference, differs
+from headrace.project.plan import Act, ProjectPlan, TableChange, inputs_of, refuse_stale
+from headrace.project.read import Wanted
+
+
+def plan_project(
+    engine: Engine, folder: str, wanted: Sequence[Wanted], *, prune: bool
+) -> ProjectPlan:
+    """The plan of a folder; what is wrong with its queries is an error. Nothing is written."""
+    state = engine.catalog.state()
+    reads = _reads(engine, state, wanted)
+    plan = difference(folder, wanted, state, reads, prune=prune)
+    making = [one for one in wanted if one.name in _names(plan.of(Act.CREATE, Act.REBUILD))]
+    check_queries(engine, _before_making(state, plan), making, reads)
+    return plan
+
+
+def apply_project(
+    engine: Engine,
+    folder: str,
+    wanted: Sequence[Wanted],
+    *,
+    prune: bool,
+    expected: ProjectPlan | None = None,
+) -> ProjectPlan:
+    """Do what the plan of a folder says; `stale-plan` if that is not what was expected.
+
+    What is wrong is said before anything is done, also while somebody else is writing. Tables that
+    nothing keeps are dropped first, so that none of them holds up what is made; then all that is
+    made is made together; what was read until then is dropped last. If one of these steps fails,
+    those before it stay, and applying again goes on from there.
+    """
+    plan = plan_project(engine, folder, wanted, prune=prune)
+    if expected is not None:
+        refuse_stale(expected, plan)
+    if plan.nothing_to_do:
+        return plan
+    with engine.writing():
+        state = engine.catalog.state()
+        reads = _reads(engine, state, wanted)
+        refuse_stale(plan, difference(folder, wanted, state, reads, prune=prune))
+        _perform(engine, state, {one.name: one for one in wanted}, plan)
+    return plan
+
+
+def _perform(
+    engine: Engine, state: State, wanted: Mapping[Name, Wanted], plan: ProjectPlan
+) -> None:
+    first = _unread(state, plan)
+    _drop(engine, first)
+    altered = plan.of(Act.ALTER)
+    # One that becomes FULL may have to leave a cycle before, one that no longer is may join one.
+    _alter(engine, (one for one in altered if not _becomes_full(one)))
+    rebuilt = plan.of(Act.REBUILD)
+    making = [wanted[one.name].request for one in (*plan.of(Act.CREATE), *rebuilt)]
+    if making:
+        make(engine, making, frozenset(one.name for one in rebuilt))
+    _alter(engine, (one for one in altered if _becomes_full(one)))
+    _drop(engine, _names(plan.of(Act.DROP)) - first)
+
+
+def _alter(engine: Engine, changes: Iterable[TableChange]) -> None:
+    for one in changes:
+        alter(engine, *one.name, Alteration.of(one.options))
+
+
+def _drop(engine: Engine, names: frozenset[Name]) -> None:
+    """Drop the tables, each with those of them that read it."""
+    for name in sorted(names):
+        tables = engine.catalog.state().stream_tables
+        table = next((one for one in tables if (one.schema, one.name) == name), None)
+        if table is not None:
+            readers = {(one.schema, one.name) for one in downstream(tables, table.relation)}
+            drop(engine, *name, cascade=readers <= names)
+
+
+def _unread(state: State, plan: ProjectPlan) -> frozenset[Name]:
+    """Those to be dropped that nothing reads that stays."""
+    going = _names(plan.of(Act.DROP))
+    return frozenset(
+        name
+        for name in going
+        if (table := state.stream_table(*name)) is not None
+        and {(one.schema, one.name) for one in downstream(state.stream_tables, table.relation)}
+        <= going
+    )
+
+
+def _before_making(state: State, plan: ProjectPlan) -> State:
+    """The state in which tables will be made: without what goes first, with options altered."""
+    gone = [_table(state, name).relation for name in _unread(state, plan)]
+    modes = [
+        replace(_table(state, one.name), refresh_mode=refresh_mode(one.options["refresh_mode"]))
+        for one in plan.of(Act.ALTER)
+        if "refresh_mode" in one.options and not _becomes_full(one)
+    ]
+    return state.with_origins(modes, gone)
+
+
+def _table(state: State, name: Name) -> StreamTable:
+    table = state.stream_table(*name)
+    assert table is not None, "the plan was made from this state"
+    return table
+
+
+def _becomes_full(change: TableChange) -> bool:
+    return change.options.get("refresh_mode") == RefreshMode.FULL
+
+
+def _reads(engine: Engine, state: State, wanted: Sequence[Wanted]) -> Reads:
+    """What the tables of the folder will read of each other and of those that are there."""
+    tables = {(table.schema, table.name) for table in state.stream_tables}
+    tables |= {one.name for one in wanted}
+    search_path = engine.database.search_path
+    reads: dict[Name, frozenset[Name]] = {}
+    with engine.database.session() as connection:
+        for one in wanted:
+            table = state.stream_table(*one.name)
+            if table is not None and not differs(one.request, table):
+                reads[one.name] = inputs_of(state, table)
+            else:
+                query = one.request.query
+                reads[one.name] = frozenset(read_tables(connection, query, search_path, tables))
+    return reads
+
+
+def _names(changes: Iterable[TableChange]) -> frozenset[Name]:
+    return frozenset(one.name for one in changes)

@@ -1,0 +1,146 @@
+"""What would have to happen for the stream tables to be those of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from headrace.catalog import State
+from headrace.catalog.records import Status, StreamTable
+from headrace.errors import UserError
+from headrace.graph import downstream
+from headrace.lifecycle.check import Request
+from headrace.lifecycle.circle import Name, shown
+from headrace.project.plan import (
+    Act,
+    ProjectPlan,
+    TableChange,
+    bare,
+    catalog_fingerprint,
+    wishes_fingerprint,
+)
+from headrace.project.read import Wanted
+
+Reads = Mapping[Name, frozenset[Name]]
+"""For every table of the folder the stream tables that it will read."""
+
+
+def difference(
+    folder: str, wanted: Sequence[Wanted], state: State, reads: Reads, *, prune: bool
+) -> ProjectPlan:
+    """The plan that makes the catalog's stream tables those that are wanted.
+
+    Those that are not in the folder are dropped with `prune` and else left alone; it is
+    `has-dependents` if one that stays will read one that would go.
+    """
+    compared = _Comparison({one.name: one for one in wanted}, state, prune)
+    compared.refuse_needed(reads)
+    return ProjectPlan(
+        folder,
+        prune,
+        wishes_fingerprint(wanted),
+        catalog_fingerprint(state),
+        tuple(compared.changes()),
+    )
+
+
+def differs(request: Request, table: StreamTable) -> bool:
+    """Whether a query is another; as text, apart from space at the ends."""
+    return bare(request.query) != bare(table.query)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    wanted: Mapping[Name, Wanted]
+    state: State
+    prune: bool
+
+    @cached_property
+    def tables(self) -> dict[Name, StreamTable]:
+        return {(table.schema, table.name): table for table in self.state.stream_tables}
+
+    @cached_property
+    def going(self) -> frozenset[Name]:
+        return frozenset(self.tables.keys() - self.wanted.keys() if self.prune else ())
+
+    @cached_property
+    def anew(self) -> dict[Name, tuple[Name, ...]]:
+        """For every table that is rebuilt those that stay and read it, directly or not."""
+        found = {}
+        for name, table in self.tables.items():
+            if name in self.wanted and differs(self.wanted[name].request, table):
+                readers = downstream(self.state.stream_tables, table.relation)
+                names = ((one.schema, one.name) for one in readers)
+                found[name] = tuple(one for one in names if one != name and one not in self.going)
+        return found
+
+    def refuse_needed(self, reads: Reads) -> None:
+        for reader, names in sorted(reads.items()):
+            for name in sorted(names & self.going):
+                raise UserError(
+                    "has-dependents",
+                    f"{shown(name)} is not in the folder, and {shown(reader)} reads it",
+                    hint="Add it to the folder, or plan without prune.",
+                )
+
+    def changes(self) -> Iterator[TableChange]:
+        for name in sorted(self.wanted.keys() | self.tables.keys()):
+            if name not in self.wanted:
+                yield self._not_wanted(name)
+            elif name not in self.tables:
+                yield TableChange(Act.CREATE, name, "not there yet", place=self.wanted[name].place)
+            else:
+                yield self._both(self.wanted[name], self.tables[name])
+
+    def _not_wanted(self, name: Name) -> TableChange:
+        causes = self._causes(name)
+        if name in self.going:
+            return TableChange(Act.DROP, name, "not in the folder")
+        if causes:
+            return TableChange(Act.FOLLOW, name, f"not in the folder; {causes}")
+        return TableChange(Act.LEAVE, name, "not in the folder")
+
+    def _both(self, one: Wanted, table: StreamTable) -> TableChange:
+        name, place = one.name, one.place
+        options = options_that_differ(one.request, table)
+        reasons = [_told(option, old, new) for option, (old, new) in options.items()]
+        changed = {option: new for option, (_, new) in options.items()}
+        if name in self.anew:
+            anew = tuple(shown(reader) for reader in self.anew[name])
+            reason = "; ".join(["the query differs", *reasons])
+            return TableChange(Act.REBUILD, name, reason, changed, anew, place)
+        causes = self._causes(name)
+        if reasons:
+            reason = "; ".join([*reasons, *([causes] if causes else [])])
+            return TableChange(Act.ALTER, name, reason, changed, place=place)
+        if causes:
+            return TableChange(Act.FOLLOW, name, causes, place=place)
+        return TableChange(Act.UNCHANGED, name, "as in the folder", place=place)
+
+    def _causes(self, name: Name) -> str | None:
+        """Why a table has to be made anew that itself did not change."""
+        rebuilt = [shown(one) for one, readers in self.anew.items() if name in readers]
+        if not rebuilt:
+            return None
+        still = self.tables[name].status is Status.SUSPENDED
+        when = "made anew when it goes on, for it is suspended" if still else "made anew"
+        return f"{when}: it rests on {', '.join(rebuilt)}"
+
+
+def options_that_differ(request: Request, table: StreamTable) -> dict[str, tuple[Any, Any]]:
+    """Old and new value of every option that is to be another; None is the default."""
+    old = {"schedule": table.schedule, "refresh_mode": table.refresh_mode.value, **table.options}
+    new = {
+        "schedule": request.schedule,
+        "refresh_mode": request.refresh_mode.value,
+        **request.options,
+    }
+    names = dict.fromkeys((*old, *new))
+    return {one: (old.get(one), new.get(one)) for one in names if old.get(one) != new.get(one)}
+
+
+def _told(option: str, old: Any, new: Any) -> str:
+    none = "by hand" if option == "schedule" else "default"
+    return f"{option}: {none if old is None else old} → {none if new is None else new}"

@@ -1,0 +1,147 @@
+"""What a folder of statements would do to the stream tables that are there, as data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headrace.catalog import State
+from headrace.catalog.records import StreamTable
+from headrace.errors import UserError
+from headrace.lifecycle.check import Request
+from headrace.lifecycle.circle import Name, shown
+from headrace.project.read import Wanted
+
+
+class Act(StrEnum):
+    """What happens to a stream table.
+
+    REBUILD computes it anew, because its query differs; FOLLOW does, because it reads one that is
+    rebuilt. ALTER changes options in place. LEAVE is one that is not in the folder and stays.
+    """
+
+    CREATE = "create"
+    REBUILD = "rebuild"
+    FOLLOW = "follow"
+    ALTER = "alter"
+    DROP = "drop"
+    LEAVE = "leave"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """What happens to one stream table, and why.
+
+    `options` are those that change, None back to the default; `anew` are the tables that read a
+    rebuilt one and are computed anew with it; `place` is where the folder has it.
+    """
+
+    act: Act
+    name: Name
+    reason: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    anew: tuple[str, ...] = ()
+    place: str | None = None
+
+    @property
+    def table(self) -> str:
+        return shown(self.name)
+
+
+@dataclass(frozen=True)
+class ProjectPlan:
+    """The changes, in the order of the names, and what they were found from.
+
+    `wishes` and `catalog` are fingerprints of what the folder asks for and of the stream tables
+    that there were: with others the plan is stale.
+    """
+
+    folder: str
+    prune: bool
+    wishes: str
+    catalog: str
+    changes: tuple[TableChange, ...]
+
+    @property
+    def nothing_to_do(self) -> bool:
+        return all(one.act in (Act.UNCHANGED, Act.LEAVE) for one in self.changes)
+
+    @property
+    def counts(self) -> dict[Act, int]:
+        """How many tables each act has, those without any left out."""
+        counted = Counter(one.act for one in self.changes)
+        return {act: counted[act] for act in Act if counted[act]}
+
+    def of(self, *acts: Act) -> tuple[TableChange, ...]:
+        return tuple(one for one in self.changes if one.act in acts)
+
+    def __str__(self) -> str:
+        rows = [(one.act.value, one.table, one.reason) for one in self.changes]
+        act, table = (max((len(row[n]) for row in rows), default=0) for n in (0, 1))
+        return "\n".join(f"{row[0]:{act}}  {row[1]:{table}}  {row[2]}" for row in rows)
+
+
+def wishes_fingerprint(wanted: Sequence[Wanted]) -> str:
+    """The same for folders that ask for the same, wherever in them it stands."""
+    return _fingerprint(
+        [
+            [*one.name, *_asked(one.request), sorted(one.request.options.items())]
+            for one in sorted(wanted, key=lambda one: one.name)
+        ]
+    )
+
+
+def catalog_fingerprint(state: State) -> str:
+    """The same as long as no stream table comes, goes, is altered or reads others."""
+    return _fingerprint(
+        [
+            [
+                *(table.schema, table.name, *_asked(table)),
+                sorted(table.options.items()),
+                sorted(inputs_of(state, table)),
+            ]
+            for table in state.stream_tables
+        ]
+    )
+
+
+def _asked(one: Request | StreamTable) -> tuple[str | None, ...]:
+    return bare(one.query), one.schedule, one.refresh_mode.value
+
+
+def bare(query: str) -> str:
+    """The text by which a query is compared with another."""
+    return query.strip()
+
+
+def inputs_of(state: State, table: StreamTable) -> frozenset[Name]:
+    """The stream tables that one reads."""
+    origins = (state.origin(relation) for relation in table.inputs)
+    return frozenset((one.schema, one.name) for one in origins if isinstance(one, StreamTable))
+
+
+def refuse_stale(expected: ProjectPlan, found: ProjectPlan) -> None:
+    """Refuse what is no longer what was planned."""
+    changed = []
+    if expected.wishes != found.wishes:
+        changed.append("What the folder asks for has changed since.")
+    if expected.catalog != found.catalog:
+        changed.append("Stream tables were created, altered or dropped since.")
+    if changed:
+        raise UserError(
+            "stale-plan",
+            "the plan is stale",
+            detail=" ".join(changed),
+            hint="Plan again, and look at what it says now.",
+        )
+
+
+def _fingerprint(content: Any) -> str:
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

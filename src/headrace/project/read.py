@@ -1,0 +1,111 @@
+"""The stream tables that a folder of *.sql wishes for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.errors import HeadraceError, UserError
+from headrace.lifecycle.check import Request
+from headrace.lifecycle.circle import Name
+from headrace.lifecycle.names import parse_name, quoted_name
+from headrace.statements import Create, Statement, parse
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A stream table as a folder has it: what is asked for, in which file, beginning where.
+
+    `file` is relative to the folder.
+    """
+
+    name: Name
+    request: Request
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}, line {self.line}"
+
+
+def read_folder(folder: Path, default_schema: str) -> tuple[Wanted, ...]:
+    """All that the files in the folder and below it create, in the order of the names.
+
+    Names that begin with a dot are passed over. A table that is created twice, a statement other
+    than CREATE STREAM TABLE and a folder without files are errors.
+    """
+    wanted: dict[Name, Wanted] = {}
+    files = tuple(_files(folder))
+    if not files:
+        raise UserError(
+            "invalid-option",
+            f"there are no *.sql files in {folder}",
+            hint="An empty one says that there shall be no stream tables.",
+        )
+    for file in files:
+        shown = file.relative_to(folder).as_posix()
+        for one in _read(file, shown, default_schema):
+            if one.name in wanted:
+                raise _twice(wanted[one.name], one)
+            wanted[one.name] = one
+    return tuple(wanted[name] for name in sorted(wanted))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The *.sql files, deep down too; folders behind links are not entered."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError as error:
+        raise UserError("invalid-option", f"{folder} cannot be read", detail=str(error)) from None
+    for path in found:
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            if not path.is_symlink():
+                yield from _files(path)
+        elif path.suffix.lower() == ".sql":
+            yield path
+
+
+def _read(file: Path, shown: str, default_schema: str) -> list[Wanted]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("invalid-option", f"{file} cannot be read", detail=str(error)) from None
+    with _naming(f"In {shown}."):
+        return [_wanted(statement, shown, default_schema) for statement in parse(text)]
+
+
+def _wanted(statement: Statement, file: str, default_schema: str) -> Wanted:
+    with _naming(f"At {statement.place}."):
+        if not isinstance(statement, Create):
+            raise UserError(
+                "invalid-option",
+                "a project folder has CREATE STREAM TABLE statements only",
+                hint="It says which stream tables there shall be, not how to get there;"
+                " other statements are run by `headrace run`.",
+            )
+        name = parse_name(statement.name, default_schema)
+        request = Request.of(quoted_name(*name), statement.query, statement.options)
+    return Wanted(name, request, file, statement.place.line)
+
+
+def _twice(first: Wanted, second: Wanted) -> UserError:
+    return UserError(
+        "name-exists",
+        f"stream table {'.'.join(first.name)} is created twice",
+        detail=f"In {first.place}, and in {second.place}.",
+    )
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Say where it was that something is wrong."""
+    try:
+        yield
+    except HeadraceError as error:
+        error.detail = " ".join(part for part in (error.detail, where) if part)
+        raise

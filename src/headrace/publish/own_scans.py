@@ -1,0 +1,40 @@
+"""Our own scans of served tables, counted apart, so that they are not taken for others' reads.
+
+PostgreSQL counts for a session what it has not reported yet, also from earlier transactions; so
+what a transaction did is the difference between its end and its beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from headrace.catalog.records import StreamTable
+from headrace.publish.served import Connection
+
+_SCANS = """
+SELECT t.relid, w.relation, coalesce(t.seq_scan, 0) + coalesce(t.idx_scan, 0)
+FROM pg_stat_xact_user_tables t
+JOIN unnest(%s::text[], %s::text[], %s::text[]) AS w (relation, schema, name)
+  ON (t.schemaname, t.relname) = (w.schema, w.name)
+"""
+_ADD = "UPDATE headrace.stream_tables SET own_scans = own_scans + %s WHERE relation = %s"
+
+
+@contextmanager
+def counting_own_scans(transaction: Connection, tables: Sequence[StreamTable]) -> Iterator[None]:
+    """Add to the records of these tables how often they are scanned inside."""
+    if not tables:
+        yield
+        return
+    wanted = (
+        [table.relation for table in tables],
+        [table.schema for table in tables],
+        [table.name for table in tables],
+    )
+    before = {relid: scans for relid, _, scans in transaction.execute(_SCANS, wanted).fetchall()}
+    yield
+    for relid, relation, scans in transaction.execute(_SCANS, wanted).fetchall():
+        own = scans - before.get(relid, 0)
+        if own:
+            transaction.execute(_ADD, (own, relation))

@@ -1,0 +1,194 @@
+"""What an open project tells without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from headrace.blockers import blockers
+from headrace.catalog import State, new_relation_id
+from headrace.catalog.records import Refresh, StreamTable
+from headrace.definition import define
+from headrace.engine import Engine
+from headrace.errors import UserError
+from headrace.graph.cycles import cycles
+from headrace.graph.draw import FORMATS
+from headrace.group_status import GroupMember, groups_of
+from headrace.lags import availability, lags
+from headrace.lifecycle.check import Request
+from headrace.lifecycle.create import check_query
+from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.stratify import stratify
+from headrace.pinned import Changes, PinnedTables
+from headrace.refresh.explain import Explanation, explain, placed
+from headrace.refresh.refresh import require_table
+from headrace.refresh.together import consistency_groups
+from headrace.schedule.tiers import tier_option
+from headrace.settings import Settings
+from headrace.strata_status import (
+    ComponentStatus,
+    StrataExplanation,
+    StratumStatus,
+    components_of,
+    explain_network,
+    names_of,
+    network_of,
+    strata_of,
+)
+from headrace.table_status import TableStatus, status_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Readings:
+    """The part of `Headrace` that only reads."""
+
+    _engine: Engine
+
+    def table(self, name: str) -> DataFrame:
+        """The stream table at its published epoch, as a Spark DataFrame."""
+        return self.at().table(name)
+
+    def at(self, epoch: int | None = None) -> PinnedTables:
+        """All stream tables as they are published now, or as they last were up to an epoch."""
+
+        def statuses(state: State) -> tuple[TableStatus, ...]:
+            return self._statuses(state.stream_tables, state)
+
+        return PinnedTables(self._engine, self._state(), epoch, statuses)
+
+    def changes(self, name: str, after: int = 0) -> Changes:
+        """How a stream table changed after an epoch, and the epoch to ask with the next time.
+
+        The frame has the netted rows with their `_weight`; after 0 it has all rows of the table.
+        """
+        return self.at().changes(name, after)
+
+    def status(self) -> tuple[TableStatus, ...]:
+        """Every stream table as it stands."""
+        return self._statuses(self._state().stream_tables)
+
+    def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
+        """The latest refreshes of one stream table or of all, newest first."""
+        relation = None
+        if name is not None:
+            relation = require_table(self._state(), *self._name(name)).relation
+        return self._engine.catalog.refreshes(relation, limit)
+
+    def stratum_status(self) -> tuple[StratumStatus, ...]:
+        """The strata: layers of stream tables, the lowest first."""
+        state = self._state()
+        names = names_of(state)
+        counted = self._engine.catalog.strata_skipped()
+        skipped = {names[one]: number for one, number in counted.items() if one in names}
+        return strata_of(network_of(state), skipped)
+
+    def scc_status(self) -> tuple[ComponentStatus, ...]:
+        """The components: stream tables that read each other, or themselves."""
+        state = self._state()
+        names = names_of(state)
+        network = network_of(state)
+        cyclic = {name for one in network.components if one.is_cyclic for name in one.members}
+        refreshes = (
+            (names[table.relation], refresh)
+            for table in state.stream_tables
+            if names[table.relation] in cyclic
+            for refresh in self._engine.catalog.refreshes(table.relation)
+        )
+        return components_of(network, refreshes)
+
+    def diamond_groups(self) -> tuple[GroupMember, ...]:
+        """The groups of several stream tables: those that ways from one source lead through to a
+        table in which they meet, and those that read each other."""
+        state = self._state()
+        names = names_of(state)
+        tables = {names[table.relation]: table for table in state.stream_tables}
+        return groups_of(network_of(state), tables, self._engine.settings(state))
+
+    def explain_strata(
+        self, tables: Sequence[str] | Mapping[str, str | Mapping[str, Any]]
+    ) -> StrataExplanation:
+        """The strata of stream tables that exist, by name, or of queries as `create_stream_tables`
+        takes them, before anything is created; with all that they rest on.
+
+        A cycle that cannot be made is told and no error.
+        """
+        state = self._state()
+        if isinstance(tables, Mapping):
+            requests = [Request.read(name, given) for name, given in tables.items()]
+            network = stratify(self._engine, state, requests)
+        else:
+            network = network_of(state)
+            for name in tables:
+                require_table(state, *self._name(name))
+        return explain_network(network.below(".".join(self._name(name)) for name in tables))
+
+    def graph(self, format: str = "text") -> str:  # noqa: A002
+        """Sources, stream tables, components and strata as "text", "mermaid" or "dot"."""
+        if format not in FORMATS:
+            raise UserError(
+                "invalid-option",
+                f"{format!r} is no format of a graph",
+                hint=f"There are {', '.join(FORMATS)}.",
+            )
+        return FORMATS[format](network_of(self._state()))
+
+    def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
+        """The plan and the steps of a stream table, or of a query before anything is created."""
+        state = self._state()
+        if (name is None) == (query is None):
+            raise UserError("invalid-option", "explain takes either a name or a query")
+        follow = self._engine.settings(state).stratified_dred
+        if query is not None:
+            unused = f"explained_{new_relation_id()}"
+            checked = check_query(self._engine, state, Request(unused, query))
+            names = {s.relation: f"{s.schema}.{s.name}" for s in checked.inputs}
+            names[checked.table.relation] = "the query"
+            reads = {names[one]: words for one, words in checked.table.edges.items()}
+            network = network_of(state).with_tables({unused: reads})
+            explained = explain(
+                (checked.table,), (checked.definition,), names, checked.notices, follow=follow
+            )
+            return placed(explained, network, unused)
+        assert name is not None
+        table = require_table(state, *self._name(name))
+        names = names_of(state)
+        cycle = cycles(state.stream_tables).get(table.relation, frozenset())
+        others = (t for t in state.stream_tables if t.relation in cycle - {table.relation})
+        group = (table, *others)
+        definitions = tuple(define(one, state) for one in group)
+        explained = explain(group, definitions, names, follow=follow)
+        return placed(explained, network_of(state), names[table.relation])
+
+    def settings(self) -> Mapping[str, Any]:
+        """The settings in force."""
+        return Settings.of(dict(self._state().settings)).model_dump()
+
+    def _statuses(
+        self, tables: Iterable[StreamTable], state: State | None = None
+    ) -> tuple[TableStatus, ...]:
+        """The tables as they stand in a state of the catalog, or in the newest."""
+        found = tuple(tables)
+        state = (self._state() if state is None else state).with_origins(found)
+        settings = self._engine.settings(state)
+        network = network_of(state)
+        behind = lags(state, availability(self._engine, state), datetime.now(UTC))
+        stuck = blockers(state, consistency_groups(state, settings))
+        return tuple(
+            status_of(
+                table,
+                network,
+                behind[table.relation],
+                stuck.get(table.relation),
+                tier_option(table, settings),
+            )
+            for table in found
+        )
+
+    def _state(self) -> State:
+        return self._engine.catalog.state()
+
+    def _name(self, name: str) -> tuple[str, str]:
+        return parse_name(name, self._engine.database.search_path[0])

@@ -1,0 +1,82 @@
+"""Computing a table, or the tables of a cycle as one, up to an epoch; nothing is visible yet."""
+
+from __future__ import annotations
+
+from headrace.catalog import State
+from headrace.catalog.records import is_stale
+from headrace.definition import Definition
+from headrace.engine import Engine
+from headrace.errors import InternalError
+from headrace.graph.cycles import Group
+from headrace.publish.publish import Advanced
+from headrace.refresh.attempt import Attempt
+from headrace.refresh.compute import compute
+from headrace.refresh.epochs import Times, data_time, frontier, lacks
+from headrace.refresh.plan import plan_cycle, plan_refresh
+from headrace.relations.reading import Reading
+from headrace.relations.visible import visible_change
+
+
+def advance(
+    engine: Engine,
+    attempts: tuple[Attempt, ...],
+    definitions: tuple[Definition, ...],
+    changed: frozenset[str],
+    state: State,
+    moved: Times,
+) -> tuple[Advanced, ...]:
+    """Compute every stage of a table, or of all tables of a cycle, which are advanced as one.
+
+    `state` has the relations that the stages write and read; `moved` are those that were advanced
+    before in the same refresh. The attempts of a cycle share their decision and their clock.
+    """
+    tables = tuple(one.table for one in attempts)
+    first = attempts[0]
+    clock, epoch = first.clock, first.epoch
+    jobs = engine.runner.jobs
+    follow = engine.settings(state).stratified_dred
+    with clock.phase("plan"):
+        if definitions[0].final.cycle:
+            stored = all(table.epoch > 0 for table in tables)
+            steps = plan_cycle(definitions, first.decision, changed, stored=stored, follow=follow)
+        else:
+            steps = plan_refresh(tables[0], definitions[0], first.decision, changed, follow=follow)
+    own = {
+        stage.relation: state.relation(stage.relation)
+        for definition in definitions
+        for stage in definition.stages
+    }
+    written = compute(engine, tables, steps, state, own, epoch, clock)
+    after = state.with_relations(written.values())
+    limit = engine.settings(state).collect_rows
+    changes = []
+    for table, definition in zip(tables, definitions, strict=True):
+        with clock.phase("read"):
+            final = written[definition.final.relation]
+            reading = Reading(engine.store, after, {final.id: table.epoch}, limit)
+            changes.append(visible_change(engine, reading, final))
+    jobs = engine.runner.jobs - jobs
+    times = [data_time(state, table, moved) for table in tables]
+    as_of = min((time for time in times if time is not None), default=None)
+    together = {**moved, **dict.fromkeys((table.relation for table in tables), as_of)}
+    return tuple(
+        Advanced(
+            attempt.table,
+            tuple(written[stage.relation] for stage in definition.stages),
+            change,
+            attempt.record(jobs),
+            frontier(state, attempt.table, epoch, together),
+            as_of,
+        )
+        for attempt, definition, change in zip(attempts, definitions, changes, strict=True)
+    )
+
+
+def changed_inputs(group: Group, state: State) -> frozenset[str]:
+    """The inputs with rows beyond what the tables have taken in, other than the tables' own."""
+    for table in group:
+        if is_stale(table):
+            name = f"{table.schema}.{table.name}"
+            raise InternalError("invariant", f"stream table {name} has to be made anew first")
+    own = frozenset(table.relation for table in group)
+    return frozenset(name for table in group for name in lacks(state, table)) - own

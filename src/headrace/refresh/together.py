@@ -1,0 +1,59 @@
+"""Which tables are published with which: whole groups, and all that they read. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from headrace.catalog import State
+from headrace.catalog.records import StreamTable
+from headrace.graph import upstream
+from headrace.graph.dependencies import in_order
+from headrace.graph.diamonds import ConsistencyGroup, groups
+from headrace.graph.policy import units
+from headrace.settings import Settings
+
+Reads = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def consistency_groups(state: State, settings: Settings) -> Mapping[str, tuple[str, ...]]:
+    """For the relation of every stream table those of all that move with it; none if it is alone.
+
+    A group that is not atomic moves table by table, and cycles in it as a whole.
+    """
+    tables = {table.relation: table for table in state.stream_tables}
+    known = _groups(tuple((table.relation, table.inputs) for table in tables.values()))
+    return {
+        name: () if unit.is_single else unit.members
+        for unit in units(known, tables, settings)
+        for name in unit.members
+    }
+
+
+def together(
+    state: State, tables: Iterable[StreamTable], settings: Settings
+) -> tuple[StreamTable, ...]:
+    """The tables, all that they read and all groups of these, each after those that it reads."""
+    known = {table.relation: table for table in state.stream_tables}
+    grouped = consistency_groups(state, settings)
+    wanted: dict[str, StreamTable] = {}
+    waiting = list(tables)
+    while waiting:
+        table = waiting.pop()
+        if table.relation in wanted:
+            continue
+        for one in upstream(state.stream_tables, table):
+            wanted[one.relation] = one
+            waiting += [known[name] for name in grouped.get(one.relation, ()) if name not in wanted]
+    order = {
+        (one.schema, one.name, relation): [
+            (wanted[i].schema, wanted[i].name, i) for i in one.inputs if i in wanted
+        ]
+        for relation, one in wanted.items()
+    }
+    return tuple(wanted[relation] for _, _, relation in in_order(order))
+
+
+@lru_cache(maxsize=64)
+def _groups(reads: Reads) -> tuple[ConsistencyGroup[str], ...]:
+    return groups(dict(reads))

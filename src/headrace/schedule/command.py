@@ -1,0 +1,46 @@
+"""A command as data: what it does, and how it and its result become JSON and come back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from headrace.engine import Engine
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Answer(Generic[R]):
+    """How a result becomes JSON, and JSON the result."""
+
+    encode: Callable[[R], Any]
+    decode: Callable[[Any], R]
+
+
+@dataclass(frozen=True)
+class Command(ABC, Generic[R]):
+    """Something that is done under the writer lease, and its result."""
+
+    verb: ClassVar[str]
+    # Whether names in it are looked up in the schemas of a search path.
+    looks_up: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def answer(self) -> Answer[R]:
+        """How the result travels."""
+
+    @abstractmethod
+    def perform(self, engine: Engine) -> R:
+        """Do it here. `lease-held` means that nothing was done."""
+
+    def encode(self) -> dict[str, Any]:
+        """The fields in JSON."""
+        return dict(vars(self))
+
+    @classmethod
+    def decode(cls, value: Mapping[str, Any]) -> Self:
+        return cls(**value)

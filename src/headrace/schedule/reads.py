@@ -1,0 +1,39 @@
+"""How often others read the served tables: PostgreSQL's counters, without our own scans."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from headrace.catalog import State
+from headrace.engine import Engine
+from headrace.schedule.agenda import Memory
+from headrace.schedule.tiers import Reads, Sample, is_watched
+from headrace.settings import Settings
+from headrace.source.faults import translated
+
+SCANS = """
+SELECT schemaname, relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0)
+FROM pg_stat_user_tables
+WHERE (schemaname, relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
+"""
+
+
+def sample_reads(
+    engine: Engine, state: State, settings: Settings, memory: Memory, now: datetime
+) -> None:
+    """Note the scans so far of every table whose tier depends on reads."""
+    watched = {
+        (table.schema, table.name): table
+        for table in state.stream_tables
+        if is_watched(table, settings)
+    }
+    if not watched:
+        return
+    schemas, names = [schema for schema, _ in watched], [name for _, name in watched]
+    with engine.database.session() as connection, translated():
+        rows = connection.execute(SCANS, (schemas, names)).fetchall()
+    for schema, name, scans in rows:
+        table = watched[schema, name]
+        sample = Sample(now, int(scans), table.own_scans)
+        known = memory.reads.get(table.relation)
+        memory.reads[table.relation] = Reads.begin(sample) if known is None else known.then(sample)

@@ -1,0 +1,120 @@
+"""Refreshes in parallel: groups that are started, end, fail, and are tried again or stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from headrace.catalog import State
+from headrace.catalog.records import Refresh, StreamTable
+from headrace.engine import HOME
+from headrace.errors import HeadraceError, InternalError, Unavailable
+from headrace.refresh.refresh import refresh_group
+from headrace.schedule.due import Due
+from headrace.schedule.failing import stop_failing
+from headrace.schedule.quotas import Job, pick
+from headrace.schedule.retry import after_failure
+from headrace.schedule.shift import ENDING, Shift, logger
+from headrace.settings import Settings
+
+Lines = dict[str, Refresh]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A group that is being refreshed over a state, and the database whose share it uses."""
+
+    relations: tuple[str, ...]
+    database: int
+    state: State
+
+
+class Refreshes:
+    """The workers and what they do; used by the daemon's own thread."""
+
+    def __init__(self, shift: Shift, workers: int) -> None:
+        self._shift = shift
+        self._workers = workers
+        self._pool = ThreadPoolExecutor(workers, "headrace-refresh")
+        self._running: dict[Future[Lines], Running] = {}
+
+    @property
+    def relations(self) -> frozenset[str]:
+        """The tables that are being refreshed."""
+        return frozenset(name for one in self._running.values() for name in one.relations)
+
+    def start(self, waiting: Iterable[Due], state: State) -> bool:
+        """Start as many as there are workers for; whether any was."""
+        shift = self._shift
+        found = {one.relations[0]: one for one in waiting}
+        jobs = [Job(name, HOME, one.tier, one.since) for name, one in found.items()]
+        busy = [one.database for one in self._running.values()]
+        chosen = pick(jobs, busy, self._workers, {})
+        for job in chosen:
+            relations = found[job.name].relations
+            shift.memory.attempted(relations, shift.now())
+            shift.engine.hold(state)
+            future = self._pool.submit(
+                refresh_group, shift.engine, state, relations, shift.lease.fence
+            )
+            self._running[future] = Running(relations, job.database, state)
+            future.add_done_callback(lambda _: shift.ears.wake())
+        return bool(chosen)
+
+    def collect(self, state: State, settings: Settings) -> bool:
+        """Hear of those that ended since the last time; whether any did."""
+        ended = [future for future in self._running if future.done()]
+        for future in ended:
+            running = self._running.pop(future)
+            self._shift.engine.let_go(running.state)
+            error = future.exception()
+            if error is None:
+                self._shift.memory.found(running.relations)
+                self._tell(future.result(), state)
+            else:
+                self._failed(running, error, settings)
+        return bool(ended)
+
+    def end(self) -> None:
+        """Wait for the workers."""
+        self._pool.shutdown(wait=True)
+
+    def _tell(self, lines: Lines, state: State) -> None:
+        for relation, line in lines.items():
+            table = state.origin(relation)
+            if table is not None:
+                seconds = (line.finished_at - line.started_at).total_seconds()
+                self._shift.tell(
+                    f"{table.schema}.{table.name}: {line.mode} to epoch {line.epoch},"
+                    f" +{line.rows_inserted} -{line.rows_deleted} in {seconds:.2f} s"
+                )
+
+    def _failed(self, running: Running, error: BaseException, settings: Settings) -> None:
+        """Try again later, or stop the tables that failed too often."""
+        shift = self._shift
+        if not isinstance(error, HeadraceError):
+            logger.error("a refresh failed", exc_info=error)
+            error = InternalError("invariant", f"{type(error).__name__}: {error}")
+        state = shift.engine.catalog.state()
+        tables = [t for t in state.stream_tables if t.relation in running.relations]
+        shift.failed(", ".join(f"{one.schema}.{one.name}" for one in tables), error)
+        if error.code in ENDING:
+            raise error
+        if isinstance(error, Unavailable):
+            failures = shift.memory.missed(running.relations)
+        else:
+            shift.memory.found(running.relations)
+            failures = max((one.failures for one in tables), default=0)
+        wait = after_failure(type(error), max(failures, 1), settings.max_failures, shift.random)
+        if wait is None:
+            stop_failing(shift.engine, _worst(tables), error.message, shift.lease.fence)
+        else:
+            retry_at = dict.fromkeys(running.relations, shift.now() + wait)
+            shift.memory.retry_at.update(retry_at)
+
+
+def _worst(tables: list[StreamTable]) -> list[StreamTable]:
+    """Those that failed most often; others of their group only waited for them."""
+    most = max((one.failures for one in tables), default=0)
+    return [one for one in tables if one.failures == most]

@@ -1,0 +1,110 @@
+"""Schedules, read from what a user wrote. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from headrace.errors import UserError
+from headrace.schedule.cron import Cron, complaint, is_zone
+
+UNITS = {
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+}
+LONGEST = timedelta(days=36_525)
+CALCULATED = "calculated"
+HINT = (
+    "A schedule is a duration (30s, 1h30m, 250ms, 2d), five cron fields with or without a time"
+    " zone (*/5 * * * *, 0 6 * * mon-fri Europe/Berlin), or calculated; none at all is manual."
+)
+
+_DURATION = re.compile(r"\s*".join(rf"(?:(?P<{unit}>[0-9]{{1,15}}){unit})?" for unit in UNITS))
+_FIELDS = 5
+
+
+@dataclass(frozen=True)
+class Every:
+    """A period of real time; it is longer than nothing."""
+
+    period: timedelta
+
+    def __str__(self) -> str:
+        return duration(self.period)
+
+
+@dataclass(frozen=True)
+class Calculated:
+    """As often as those that read the table ask for it."""
+
+    def __str__(self) -> str:
+        return CALCULATED
+
+
+Timed: TypeAlias = Every | Cron
+Schedule: TypeAlias = Timed | Calculated
+
+
+def parse_schedule(text: str | None, zone: str) -> Schedule | None:
+    """The schedule that a text says, None for manual; `zone` is for cron lines that name none."""
+    words = (text or "").split()
+    if not words:
+        return None
+    text = " ".join(words).lower()
+    if text == CALCULATED:
+        return Calculated()
+    if found := _DURATION.fullmatch(text):
+        return Every(_period(found))
+    if len(words) in (_FIELDS, _FIELDS + 1):
+        return _cron(words, zone)
+    raise _invalid(text, "neither a duration nor a cron line")
+
+
+def moment_after(schedule: Timed, last: datetime, turns: int = 1) -> datetime | None:
+    """When a schedule comes round next, or for the nth time, after a moment; None is never."""
+    if isinstance(schedule, Every):
+        return last + schedule.period * turns
+    moment: datetime | None = last
+    for _ in range(turns):
+        moment = moment and schedule.fires_after(moment)
+    return moment
+
+
+def duration(period: timedelta) -> str:
+    """A period as it is written in a schedule."""
+    parts = []
+    for unit, size in UNITS.items():
+        count, period = divmod(period, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts)
+
+
+def _period(found: re.Match[str]) -> timedelta:
+    counts = found.groupdict("0").items()
+    try:
+        period = sum((int(count) * UNITS[unit] for unit, count in counts), timedelta())
+    except OverflowError:
+        period = timedelta.max
+    if not timedelta() < period <= LONGEST:
+        wrong = f"a duration is longer than nothing and at most {LONGEST.days} days"
+        raise _invalid(found.string, wrong)
+    return period
+
+
+def _cron(words: list[str], zone: str) -> Cron:
+    fields = " ".join(words[:_FIELDS])
+    if (wrong := complaint(fields)) is not None:
+        raise _invalid(" ".join(words), wrong)
+    named = words[_FIELDS] if len(words) > _FIELDS else zone
+    if not is_zone(named):
+        raise _invalid(" ".join(words), f"there is no time zone {named!r}")
+    return Cron(fields, named)
+
+
+def _invalid(text: str, wrong: str) -> UserError:
+    return UserError("invalid-option", f"schedule {text!r}: {wrong}", hint=HINT)

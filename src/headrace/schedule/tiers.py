@@ -1,0 +1,157 @@
+"""Tiers: how closely a table follows its schedule, by hand or by how often it is read. Pure.
+
+    hot     its schedule
+    warm    every second time of its schedule
+    cold    its schedule, but only if it was read since its last refresh
+    frozen  not its schedule; refreshed when it was read
+
+PostgreSQL counts the scans of every table. Those that Headrace itself made are counted apart and
+taken off: what is left are reads by others, by which `auto` tables are classified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from headrace.graph.components import components
+from headrace.schedule.effective import readers_of
+
+if TYPE_CHECKING:
+    from headrace.catalog.records import StreamTable
+    from headrace.settings import Settings
+
+AUTO = "auto"
+# Reads a minute: more are hot, fewer are cold.
+HOT_ABOVE = 10
+WARM_FROM = 1
+# Rates are taken over this time; a table that was not watched for so long yet is hot.
+WATCHED = timedelta(minutes=5)
+# A table without any read for this long is frozen.
+FROZEN_AFTER = timedelta(hours=1)
+
+
+class Tier(StrEnum):
+    """From the hottest on."""
+
+    HOT = "hot"
+    WARM = "warm"
+    COLD = "cold"
+    FROZEN = "frozen"
+
+    @property
+    def rank(self) -> int:
+        """0 for the hottest."""
+        return _RANKS[self]
+
+    @property
+    def turns(self) -> int:
+        """At which turn of its schedule a table is due."""
+        return 2 if self is Tier.WARM else 1
+
+    @property
+    def waits_for_reads(self) -> bool:
+        return self in (Tier.COLD, Tier.FROZEN)
+
+
+_RANKS = {tier: rank for rank, tier in enumerate(Tier)}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Two counters as they were at a moment: all scans of a served table, and our own of it."""
+
+    at: datetime
+    scans: int
+    own: int
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What is known of others' reads of a table, from one sample after the other.
+
+    `total` counts them since the watch began at `since`; a table was read since some moment if
+    its total has grown since then. `recent` has those of the last minutes with the times at which
+    they were noticed, `read_at` is the last such time. Our own scans are known at once, but
+    PostgreSQL tells them some seconds later: `ahead` of them have still to come, and are no reads
+    by others when they do.
+    """
+
+    since: datetime
+    last: Sample
+    total: int = 0
+    ahead: int = 0
+    recent: tuple[tuple[datetime, int], ...] = ()
+    read_at: datetime | None = None
+
+    @staticmethod
+    def begin(sample: Sample) -> Reads:
+        return Reads(sample.at, sample)
+
+    def then(self, sample: Sample) -> Reads:
+        """With one sample more.
+
+        A counter that went back was reset, so nobody is said to have read. If the clock went
+        back, the watch begins anew; the total stays.
+        """
+        if sample.at < self.last.at:
+            return replace(Reads.begin(sample), total=self.total)
+        scans, own = sample.scans - self.last.scans, sample.own - self.last.own
+        reset = scans < 0 or own < 0
+        surplus = 0 if reset else scans - own - self.ahead
+        count = max(surplus, 0)
+        recent = tuple(one for one in self.recent if one[0] > sample.at - WATCHED)
+        return replace(
+            self,
+            last=sample,
+            total=self.total + count,
+            ahead=max(-surplus, 0),
+            recent=(*recent, (sample.at, count)) if count else recent,
+            read_at=sample.at if count else self.read_at,
+        )
+
+
+def tier_option(table: StreamTable, settings: Settings) -> str:
+    """The tier as it was said for a table, or for all."""
+    return str(table.options.get("tier", settings.default_tier))
+
+
+def is_watched(table: StreamTable, settings: Settings) -> bool:
+    """Whether it depends on reads when the table is refreshed."""
+    said = tier_option(table, settings)
+    return said == AUTO or Tier(said).waits_for_reads
+
+
+def classify(reads: Reads) -> Tier:
+    """The tier by others' reads a minute; what was not watched long enough counts as read."""
+    rate = sum(count for _, count in reads.recent) / (WATCHED / timedelta(minutes=1))
+    now = reads.last.at
+    if rate > HOT_ABOVE or now - reads.since < WATCHED:
+        return Tier.HOT
+    if rate >= WARM_FROM:
+        return Tier.WARM
+    return Tier.COLD if now - (reads.read_at or reads.since) < FROZEN_AFTER else Tier.FROZEN
+
+
+def demanded(
+    tiers: Mapping[str, Tier], automatic: Set[str], reads: Mapping[str, Iterable[str]]
+) -> dict[str, Tier]:
+    """The tiers in force: an automatic table is at least as hot as the hottest that reads it.
+
+    Otherwise a table that only other stream tables read would freeze, and they would stand still.
+    """
+    found = dict(tiers)
+    readers = readers_of(reads, automatic)
+    for component in reversed(
+        components({name: automatic & set(reads.get(name, ())) for name in automatic})
+    ):
+        related = {
+            *component.members,
+            *(one for name in component.members for one in readers[name]),
+        }
+        hottest = min((found[name] for name in related), key=lambda tier: tier.rank)
+        found |= dict.fromkeys(component.members, hottest)
+    return found

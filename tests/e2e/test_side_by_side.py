@@ -1,0 +1,75 @@
+"""A refresh beside which the world goes on: cuts are taken, logs are summed up, tables stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+import headrace
+from headrace.engine import Engine
+from headrace.errors import Transient
+from headrace.ingest.ingest import ingest
+from headrace.lifecycle.renew import suspend
+from headrace.refresh.refresh import refresh_group
+from headrace.relations.compact import compact
+
+pytestmark = pytest.mark.spark
+
+QUERY = "SELECT customer, sum(amount) AS total FROM orders GROUP BY customer"
+
+
+@pytest.fixture
+def engine(project: headrace.Headrace, sql: psycopg.Connection) -> Iterator[Engine]:
+    """A daemon's engine of a project with one stream table."""
+    sql.execute("CREATE TABLE orders (customer int, amount int)")
+    sql.execute("INSERT INTO orders SELECT i % 3, i FROM generate_series(1, 30) i")
+    project.create_stream_table("totals", QUERY)
+    engine = project._engine
+    with engine.serving(0.0):
+        yield engine
+
+
+def test_logs_are_not_summed_up_across_what_a_running_refresh_will_stand_at(
+    engine: Engine, sql: psycopg.Connection
+) -> None:
+    assert engine.shared is not None
+    fence = engine.shared.fence
+    sql.execute("UPDATE orders SET amount = amount + 1 WHERE customer = 1")
+    before = ingest(engine, engine.catalog.state(), fence)
+    (table,) = before.stream_tables
+    (source,) = before.sources
+    engine.hold(before)
+    for number in range(8):
+        sql.execute("INSERT INTO orders VALUES (2, %s)", (number,))
+        ingest(engine, engine.catalog.state(), fence)
+        compact(engine, [source.relation], fence)
+    pin = engine.catalog.state().relation(source.relation).pin
+    files = engine.store.files(source.relation, pin, 0, pin.epoch)
+    assert any(file.first_epoch < file.last_epoch for file in files), "something was summed up"
+    (line,) = refresh_group(engine, before, [table.relation], fence).values()
+    engine.let_go(before)
+    assert line.epoch == before.databases[0].epoch
+    (line,) = refresh_group(engine, engine.catalog.state(), [table.relation], fence).values()
+    assert line.mode == "DIFFERENTIAL"
+    assert sql.execute("TABLE totals ORDER BY 1").fetchall() == (
+        sql.execute(f"{QUERY} ORDER BY 1").fetchall()
+    )
+
+
+def test_a_table_that_was_stopped_meanwhile_is_not_published(
+    engine: Engine, sql: psycopg.Connection
+) -> None:
+    assert engine.shared is not None
+    fence = engine.shared.fence
+    sql.execute("INSERT INTO orders VALUES (7, 7)")
+    before = ingest(engine, engine.catalog.state(), fence)
+    (table,) = before.stream_tables
+    suspend(engine, table.schema, table.name)
+    with pytest.raises(Transient) as caught:
+        refresh_group(engine, before, [table.relation], fence)
+    assert caught.value.code == "cut-interrupted"
+    (now,) = engine.catalog.state().stream_tables
+    assert (now.status, now.epoch) == ("SUSPENDED", table.epoch)
+    assert sql.execute("SELECT count(*) FROM totals WHERE customer = 7").fetchone() == (0,)

@@ -1,0 +1,45 @@
+"""Stream tables as they are after they were made, without the rows: no Spark is needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import headrace
+from headrace.catalog import Change, Transaction
+from headrace.catalog.records import Database, Relation, Source, Status
+from headrace.definition import relation_of
+from headrace.engine import HOME
+from headrace.lifecycle.check import FIRST, Request
+from headrace.lifecycle.logs import create_logs
+from headrace.lifecycle.planning import plan
+from headrace.lifecycle.wish import Wish
+from headrace.publish.served import create_served
+from headrace.store import Pin
+
+
+def put_tables(project: headrace.Headrace, *requests: Request) -> None:
+    """Record the stream tables with their sources, and serve them empty."""
+    engine = project._engine
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        makings = plan(engine, state, [Wish(FIRST, request) for request in requests]).makings
+        known = {source.relation for source in state.sources}
+        sources = {one.relation: one for making in makings for one in making.sources}
+        new = [source for relation, source in sources.items() if relation not in known]
+        stages = [stage for making in makings for stage in making.definition.stages]
+        relations = [*map(_log, new), *(relation_of(stage, Pin(0, 0)) for stage in stages)]
+        tables = [replace(making.table, status=Status.ACTIVE) for making in makings]
+        databases = [] if state.databases else [Database(HOME, "home", "", 0)]
+
+        def serve(transaction: Transaction) -> None:
+            for table in tables:
+                create_served(transaction, table)
+
+        logs = create_logs(engine, relations, lease.fence)
+        change = Change(put=(*databases, *logs, *new, *tables))
+        engine.catalog.commit(change, fence=lease.fence, apply=serve)
+
+
+def _log(source: Source) -> Relation:
+    stored = tuple((c.physical, c.type) for c in source.columns if c.type is not None)
+    return Relation(source.relation, stored, tuple(name for name, _ in stored), Pin(0, 0))

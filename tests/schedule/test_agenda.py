@@ -1,0 +1,159 @@
+"""What a daemon has on its agenda: tables as groups, what can be started, what has passed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace.catalog import State
+from headrace.catalog.records import Status, StreamTable
+from headrace.graph.live import LiveGraph
+from headrace.schedule.agenda import Memory, agenda, followed, passed, startable
+from headrace.schedule.due import Cause, Due, ScheduledGroup, due
+from headrace.schedule.tiers import Reads, Sample, Tier
+from headrace.settings import Settings
+
+NOON = datetime(2026, 3, 26, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+LAZY = timedelta(seconds=5)
+
+
+def table(name: str, *inputs: str, schedule: str | None = "1s", **given: Any) -> StreamTable:
+    """A published stream table, whose relation is its name."""
+    return StreamTable(
+        schema="public",
+        name=name,
+        relation=name,
+        query="",
+        columns=(),
+        inputs=inputs,
+        schedule=schedule,
+        frontier=dict.fromkeys(inputs, 1),
+        epoch=1,
+        published_at=NOON,
+        **{"status": Status.ACTIVE, **given},
+    )
+
+
+def groups_of(
+    *tables: StreamTable, memory: Memory | None = None, running: frozenset[str] = frozenset()
+) -> tuple[ScheduledGroup, ...]:
+    graph = LiveGraph()
+    graph.follow(tables)
+    return agenda(
+        State(stream_tables=tables), Settings(), graph.groups, memory or Memory(), running
+    )
+
+
+def one_due(*relations: str, cause: Cause = Cause.SCHEDULE) -> Due:
+    return Due(relations, NOON, cause, Tier.HOT)
+
+
+DIAMOND = (table("b", "s"), table("c", "s", schedule=None), table("d", "b", "c", schedule=None))
+
+
+class TestAgenda:
+    def test_a_chain_is_three_groups_each_after_what_it_reads(self) -> None:
+        found = groups_of(table("z", "s"), table("y", "z"), table("x", "y"))
+        assert [[one.relation for one in group.members] for group in found] == [["z"], ["y"], ["x"]]
+
+    def test_a_diamond_is_one_group(self) -> None:
+        (group,) = groups_of(*DIAMOND)
+        assert {one.relation for one in group.members} == {"b", "c", "d"}
+        assert [one.relation for one in group.members][-1] == "d"
+
+    def test_a_diamond_that_is_not_atomic_is_its_tables(self) -> None:
+        apart = {"diamond_consistency": "none"}
+        tables = [table(t.name, *t.inputs, options=apart) for t in DIAMOND]
+        assert [len(group.members) for group in groups_of(*tables)] == [1, 1, 1]
+
+    def test_the_last_attempt_counts_more_than_the_last_publish(self) -> None:
+        memory = Memory(last={"a": NOON + SECOND})
+        (group,) = groups_of(table("a", "s"), memory=memory)
+        assert group.members[0].last == NOON + SECOND
+        (group,) = groups_of(table("a", "s"))
+        assert group.members[0].last == NOON
+
+    def test_what_runs_is_not_due(self) -> None:
+        later = NOON + 2 * SECOND
+        assert due(later, groups_of(table("a", "s")), LAZY)
+        assert not due(later, groups_of(table("a", "s"), running=frozenset({"a"})), LAZY)
+
+    def test_a_table_is_read_if_reads_have_grown_since_its_attempt(self) -> None:
+        memory = Memory(reads={"a": Reads.begin(Sample(NOON, 7, 0))})
+        frozen = table("a", "s", options={"tier": "frozen"})
+        later = NOON + timedelta(minutes=1)
+        assert not due(later, groups_of(frozen, memory=memory), LAZY), "it was not read since"
+        memory.reads["a"] = memory.reads["a"].then(Sample(NOON + SECOND, 8, 0))
+        (found,) = due(later, groups_of(frozen, memory=memory), LAZY)
+        assert found.cause is Cause.READ
+        memory.attempted(["a"], later)
+        assert not due(later + LAZY, groups_of(frozen, memory=memory), LAZY)
+
+    def test_unread_automatic_tables_get_colder(self) -> None:
+        memory = Memory(reads={"a": Reads.begin(Sample(NOON, 0, 0))})
+        automatic = table("a", "s", options={"tier": "auto"})
+        tiers = []
+        for minutes in (0, 6, 61):
+            moment = NOON + timedelta(minutes=minutes)
+            memory.reads["a"] = memory.reads["a"].then(Sample(moment, 5 * minutes, 5 * minutes))
+            (group,) = groups_of(automatic, memory=memory)
+            tiers.append(group.members[0].tier)
+        assert tiers == [Tier.HOT, Tier.COLD, Tier.FROZEN], "our own scans are no reads"
+
+
+class TestFollowed:
+    def test_manual_tables_are_left_alone(self) -> None:
+        assert followed(groups_of(table("a", "s"), table("b", "s", schedule=None))) == {"a"}
+
+    def test_manual_tables_of_a_group_come_along(self) -> None:
+        assert followed(groups_of(*DIAMOND)) == {"b", "c", "d"}
+
+    def test_calculated_ones_follow_their_readers(self) -> None:
+        above = table("a", "s", schedule="calculated")
+        assert followed(groups_of(above)) == frozenset()
+        assert followed(groups_of(above, table("b", "a"))) == {"a", "b"}
+
+
+class TestStartable:
+    READS = {"a": ("s",), "b": ("a",), "c": ("b",), "x": ("s",)}
+
+    def test_a_chain_is_started_from_its_head(self) -> None:
+        chain = [one_due("a"), one_due("b"), one_due("c")]
+        start, idle = startable(chain, self.READS, frozenset({"a", "b"}), frozenset())
+        assert (start, idle) == ((one_due("a"),), ())
+
+    def test_readers_wait_while_it_runs_and_others_do_not(self) -> None:
+        waiting = [one_due("b"), one_due("c"), one_due("x")]
+        start, idle = startable(waiting, self.READS, frozenset({"x"}), frozenset({"a"}))
+        assert (start, idle) == ((one_due("x"),), ())
+
+    def test_what_lacks_nothing_is_idle(self) -> None:
+        waiting = [one_due("a"), one_due("b")]
+        start, idle = startable(waiting, self.READS, frozenset({"b"}), frozenset())
+        assert (start, idle) == ((one_due("b"),), (one_due("a"),))
+
+
+class TestPassed:
+    def test_a_period_stays_due_and_a_moment_passes(self) -> None:
+        groups = groups_of(table("a", "s"), table("b", "s", schedule="0 6 * * *"))
+        idle = (one_due("a"), one_due("b"), one_due("a", cause=Cause.READ))
+        assert passed(idle, groups) == (idle[1], idle[2])
+
+
+class TestMemory:
+    def test_an_attempt_ends_the_wait_after_a_failure(self) -> None:
+        memory = Memory(retry_at={"a": NOON, "b": NOON})
+        memory.attempted(["a"], NOON)
+        assert (memory.last, memory.retry_at) == ({"a": NOON}, {"b": NOON})
+
+    def test_outages_are_counted_in_a_row(self) -> None:
+        memory = Memory()
+        assert [memory.missed(["a"]), memory.missed(["a", "b"])] == [1, 2]
+        memory.found(["a"])
+        assert memory.outages == {"b": 1}
+
+    def test_tables_that_are_gone_are_forgotten(self) -> None:
+        memory = Memory({"a": NOON, "b": NOON}, {"b": NOON}, {"b": 1})
+        memory.keep({"a"})
+        assert memory == Memory({"a": NOON})

@@ -1,0 +1,352 @@
+"""The daemon without Spark: the lease, requests, failures, lost servers, reads, `headrace up`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import headrace
+from headrace.catalog import Change
+from headrace.catalog.records import Status, StreamTable
+from headrace.errors import HeadraceError, Transient, Unavailable, UserError
+from headrace.graph.live import LiveGraph
+from headrace.lifecycle.check import Request
+from headrace.publish.alert import ALERTS
+from headrace.publish.own_scans import counting_own_scans
+from headrace.refresh import sweep
+from headrace.schedule import service
+from headrace.schedule.agenda import Memory
+from headrace.schedule.alone import Alone
+from headrace.schedule.ears import Ears
+from headrace.schedule.reads import sample_reads
+from headrace.schedule.service import Service
+from headrace.schedule.shift import Shift, no_words
+from tests.lifecycle.made import put_tables
+from tests.schedule.daemons import in_state, last_request
+from tests.schedule.running import Running, Up, eventually
+
+pytestmark = pytest.mark.postgres
+QUERY = "SELECT customer, sum(amount) AS amount FROM orders GROUP BY customer"
+
+
+@pytest.fixture
+def sql(dsn: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE orders (customer bigint, amount bigint)")
+        connection.execute("INSERT INTO orders VALUES (1, 1)")
+        yield connection
+
+
+@pytest.fixture
+def project(sql: psycopg.Connection, dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
+    with headrace.connect(dsn=dsn, home=tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def other(project: headrace.Headrace, dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
+    """The same project, opened once more."""
+    with headrace.connect(dsn=dsn, home=tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "THOROUGH", 0.1)
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark is not started before it is needed."""
+    monkeypatch.setattr(Service, "_warm_up", lambda self: None)
+
+
+def failing_with(monkeypatch: pytest.MonkeyPatch, error: HeadraceError) -> list[str]:
+    """Have the computation of every table fail; the names of those that were tried."""
+    tried: list[str] = []
+
+    def fail(_engine: object, attempts: Any, *_: object) -> None:
+        tried.extend(one.table.name for one in attempts)
+        raise error
+
+    monkeypatch.setattr(sweep, "advance", fail)
+    return tried
+
+
+def table_of(project: headrace.Headrace, name: str = "totals") -> StreamTable:
+    found = project._engine.catalog.state().stream_table("public", name)
+    assert found is not None
+    return found
+
+
+class TestLease:
+    def test_a_second_one_is_refused_and_told_of_the_first(
+        self, project: headrace.Headrace, other: headrace.Headrace
+    ) -> None:
+        with Running(project):
+            holder = other._engine.catalog.serving()
+            assert holder is not None
+            with pytest.raises(Unavailable) as raised:
+                other.daemon().run(0)
+            assert raised.value.code == "lease-held"
+            assert holder.holder in str(raised.value)
+        assert other._engine.catalog.serving() is None, "it is given up in the end"
+
+    def test_commands_are_left_to_it(
+        self, project: headrace.Headrace, other: headrace.Headrace
+    ) -> None:
+        put_tables(project, Request("totals", QUERY))
+        with Running(project) as running:
+            assert other.suspend("totals").status == "SUSPENDED"
+            assert in_state(other._engine.catalog, "done")
+            assert running.heard("suspend, asked for by")
+            with pytest.raises(UserError, match="no stream table"):
+                other.suspend("nothing")
+            other.drop_stream_table("totals")
+            assert other.status() == ()
+
+    def test_what_was_not_begun_is_given_back(
+        self, project: headrace.Headrace, other: headrace.Headrace
+    ) -> None:
+        engine = project._engine
+        with engine.serving(0) as lease, Ears(engine.database) as ears:
+            number = other._engine.catalog.request({"verb": "suspend"}, "someone")
+            alone = Alone(Shift(engine, lease, ears, no_words, Memory()))
+            assert alone.take_request()
+            found = last_request(other._engine.catalog)
+            assert found is not None
+            assert (found.id, found.state) == (number, "running")
+            alone.end()
+            assert in_state(other._engine.catalog, "queued")
+
+    def test_its_desk_is_cleared_when_it_ends(self, project: headrace.Headrace) -> None:
+        engine = project._engine
+        before = engine.progress, engine.watch
+        with Running(project):
+            assert (engine.progress, engine.watch) != before
+        assert (engine.progress, engine.watch) == before
+
+
+class TestFailures:
+    def test_after_so_many_it_is_suspended_and_somebody_is_told(
+        self,
+        project: headrace.Headrace,
+        sql: psycopg.Connection,
+        monkeypatch: pytest.MonkeyPatch,
+        cold: None,
+    ) -> None:
+        tried = failing_with(monkeypatch, UserError("query-failed", "division by zero"))
+        project.set("max_failures", 3)
+        put_tables(project, Request("totals", QUERY, schedule="10ms"))
+        sql.execute(f"LISTEN {ALERTS}")
+        with Running(project) as running:
+            running.until(lambda: table_of(project).status is Status.SUSPENDED)
+        reason = "suspended after 3 failures in a row: division by zero"
+        assert (table_of(project).reason, tried) == (reason, ["totals"] * 3)
+        (told,) = sql.notifies(timeout=60, stop_after=1)
+        assert json.loads(told.payload) == {"table": "public.totals", "reason": reason}
+        history = project.history("totals")
+        assert [line.error for line in history] == ["query-failed: division by zero"] * 3
+
+    def test_what_may_pass_is_borne_longer(
+        self, project: headrace.Headrace, monkeypatch: pytest.MonkeyPatch, cold: None
+    ) -> None:
+        tried = failing_with(monkeypatch, Transient("spark-failed", "an executor was lost"))
+        project.set("max_failures", 1)
+        put_tables(project, Request("totals", QUERY, schedule="10ms"))
+        with Running(project) as running:
+            running.until(lambda: table_of(project).status is Status.SUSPENDED)
+        assert tried == ["totals"] * 4
+
+    def test_what_is_missing_outside_suspends_nothing(
+        self, project: headrace.Headrace, monkeypatch: pytest.MonkeyPatch, cold: None
+    ) -> None:
+        tried = failing_with(monkeypatch, Unavailable("store-full", "the disk is full"))
+        project.set("max_failures", 1)
+        put_tables(project, Request("totals", QUERY, schedule="10ms"))
+        with Running(project) as running:
+            running.until(lambda: len(tried) >= 8)
+            (known,) = running.daemon._memory.outages.values()
+            assert known >= 7, "the waits grow"
+        assert (table_of(project).status, table_of(project).failures) == (Status.ACTIVE, 0)
+
+    def test_a_manual_table_is_left_alone(
+        self, project: headrace.Headrace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tried = failing_with(monkeypatch, UserError("query-failed", "division by zero"))
+        project.set("max_failures", 1)
+        put_tables(project, Request("by_hand", QUERY), Request("timed", QUERY, schedule="10ms"))
+        monkeypatch.setattr(Service, "_warm_up", lambda self: None)
+        with Running(project) as running:
+            running.until(lambda: table_of(project, "timed").status is Status.SUSPENDED)
+        assert tried == ["timed"]
+        assert table_of(project, "by_hand").status is Status.ACTIVE
+
+
+class TestLost:
+    def test_it_goes_on_when_all_connections_were_cut(
+        self, project: headrace.Headrace, other: headrace.Headrace, sql: psycopg.Connection
+    ) -> None:
+        put_tables(project, Request("totals", QUERY))
+        with Running(project) as running:
+            sql.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            running.until(lambda: running.heard("serving") == 2)
+            assert running.heard("interrupted") >= 1
+            eventually(lambda: suspended(other))
+
+    def test_it_begins_anew_when_only_the_lease_was_cut(
+        self, project: headrace.Headrace, sql: psycopg.Connection
+    ) -> None:
+        with Running(project) as running:
+            sql.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+                " AND granted AND database = (SELECT oid FROM pg_database"
+                " WHERE datname = current_database())"
+            )
+            running.until(lambda: running.heard("serving") == 2)
+
+
+def suspended(project: headrace.Headrace) -> bool:
+    """Whether a command is done, once the client's own connections are back, too."""
+    try:
+        return project.suspend("totals").status == "SUSPENDED"
+    except (Transient, Unavailable):
+        return False
+
+
+class TestEars:
+    def test_a_request_and_a_call_end_the_waiting(
+        self, project: headrace.Headrace, other: headrace.Headrace
+    ) -> None:
+        with Ears(project._engine.database) as ears:
+            assert not ears.wait(0.0)
+            ears.wake()
+            began = time.monotonic()
+            assert not ears.wait(60.0), "a call is no request"
+            other._engine.catalog.request({"verb": "suspend"}, "someone")
+            assert ears.wait(60.0)
+            assert time.monotonic() - began < 60
+            assert not ears.wait(0.0), "it is heard once"
+        ears.wake()
+
+    def test_what_is_heard_while_it_asks_is_not_lost(
+        self, project: headrace.Headrace, other: headrace.Headrace
+    ) -> None:
+        put_tables(project, Request("totals", QUERY))
+        (source,) = project._engine.catalog.state().sources
+        with Ears(project._engine.database) as ears:
+            other._engine.catalog.request({"verb": "suspend"}, "someone")
+            ears.news([source.oid], "1:1:")
+            assert ears.wait(60.0)
+
+
+class TestIdle:
+    def test_ticks_without_news_write_nothing_and_start_nothing(
+        self, project: headrace.Headrace, cold: None
+    ) -> None:
+        put_tables(project, Request("totals", QUERY))
+        engine = project._engine
+        steps: list[object] = []
+        with engine.serving(0) as lease, Ears(engine.database) as ears:
+            shift = Shift(engine, lease, ears, no_words, Memory())
+            service = Service(shift, LiveGraph(), Running(project).daemon._stop)
+            while service._tick(asked=True):
+                pass
+            known = engine.catalog.state()
+            engine.watch = lambda when, step: steps.append(step)
+            for _ in range(20):
+                service._looked_at = -1e9
+                assert not service._tick(asked=True)
+            assert engine.catalog.state() == known
+            service._end()
+        assert (steps, engine.runner.jobs) == ([], 0)
+
+
+class TestReads:
+    def test_our_own_scans_are_counted_once_and_apart(
+        self, project: headrace.Headrace, sql: psycopg.Connection
+    ) -> None:
+        put_tables(project, Request("totals", QUERY, options={"tier": "frozen"}))
+        engine, table = project._engine, table_of(project)
+        before = scans(sql)
+
+        def scan(transaction: psycopg.Connection) -> None:
+            with counting_own_scans(transaction, [table]):
+                transaction.execute("SELECT count(*) FROM public.totals")
+                transaction.execute("SELECT count(*) FROM public.totals")
+
+        with engine.writing() as lease:
+            for _ in range(3):
+                engine.catalog.commit(Change(), fence=lease.fence, apply=scan)
+        assert table_of(project).own_scans == 6
+        eventually(lambda: scans(sql) - before == 6)
+
+    def test_reads_of_others_are_noticed(
+        self, project: headrace.Headrace, sql: psycopg.Connection
+    ) -> None:
+        put_tables(
+            project,
+            Request("totals", QUERY, options={"tier": "frozen"}),
+            Request("hot", QUERY),
+        )
+        engine, memory = project._engine, Memory()
+        settings = engine.settings(engine.catalog.state())
+
+        def total() -> int:
+            state, now = engine.catalog.state(), datetime.now(UTC)
+            sample_reads(engine, state, settings, memory, now)
+            return memory.reads[table_of(project).relation].total
+
+        assert total() == 0
+        sql.execute("SELECT count(*) FROM totals")
+        eventually(lambda: total() == 1)
+        assert memory.reads.keys() == {table_of(project).relation}, "only where it matters"
+
+
+def scans(sql: psycopg.Connection) -> int:
+    row = sql.execute(
+        "SELECT coalesce(seq_scan, 0) + coalesce(idx_scan, 0)"
+        " FROM pg_stat_user_tables WHERE relname = 'totals'"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+class TestUp:
+    def test_on_an_empty_project_until_it_is_told_to_stop(
+        self, project: headrace.Headrace, dsn: str, tmp_path: Path
+    ) -> None:
+        with Up(tmp_path, dsn) as first:
+            first.until_serving()
+            assert project._engine.catalog.serving() is not None
+            with Up(tmp_path, dsn, "--wait", "0") as second:
+                assert second.process.wait(120) == Unavailable.exit_code
+                assert "[lease-held]" in second.said
+                assert str(first.process.pid) in second.said
+            assert first.end() == 0, first.said
+            assert first.said.rstrip().endswith("stopped")
+        assert project._engine.catalog.serving() is None
+
+    def test_a_server_that_does_not_answer_is_said(self, tmp_path: Path) -> None:
+        with Up(tmp_path, "postgresql://nobody@127.0.0.1:1/nothing") as up:
+            assert up.process.wait(120) == Unavailable.exit_code
+            assert "[server-unreachable]" in up.said
+
+    def test_a_database_that_is_read_only_by_default_is_served_all_the_same(
+        self, project: headrace.Headrace, dsn: str, sql: psycopg.Connection, tmp_path: Path
+    ) -> None:
+        name = sql.info.dbname
+        sql.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+        with Up(tmp_path, dsn) as up:
+            up.until_serving()
+            assert up.end() == 0, up.said

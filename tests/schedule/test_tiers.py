@@ -1,0 +1,169 @@
+"""Tiers by reads that are not our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.schedule.tiers import (
+    FROZEN_AFTER,
+    WATCHED,
+    Reads,
+    Sample,
+    Tier,
+    classify,
+    demanded,
+)
+from tests.schedule.simulation import START
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+
+
+def watched(*counters: tuple[float, int, int]) -> Reads:
+    """Samples of (seconds, scans, our own)."""
+    first, *others = (Sample(START + at * SECOND, scans, own) for at, scans, own in counters)
+    reads = Reads.begin(first)
+    for sample in others:
+        reads = reads.then(sample)
+    return reads
+
+
+def reading(a_minute: float, minutes: int) -> Reads:
+    """Reads at a steady rate, looked at every six seconds, beside our own scans."""
+    looks = range(0, minutes * 60 + 1, 6)
+    return watched(*((at, 1000 + int(a_minute * at / 60) + at, at) for at in looks))
+
+
+@pytest.mark.parametrize(
+    ("a_minute", "tier"),
+    [(100, Tier.HOT), (11, Tier.HOT), (10, Tier.WARM), (1, Tier.WARM), (0.5, Tier.COLD)],
+)
+def test_tiers_by_reads_a_minute(a_minute: float, tier: Tier) -> None:
+    assert classify(reading(a_minute, 120)) is tier
+
+
+def test_no_read_for_an_hour_is_frozen() -> None:
+    assert classify(reading(0, 59)) is Tier.COLD
+    assert classify(reading(0, 60)) is Tier.FROZEN
+
+
+def test_an_hour_after_the_last_read() -> None:
+    hour = FROZEN_AFTER / SECOND
+    before = watched((0, 0, 0), (600, 1, 0), (600 + hour - 1, 1, 0))
+    assert classify(before) is Tier.COLD
+    assert classify(before.then(Sample(START + (600 + hour) * SECOND, 1, 0))) is Tier.FROZEN
+
+
+def test_what_was_not_watched_yet_is_hot() -> None:
+    assert classify(watched((0, 50, 0))) is Tier.HOT
+    assert classify(watched((0, 50, 0), (WATCHED / SECOND - 1, 50, 0))) is Tier.HOT
+    assert classify(watched((0, 50, 0), (WATCHED / SECOND, 50, 0))) is Tier.COLD
+
+
+def test_what_is_read_again_is_hot_soon() -> None:
+    quiet = reading(0, 120)
+    assert classify(quiet) is Tier.FROZEN
+    last = quiet.last
+    busy = quiet.then(Sample(last.at + 6 * SECOND, last.scans + 60, last.own))
+    assert classify(busy) is Tier.HOT
+
+
+def test_our_own_scans_are_no_reads() -> None:
+    reads = watched((0, 0, 0), (60, 5, 5), (120, 12, 10))
+    assert reads.total == 2
+
+
+def test_our_own_scans_that_are_told_late_are_no_reads() -> None:
+    """We know of three scans at once, PostgreSQL tells them by and by."""
+    reads = watched((0, 10, 0), (1, 10, 3), (2, 12, 3), (3, 13, 3))
+    assert reads.total == 0
+    assert reads.then(Sample(START + 4 * SECOND, 14, 3)).total == 1
+
+
+@pytest.mark.parametrize(("scans", "own"), [(0, 0), (4, 90), (300, 0)])
+def test_counters_that_went_back_are_no_reads(scans: int, own: int) -> None:
+    reads = watched((0, 100, 50), (60, 105, 50), (120, scans, own), (180, scans + 2, own))
+    assert reads.total == 5 + 2
+
+
+def test_a_clock_that_was_set_back_begins_the_watch_anew() -> None:
+    before = reading(5, 10)
+    reads = before.then(Sample(START - 60 * MINUTE, before.last.scans + 9, before.last.own))
+    assert reads.total == before.total
+    assert reads.since == START - 60 * MINUTE
+    assert classify(reads) is Tier.HOT
+
+
+def test_a_watch_of_a_day_stays_small() -> None:
+    reads = reading(60, 24 * 60)
+    assert len(reads.recent) <= WATCHED / (6 * SECOND)
+
+
+steps = st.lists(
+    st.tuples(st.integers(1, 400), st.integers(0, 5), st.integers(0, 4), st.booleans()), max_size=30
+)
+
+
+@settings(deadline=None)
+@given(steps)
+def test_every_read_is_counted_once_however_late_we_are_told(
+    found: list[tuple[int, int, int, bool]],
+) -> None:
+    """Others' reads are told at once; ours are known at once and told now or with the next."""
+    at, scans, own, late, others = 0, 0, 0, 0, 0
+    counters = [(0.0, 0, 0)]
+    for seconds, reads, ours, held_back in found:
+        at += seconds
+        others += reads
+        own += ours
+        late = late + ours if held_back else 0
+        scans = others + own - late
+        counters.append((at, scans, own))
+    watch = watched(*counters)
+    assert others - late <= watch.total <= others
+    assert watch.then(Sample(START + (at + 1) * SECOND, others + own, own)).total == others
+
+
+def test_an_automatic_table_is_as_hot_as_its_hottest_reader() -> None:
+    tiers = {"a": Tier.FROZEN, "b": Tier.COLD, "c": Tier.WARM, "d": Tier.HOT, "e": Tier.FROZEN}
+    reads = {"a": ["source"], "b": ["a"], "c": ["b", "e"], "d": ["c"]}
+    assert demanded(tiers, {"a", "b"}, reads) == {
+        "a": Tier.WARM,
+        "b": Tier.WARM,
+        "c": Tier.WARM,
+        "d": Tier.HOT,
+        "e": Tier.FROZEN,
+    }
+
+
+def test_tiers_by_hand_stand() -> None:
+    tiers = {"a": Tier.FROZEN, "b": Tier.HOT}
+    assert demanded(tiers, set(), {"b": ["a"]}) == tiers
+
+
+NAMES = "abcdef"
+graphs = st.fixed_dictionaries(
+    {name: st.frozensets(st.sampled_from(NAMES + "z"), max_size=3) for name in NAMES}
+)
+classified = st.fixed_dictionaries({name: st.sampled_from(Tier) for name in NAMES})
+
+
+@settings(deadline=None)
+@given(classified, st.frozensets(st.sampled_from(NAMES)), graphs)
+def test_demand_is_what_walking_down_finds(
+    tiers: Mapping[str, Tier], automatic: frozenset[str], reads: Mapping[str, Iterable[str]]
+) -> None:
+    def walked(name: str, seen: frozenset[str]) -> Tier:
+        if name not in automatic or name in seen:
+            return tiers[name]
+        readers = [reader for reader, inputs in reads.items() if name in inputs]
+        found = [tiers[name], *(walked(reader, seen | {name}) for reader in readers)]
+        return min(found, key=lambda tier: tier.rank)
+
+    expected = {name: walked(name, frozenset()) for name in NAMES}
+    assert demanded(tiers, automatic, reads) == expected

@@ -1,0 +1,82 @@
+"""Cancelling the calls of one thread: those of others go on. No Spark is needed for it."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pytest
+
+from headrace.errors import Transient
+from headrace.spark.jobs import Call, Jobs
+from headrace.spark.run import Runner
+from headrace.spark.session import Spark
+
+
+class MemorySpark:
+    """Sessions that are nothing but themselves."""
+
+    remote = None
+
+    def new_session(self, profile: str) -> object:
+        return object()
+
+    def is_lost(self) -> bool:
+        return False
+
+
+class MemoryJobs:
+    """Work waits for its session's event; to interrupt a call is to set it."""
+
+    def __init__(self) -> None:
+        self.stops: defaultdict[int, threading.Event] = defaultdict(threading.Event)
+        self.interrupted: set[int] = set()
+
+    def begin(self, call: Call) -> None: ...
+
+    def end(self, call: Call) -> None: ...
+
+    def interrupt(self, call: Call) -> None:
+        self.interrupted.add(call.thread)
+        self.stops[id(call.session)].set()
+
+    def count(self, call: Call) -> int:
+        return 1
+
+    def tasks_done(self, call: Call) -> int | None:
+        return None
+
+
+def test_only_the_calls_of_the_thread_are_stopped() -> None:
+    runner = Runner(cast(Spark, MemorySpark()))
+    jobs = MemoryJobs()
+    runner._known_jobs = cast(Jobs, jobs)
+    began = threading.Barrier(3)
+
+    def work(session: Any) -> None:
+        began.wait(30)
+        assert jobs.stops[id(session)].wait(30)
+        raise Transient("spark-failed", "stopped")
+
+    def wait_for_it(threads: list[int]) -> None:
+        threads.append(threading.get_ident())
+        runner.call("tiny", [], work)
+
+    first: list[int] = []
+    second: list[int] = []
+    with ThreadPoolExecutor(2) as pool:
+        one, other = (pool.submit(wait_for_it, threads) for threads in (first, second))
+        began.wait(30)
+        runner.cancel(first[0])
+        with pytest.raises(Transient, match="stopped"):
+            one.result(30)
+        assert jobs.interrupted == set(first)
+        assert not other.done()
+        runner.cancel()
+        with pytest.raises(Transient, match="stopped"):
+            other.result(30)
+    assert jobs.interrupted == {*first, *second}
+    assert runner._running == {}
+    runner.close()
