@@ -86,7 +86,7 @@ prove-daemon: install java
 	HEADRACE_KILLS=20 $(BIN)/python -m pytest -q tests/e2e/test_daemon_kills.py
 
 prove-groups: install java
-	HEADRACE_EPOCHS=200 HEADRACE_SEEDS=40 $(BIN)/python -m pytest -q tests/e2e/test_concurrent_readers.py tests/e2e/test_random_groups.py
+	HEADRACE_EPOCHS=200 HEADRACE_SEEDS=40 $(BIN)/python -m pytest -q --timeout 3600 tests/e2e/test_concurrent_readers.py tests/e2e/test_random_groups.py
 
 prove-recursion: install java
 	HEADRACE_BATCHES=10 $(BIN)/python -m pytest -q tests/e2e/test_recursion.py

@@ -7,6 +7,7 @@ is no money missing, and only then were there as many transfers on the left as o
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from abc import abstractmethod
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.e2e
+logger = logging.getLogger(__name__)
 
 EPOCHS = int(os.environ.get("HEADRACE_EPOCHS", "6"))
 POSTGRES_READS, SPARK_READS = 25 * EPOCHS, (EPOCHS + 1) // 2
@@ -66,6 +68,9 @@ def is_one_world(sums: Sums) -> bool:
 class Reader(threading.Thread):
     """Reads until it is told to stop, and keeps the reads that are not of one epoch."""
 
+    # Seconds between two reads, so that what publishes has processors left.
+    pause = 0.005
+
     def __init__(self, name: str, wanted: int, stop: threading.Event) -> None:
         super().__init__(name=name)
         self.wanted, self.stop = wanted, stop
@@ -86,7 +91,7 @@ class Reader(threading.Thread):
                 self.seen.add(sums[1])
                 if not is_one_world(sums):
                     self.mixed.append(sums)
-                if self.stop.is_set():
+                if self.stop.wait(self.pause):
                     return
         except BaseException as error:  # noqa: BLE001  the test shows it
             self.failure = error
@@ -137,6 +142,8 @@ class Transactions(Reader):
 
 class Frames(Reader):
     """Spark: frames of one pinned state, computed one after the other."""
+
+    pause = 0.2
 
     def __init__(self, open_: Callable[[], headrace.Headrace], stop: threading.Event) -> None:
         super().__init__("frames", SPARK_READS, stop)
@@ -194,7 +201,6 @@ def test_no_reader_sees_two_epochs(
     dsn: str,
     tmp_path: Path,
     spark: SparkSession,
-    record_property: Callable[[str, object], None],
 ) -> None:
     stop = threading.Event()
     readers: list[Reader] = [
@@ -220,7 +226,7 @@ def test_no_reader_sees_two_epochs(
     for reader in readers:
         if reader.failure is not None:
             raise reader.failure
-        record_property(reader.name, f"{reader.reads} reads of {len(reader.seen)} epochs")
+        logger.info("%s: %d reads of %d epochs", reader.name, reader.reads, len(reader.seen))
         assert reader.mixed == [], reader.name
     receipt = bank.verify("pairs", source=True)
     assert receipt.equal, receipt.detail

@@ -237,18 +237,18 @@ def test_a_fuse_stops_a_table_before_it_is_computed(
     )
     sql.execute(f"LISTEN {ALERTS}")
     with Running(project) as running:
-        sql.execute("INSERT INTO t SELECT 1, 1 FROM generate_series(1, 5)")
+        sql.execute("INSERT INTO t SELECT 1, i FROM generate_series(101, 105) i")
         running.until(lambda: value(sql, "SELECT n FROM c") == 25)
         jobs = [line.spark_jobs for line in client.history("b")]
         before = {name: table_of(client, name).epoch for name in "bcd"}
-        sql.execute("INSERT INTO t SELECT 1, 1 FROM generate_series(1, 6)")
+        sql.execute("INSERT INTO t SELECT 1, i FROM generate_series(201, 206) i")
         running.until(lambda: table_of(client, "b").status == "SUSPENDED")
         (told,) = sql.notifies(timeout=60, stop_after=1)
         said = json.loads(told.payload)
         assert said["table"] == "public.b"
         assert said["reason"] == table_of(client, "b").reason
         assert "6 changed rows" in said["reason"]
-        running.until(lambda: value(sql, "SELECT v FROM other") == 221)
+        running.until(lambda: value(sql, "SELECT v FROM other") == 1946)
         assert {name: table_of(client, name).epoch for name in "bcd"} == before
         failed = client.history("b")[0]
         assert failed.error is not None
@@ -257,7 +257,7 @@ def test_a_fuse_stops_a_table_before_it_is_computed(
         assert table_of(client, "c").status == "ACTIVE"
 
         assert client.resume("b").status == "ACTIVE"
-        running.until(lambda: sql.execute("SELECT v, n FROM d").fetchone() == (221, 31))
+        running.until(lambda: sql.execute("SELECT v, n FROM d").fetchone() == (1946, 31))
     for name in ("b", "c", "d"):
         assert client.verify(name, source=True).equal
 

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import headrace
 
-PATIENCE = 180.0
+PATIENCE = 120.0
 
 
 def eventually(condition: Callable[[], object], why: Callable[[], object] = lambda: "") -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.schedule.tiers import (
     FROZEN_AFTER,
+    TOLD_WITHIN,
     WATCHED,
     Reads,
     Sample,
@@ -167,3 +168,19 @@ def test_demand_is_what_walking_down_finds(
 
     expected = {name: walked(name, frozenset()) for name in NAMES}
     assert demanded(tiers, automatic, reads) == expected
+
+
+class TestEarlyScans:
+    """Our own scans from before the watch, of which PostgreSQL has not told yet when it begins."""
+
+    def test_they_are_no_reads_when_they_come(self) -> None:
+        reads = Reads.begin(Sample(START, 1, 4))
+        reads = reads.then(Sample(START + SECOND, 2, 5))
+        assert (reads.total, reads.early, reads.ahead) == (0, 3, 0)
+        reads = reads.then(Sample(START + 2 * SECOND, 6, 5))
+        assert (reads.total, reads.early, reads.ahead) == (1, 0, 0)
+
+    def test_after_a_while_they_are_not_waited_for(self) -> None:
+        reads = Reads.begin(Sample(START, 0, 1000))
+        reads = reads.then(Sample(START + 2 * TOLD_WITHIN, 3, 1000))
+        assert (reads.total, reads.early) == (3, 0)

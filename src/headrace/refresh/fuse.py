@@ -16,8 +16,8 @@ TOO_LARGE = "change-too-large"
 def check_fuse(engine: Engine, group: Group, changed: frozenset[str], state: State) -> None:
     """`change-too-large` if more rows come into a table than its `max_change_rows`.
 
-    Rows are counted as they are stored, before changes of the same row are netted: an update is
-    two. What a table was made from does not count.
+    Rows are counted as they are stored: an update is two, and what is alike in one cut is one.
+    What a table was made from does not count.
     """
     settings = engine.settings(state)
     for table in group:

@@ -16,6 +16,7 @@ SELECT schemaname, relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0)
 FROM pg_stat_user_tables
 WHERE (schemaname, relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
 """
+OWN = "SELECT relation, own_scans FROM headrace.stream_tables"
 
 
 def sample_reads(
@@ -32,8 +33,10 @@ def sample_reads(
     schemas, names = [schema for schema, _ in watched], [name for _, name in watched]
     with engine.database.session() as connection, translated():
         rows = connection.execute(SCANS, (schemas, names)).fetchall()
+        # Asked afterwards, so that whatever of our own is in the scans is in these as well.
+        own = dict(connection.execute(OWN).fetchall())
     for schema, name, scans in rows:
         table = watched[schema, name]
-        sample = Sample(now, int(scans), table.own_scans)
+        sample = Sample(now, int(scans), own.get(table.relation, table.own_scans))
         known = memory.reads.get(table.relation)
         memory.reads[table.relation] = Reads.begin(sample) if known is None else known.then(sample)

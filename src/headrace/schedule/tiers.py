@@ -30,6 +30,8 @@ HOT_ABOVE = 10
 WARM_FROM = 1
 # Rates are taken over this time; a table that was not watched for so long yet is hot.
 WATCHED = timedelta(minutes=5)
+# PostgreSQL tells of scans within this time at the latest.
+TOLD_WITHIN = timedelta(minutes=1)
 # A table without any read for this long is frozen.
 FROZEN_AFTER = timedelta(hours=1)
 
@@ -77,19 +79,21 @@ class Reads:
     its total has grown since then. `recent` has those of the last minutes with the times at which
     they were noticed, `read_at` is the last such time. Our own scans are known at once, but
     PostgreSQL tells them some seconds later: `ahead` of them have still to come, and are no reads
-    by others when they do.
+    by others when they do. So have, for a while, the `early` ones that had not come when the watch
+    began; if they do not, the counters were reset before.
     """
 
     since: datetime
     last: Sample
     total: int = 0
     ahead: int = 0
+    early: int = 0
     recent: tuple[tuple[datetime, int], ...] = ()
     read_at: datetime | None = None
 
     @staticmethod
     def begin(sample: Sample) -> Reads:
-        return Reads(sample.at, sample)
+        return Reads(sample.at, sample, early=max(sample.own - sample.scans, 0))
 
     def then(self, sample: Sample) -> Reads:
         """With one sample more.
@@ -101,14 +105,16 @@ class Reads:
             return replace(Reads.begin(sample), total=self.total)
         scans, own = sample.scans - self.last.scans, sample.own - self.last.own
         reset = scans < 0 or own < 0
-        surplus = 0 if reset else scans - own - self.ahead
-        count = max(surplus, 0)
+        early = self.early if sample.at - self.since <= TOLD_WITHIN else 0
+        surplus = 0 if reset else scans - own - self.ahead - early
+        count, coming = max(surplus, 0), max(-surplus, 0)
         recent = tuple(one for one in self.recent if one[0] > sample.at - WATCHED)
         return replace(
             self,
             last=sample,
             total=self.total + count,
-            ahead=max(-surplus, 0),
+            ahead=max(coming - early, 0),
+            early=min(coming, early),
             recent=(*recent, (sample.at, count)) if count else recent,
             read_at=sample.at if count else self.read_at,
         )
