@@ -39,7 +39,7 @@ def shown(what: RenderableType, stream: io.StringIO | None = None) -> str:
 
 EVERY = {
     "listed": listed([table(LONG)]),
-    "standing": standing([table(LONG)], {LONG: refresh(rows_inserted=1_234_567)}),
+    "standing": standing([table(LONG)], {LONG: refresh(rows_inserted=1_234_567)}, 80),
     "refreshed": refreshed([(LONG, refresh(rows_inserted=1_234_567))]),
     "remembered": remembered([(LONG, refresh(rows_inserted=1_234_567))]),
     "verified": verified([(LONG, receipt())]),
@@ -84,6 +84,7 @@ def test_colours_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     late = table(lag_own=timedelta(seconds=3), lag_inherited=timedelta(minutes=2))
     text = shown(standing([late, table("public.new", lag=None)], {"public.totals": refresh()}))
     done = r"differential +\+12 −3 +187 ms"

@@ -25,6 +25,9 @@ COLOURS = {
     "NOT EQUAL": "bold red",
 }
 
+# Columns from which on a terminal is wide.
+WIDE = 100
+
 
 def table_of(
     headings: Sequence[str],
@@ -56,8 +59,13 @@ def listed(tables: Sequence[TableStatus]) -> Table:
     return table_of(("stream table", "status", "mode", "schedule"), rows)
 
 
-def standing(tables: Sequence[TableStatus], last: Mapping[str, Refresh]) -> Table:
-    """Every table's status, and what its latest refresh did."""
+def standing(
+    tables: Sequence[TableStatus], last: Mapping[str, Refresh], width: int = WIDE
+) -> Table:
+    """Every table's status, and what its latest refresh did, for so many columns of a terminal.
+
+    Where there is little room, names have it: how far a table is behind is left out.
+    """
     rows = []
     for one in tables:
         refresh = last.get(one.name)
@@ -66,9 +74,11 @@ def standing(tables: Sequence[TableStatus], last: Mapping[str, Refresh]) -> Tabl
             rows_changed = change(refresh.rows_inserted, refresh.rows_deleted)
             done = (refresh.mode.lower(), rows_changed, seconds(took(refresh)))
         lag = "-" if one.lag is None else age(one.lag)
-        rows.append((one.name, one.status, str(one.epoch), lag, behind(one), *done))
-    headings = ("stream table", "status", "epoch", "lag", "behind", "last refresh", "rows", "took")
-    return table_of(headings, rows, right=("epoch", "lag", "behind", "rows", "took"))
+        lags = (lag, behind(one)) if width >= WIDE else (lag,)
+        rows.append((one.name, one.status, str(one.epoch), *lags, *done))
+    lag_headings = ("lag", "behind") if width >= WIDE else ("lag",)
+    headings = ("stream table", "status", "epoch", *lag_headings, "last refresh", "rows", "took")
+    return table_of(headings, rows, right=("epoch", *lag_headings, "rows", "took"))
 
 
 def behind(one: TableStatus) -> str:

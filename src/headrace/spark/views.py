@@ -56,8 +56,10 @@ class Views:
         self._kept: dict[str, dict[Files, DataFrame]] = {}
 
     def matches(self, inputs: Iterable[Input]) -> int:
-        """How many of the inputs are registered as they are."""
-        return sum(self._is_registered(wanted) for wanted in inputs)
+        """How many of the inputs are registered as they are, or kept in memory here."""
+        return sum(
+            self._is_registered(wanted) or wanted.kept_for in self._kept for wanted in inputs
+        )
 
     def register(self, inputs: Sequence[Input]) -> None:
         """Make every input readable under its name."""

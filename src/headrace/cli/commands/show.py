@@ -45,18 +45,18 @@ def status(
 ) -> None:
     """Show what every stream table stands at: epoch, lag, and its latest refresh.
 
-    behind is for how long a table has lacked changes that are there for it; after the plus, the
-    largest such time of what it reads.
+    behind, on wide terminals, is for how long a table has lacked changes that are there for it;
+    after the plus, the largest such time of what it reads.
     """
     with call.project() as project:
         if watch:
-            redraw(call.screen, lambda: _standing(project, names), every, times)
+            redraw(call.screen, lambda: _standing(call, project, names), every, times)
             return
-        shown = _standing(project, names)
+        shown = _standing(call, project, names)
     shown.print(call.screen)
 
 
-def _standing(project: Headrace, names: list[str] | None) -> Picture:
+def _standing(call: Call, project: Headrace, names: list[str] | None) -> Picture:
     """The stream tables as they stand now."""
     tables = named(project, names) if names else project.status()
     found = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
@@ -66,7 +66,7 @@ def _standing(project: Headrace, names: list[str] | None) -> Picture:
         return Picture(document, note=NONE_YET)
     lines = [line for table in tables for line in troubles(table)]
     lines += [line for table in tables for line in (place(table) if names else ())]
-    return Picture(document, (standing(tables, last), *map(plain, lines)))
+    return Picture(document, (standing(tables, last, call.screen.out.width), *map(plain, lines)))
 
 
 def history(
