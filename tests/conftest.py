@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from hypothesis import settings
 from psycopg import sql
 
 from headrace.embedded import EmbeddedServer
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DATABASE_NUMBERS = itertools.count(1)
+
+# How long an example takes says nothing about what it shows.
+settings.register_profile("headrace", deadline=None)
+settings.load_profile("headrace")
 
 
 @pytest.fixture(scope="session")
