@@ -27,6 +27,11 @@ logger = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]
 
 
+def this_process() -> str:
+    """How others know who holds the lease, or asks for something."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
 def no_progress(what: str, done: int, total: int) -> None:
     """Nobody is watching."""
 
@@ -82,7 +87,7 @@ class Engine:
             yield self.shared
             return
         wait = self.settings(self.catalog.state()).lease_wait
-        with self.catalog.lease(f"{socket.gethostname()}:{os.getpid()}", wait) as lease:
+        with self.catalog.lease(this_process(), wait) as lease:
             if lease.fence == self.held:
                 # Taken again while it is held: what lies beyond the pins is our own work.
                 yield lease
@@ -101,8 +106,7 @@ class Engine:
     @contextmanager
     def serving(self, wait: float) -> Iterator[Lease]:
         """The writer lease for all threads, held by one that does what others request."""
-        holder = f"{socket.gethostname()}:{os.getpid()}"
-        with self.catalog.lease(holder, wait, serves=True) as lease:
+        with self.catalog.lease(this_process(), wait, serves=True) as lease:
             self.recover(lease)
             self.shared = lease
             try:

@@ -18,7 +18,7 @@ def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamT
     known = {one.relation: one for one in (*tables, table)}
     graph = graph_of({one.relation: one.inputs for one in known.values()})
     wanted = nx.ancestors(graph, table.relation) | {table.relation}
-    return _ordered(wanted, known)
+    return ordered(known[relation] for relation in wanted if relation in known)
 
 
 def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTable, ...]:
@@ -26,7 +26,7 @@ def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTa
     known = {one.relation: one for one in tables}
     graph = graph_of({one.relation: one.inputs for one in known.values()})
     wanted = {t for one in relations if one in graph for t in nx.descendants(graph, one)}
-    return _ordered(wanted, known)
+    return ordered(known[relation] for relation in wanted if relation in known)
 
 
 def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:
@@ -34,9 +34,9 @@ def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:
     return tuple(name for component in components(reads) for name in component.members)
 
 
-def _ordered(wanted: set[str], known: dict[str, StreamTable]) -> tuple[StreamTable, ...]:
+def ordered(wanted: Iterable[StreamTable]) -> tuple[StreamTable, ...]:
     """In the order of the components, and among equals by name: the order is always the same."""
-    tables = {(t.schema, t.name, t.relation): t for t in known.values() if t.relation in wanted}
+    tables = {(table.schema, table.name, table.relation): table for table in wanted}
     keys = {table.relation: key for key, table in tables.items()}
     reads = {
         key: [keys[relation] for relation in table.inputs if relation in keys]

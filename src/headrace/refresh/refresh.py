@@ -10,6 +10,7 @@ from headrace.catalog.records import Refresh, RefreshMode, Status, StreamTable
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import upstream
+from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
 from headrace.refresh.sweep import Aim, Sweep
 from headrace.refresh.together import together
@@ -59,11 +60,7 @@ def refresh_group(
     logs are rolled back to their pins.
     """
     names = frozenset(relations)
-    tables = tuple(
-        one
-        for one in together(state, _named(state, names), engine.settings(state))
-        if one.relation in names
-    )
+    tables = ordered(one for one in state.stream_tables if one.relation in names)
     sweep = Sweep(engine, state, tables, fence)
     try:
         sweep.run()
@@ -75,11 +72,6 @@ def refresh_group(
         raise
     compact(engine, sorted(sweep.relations), fence)
     return lines
-
-
-def _named(state: State, relations: Iterable[str]) -> list[StreamTable]:
-    wanted = frozenset(relations)
-    return [table for table in state.stream_tables if table.relation in wanted]
 
 
 def require_table(state: State, schema: str, name: str) -> StreamTable:

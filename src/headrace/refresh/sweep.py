@@ -41,8 +41,8 @@ class Sweep:
     """`tables` are all that take part, each after those that it reads.
 
     `replaced` are tables whose successors are made in it. `state` becomes what it is once
-    everything is published. What has failed in it leaves logs
-    beyond their pins: whoever writes next rolls them back.
+    everything is published. What has failed in it leaves logs beyond their pins: whoever writes
+    next rolls them back.
     """
 
     engine: Engine

@@ -8,7 +8,7 @@ from functools import lru_cache
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.graph import upstream
-from headrace.graph.dependencies import in_order
+from headrace.graph.dependencies import ordered
 from headrace.graph.diamonds import ConsistencyGroup, groups
 from headrace.graph.policy import units
 from headrace.settings import Settings
@@ -45,13 +45,7 @@ def together(
         for one in upstream(state.stream_tables, table):
             wanted[one.relation] = one
             waiting += [known[name] for name in grouped.get(one.relation, ()) if name not in wanted]
-    order = {
-        (one.schema, one.name, relation): [
-            (wanted[i].schema, wanted[i].name, i) for i in one.inputs if i in wanted
-        ]
-        for relation, one in wanted.items()
-    }
-    return tuple(wanted[relation] for _, _, relation in in_order(order))
+    return ordered(wanted.values())
 
 
 @lru_cache(maxsize=64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from typing import Any, TypeVar
 
@@ -11,7 +9,7 @@ from headrace.catalog import Catalog
 from headrace.catalog.error_codec import decode_error
 from headrace.catalog.records import Request, RequestState
 from headrace.catalog.requests import request_cancelled, request_lost
-from headrace.engine import Engine
+from headrace.engine import Engine, this_process
 from headrace.errors import Transient, Unavailable
 from headrace.schedule.command import Command
 from headrace.schedule.commands import encode_command
@@ -54,7 +52,7 @@ def cancel(engine: Engine) -> None:
 def _ask(engine: Engine, command: Command[Any]) -> Request | None:
     """Leave the command as a request and wait for its end; None if it was withdrawn."""
     asked = encode_command(command, engine.database.search_path)
-    request = engine.catalog.request(asked, f"{socket.gethostname()}:{os.getpid()}")
+    request = engine.catalog.request(asked, this_process())
     engine.asked.add(request)
     try:
         return _wait(engine, request)
