@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,13 @@ def server() -> Iterator[EmbeddedServer]:
 @pytest.fixture
 def dsn(server: EmbeddedServer) -> Iterator[str]:
     """The connection string of an empty database that exists for one test."""
+    with extra_database(server) as found:
+        yield found
+
+
+@contextmanager
+def extra_database(server: EmbeddedServer) -> Iterator[str]:
+    """The connection string of an empty database that exists for the time of a `with`."""
     name = f"test_{next(DATABASE_NUMBERS)}"
     quoted = sql.Identifier(name)
     with psycopg.connect(server.dsn, autocommit=True) as connection:

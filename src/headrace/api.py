@@ -37,6 +37,7 @@ from headrace.schedule.commands import (
 )
 from headrace.schedule.commands import Refresh as RefreshTable
 from headrace.schedule.daemon import Daemon
+from headrace.schedule.database_commands import Attach, Detach
 from headrace.schedule.fresh import wait_fresh
 from headrace.schedule.shift import Tell, no_words
 from headrace.settings import Places, Settings, places, resolve
@@ -84,7 +85,10 @@ class Headrace(Readings):
         self.home = where.home.expanduser().absolute()
         self._server: EmbeddedServer | None = None
         self._closed = False
-        given, setup = resolve(where.dsn), resolve(where.setup_dsn)
+        given, setup = (
+            None if secret is None else resolve(secret.get_secret_value())
+            for secret in (where.dsn, where.setup_dsn)
+        )
         if given is None:
             self._server = EmbeddedServer.open(self.home)
             given = self._server.dsn
@@ -200,6 +204,19 @@ class Headrace(Readings):
         prune = prune if expected is None else expected.prune
         return submit(self._engine, Apply(folder, wanted, prune, expected))
 
+    def attach(self, alias: str, dsn: str, *, setup_dsn: str | None = None, share: int = 1) -> None:
+        """Attach a database: queries name its tables alias.schema.table.
+
+        A connection string holds no password; `env:NAME` and `file:PATH` say where one is kept
+        that does. `share` weighs it against others when refreshes wait for workers. Given again,
+        they change.
+        """
+        submit(self._engine, Attach(alias, dsn, setup_dsn, share))
+
+    def detach(self, alias: str) -> None:
+        """Let go of an attached database that no stream table reads."""
+        submit(self._engine, Detach(alias))
+
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> None:
         """Remove a stream table (with `cascade` its readers too), and capture nobody needs."""
         submit(self._engine, Drop(*self._name(name), cascade))
@@ -262,7 +279,7 @@ class Headrace(Readings):
             self._engine.runner.close()
             self._engine.catalog.close()
             self._release()
-            self._engine.database.close()
+            self._engine.close()
 
     def _release(self) -> None:
         self._spark.close()

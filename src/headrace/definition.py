@@ -87,7 +87,9 @@ class InputSchema:
         )
 
     def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
-        for candidate in (schema,) if schema is not None else self.search_path:
+        # A table of the home database may be named with or without that database.
+        places = self.search_path if schema is None else (schema, schema.partition(".")[2])
+        for candidate in places:
             found: tuple[BoundTable | BoundView, ...] = (*self.tables, *self.views)
             for one in found:
                 if (one.schema, one.name) == (candidate, name):

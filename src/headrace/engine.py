@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from headrace.catalog import Catalog, Change, State, new_relation_id
+from headrace.catalog import Catalog, Change, State, new_relation_id, records
 from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
 from headrace.errors import HeadraceError, NeedsReinit
-from headrace.settings import Settings
+from headrace.settings import Settings, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import Runner
 from headrace.steps import PinRecovered, RollBack, Step
@@ -55,7 +55,7 @@ Recovery = Callable[["Engine", int], None]
 class Engine:
     """Source database, catalog, store and Spark of one project.
 
-    `database` is the home database, which is also the source database. `fence` is the number of
+    `database` is the home database; sources are in it or in attached ones. `fence` is the number of
     the lease this process held last, None if it failed in between: when the next one is not its
     successor, somebody may have died writing, and the logs are rolled back to their pins first.
     `held` is the number of the lease while it is held, `recovery` what is done besides. A lease
@@ -74,11 +74,33 @@ class Engine:
     held: int | None = field(default=None, init=False)
     shared: Lease | None = field(default=None, init=False)
     asked: set[int] = field(default_factory=set, init=False)
+    _attached: dict[tuple[str, str | None], Database] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _read: list[State] = field(default_factory=list, init=False, repr=False)
     _changes: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
 
     def settings(self, state: State) -> Settings:
         return Settings.of(dict(state.settings))
+
+    def source_database(self, known: records.Database) -> Database:
+        """The database that a record tells of; an attached one is opened when it is needed."""
+        if known.id == HOME:
+            return self.database
+        assert known.address is not None
+        place = (known.address, known.setup_address)
+        with self._changes:
+            if place not in self._attached:
+                setup = known.setup_address
+                self._attached[place] = Database(
+                    resolve(known.address), None if setup is None else resolve(setup)
+                )
+            return self._attached[place]
+
+    def close(self) -> None:
+        """Close the connections to all databases."""
+        for database in (self.database, *self._attached.values()):
+            database.close()
 
     @contextmanager
     def writing(self) -> Iterator[Lease]:

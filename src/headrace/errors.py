@@ -60,6 +60,7 @@ class UserError(HeadraceError):
         "unsupported-source": "A relation that cannot be captured, such as a foreign table.",
         "text-order": "Ordering text needs collation C.",
         "unknown-stream-table": "No stream table has that name.",
+        "unknown-database": "No database is attached under that alias.",
         "name-exists": "A table, view or stream table of that name exists already.",
         "invalid-name": "A name is empty, too long or in a schema reserved by Headrace.",
         "invalid-option": "An option or setting does not exist or has an impossible value.",
@@ -130,6 +131,8 @@ class NeedsReinit(HeadraceError):
         "source-rewound": "The source database is not the one, or not as far, as was recorded.",
         "store-behind": "A log is shorter than the catalog's pin, or someone else changed it.",
         "epoch-expired": "An epoch that was summed up with later ones cannot be read any more.",
+        "slot-lost": "The replication slot or its publication is gone or was invalidated.",
+        "wal-not-decodable": "What a replication slot sent cannot be decoded exactly.",
         "value-does-not-fit": "A value that its stored type cannot hold; row and column are named.",
     }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.blockers import blockers
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Refresh, StreamTable
+from headrace.database_status import DatabaseStatus, database_statuses
 from headrace.definition import define
 from headrace.engine import Engine
 from headrace.errors import UserError
@@ -98,6 +99,10 @@ class Readings:
             for refresh in self._engine.catalog.refreshes(table.relation)
         )
         return components_of(network, refreshes)
+
+    def databases(self) -> tuple[DatabaseStatus, ...]:
+        """The databases whose tables queries can read, and what is captured of them."""
+        return database_statuses(self._state())
 
     def diamond_groups(self) -> tuple[GroupMember, ...]:
         """The groups of several stream tables: those that ways from one source lead through to a

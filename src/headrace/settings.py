@@ -50,11 +50,9 @@ class Places(BaseSettings):
         return init_settings, env_settings, file
 
 
-def resolve(reference: SecretStr | None) -> str | None:
+def resolve(reference: str) -> str:
     """A connection string, looked up where a reference says that it is kept."""
-    if reference is None:
-        return None
-    kind, _, place = reference.get_secret_value().partition(":")
+    kind, _, place = reference.partition(":")
     try:
         match kind:
             case "env":
@@ -62,7 +60,7 @@ def resolve(reference: SecretStr | None) -> str | None:
             case "file":
                 return Path(place).expanduser().read_text().strip()
             case _:
-                return reference.get_secret_value()
+                return reference
     except (KeyError, OSError) as error:
         raise UserError(
             "invalid-dsn", f"nothing is kept at {kind}:{place}", detail=type(error).__name__

@@ -80,7 +80,7 @@ def names_of(state: State) -> dict[str, str]:
     origins: tuple[Source | StreamTable, ...] = (*state.stream_tables, *state.sources)
     names: dict[str, str] = {}
     for origin in origins:
-        name = f"{origin.schema}.{origin.name}"
+        name = state.called(origin)
         # A table that was dropped may have left its name to another.
         taken = name in names.values()
         names[origin.relation] = f"{name} ({origin.relation})" if taken else name

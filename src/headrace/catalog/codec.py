@@ -164,7 +164,11 @@ DATABASES = Codec(
     Database,
     "databases",
     "id",
-    _plain("id", "alias", "system_identifier", "timeline", "epoch", "snapshot") + _times("cut_at"),
+    (
+        *_plain("id", "alias", "system_identifier", "timeline", "epoch", "snapshot"),
+        *_plain("address", "setup_address", "oid", "share"),
+        *_times("cut_at"),
+    ),
 )
 RELATIONS = Codec(
     Relation,

@@ -22,6 +22,7 @@ MIGRATIONS = (
     "0006_edges_and_iterations",
     "0007_groups",
     "0008_requests",
+    "0009_attached_databases",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

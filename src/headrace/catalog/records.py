@@ -37,6 +37,9 @@ class Database:
 
     `snapshot` is the cut's pg_snapshot text, None before the first cut. System identifier and
     timeline are compared at every cut: another server, or this one rewound, is not continued.
+    An attached database has an `address` (and a `setup_address` where another role sets capture
+    up): a connection string without a password, or a reference to one. `oid` is its own in its
+    server; `share` weighs it against others where refreshes wait for workers.
     """
 
     id: int
@@ -46,6 +49,10 @@ class Database:
     epoch: int = 0
     snapshot: str | None = None
     cut_at: datetime | None = None
+    address: str | None = None
+    setup_address: str | None = None
+    oid: int | None = None
+    share: int = 1
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.catalog.records import Receipt, Refresh
+    from headrace.database_status import DatabaseStatus
     from headrace.graph.network import Dependency
     from headrace.graph.strata import Unstratifiable
     from headrace.refresh.explain import Explanation
@@ -45,6 +46,11 @@ def status_document(table: TableStatus, last: Refresh | None = None) -> dict[str
         "edges": [edge_document(edge) for edge in table.edges],
         "last_refresh": None if last is None else refresh_document(table.name, last),
     }
+
+
+def database_document(database: DatabaseStatus) -> dict[str, Any]:
+    """A source database and its latest cut."""
+    return {**asdict(database), "cut_at": _time(database.cut_at)}
 
 
 def refresh_document(name: str, refresh: Refresh) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import typer
 from headrace.cli.call import Given
 from headrace.cli.commands.alter import alter, reinit, resume, suspend
 from headrace.cli.commands.change import create, drop, refresh, replace
+from headrace.cli.commands.databases import attach, databases, detach
 from headrace.cli.commands.demo import demo
 from headrace.cli.commands.explain import explain
 from headrace.cli.commands.groups import groups
@@ -56,6 +57,9 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("resume", resume),
     ("reinit", reinit),
     ("drop", drop),
+    ("attach", attach),
+    ("detach", detach),
+    ("databases", databases),
     ("settings", list_settings),
     ("set", change_setting),
     ("psql", psql),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from headrace.catalog.records import Receipt, Refresh
+    from headrace.database_status import DatabaseStatus
     from headrace.group_status import GroupMember
     from headrace.strata_status import ComponentStatus, StratumStatus
     from headrace.table_status import TableStatus
@@ -239,6 +240,22 @@ def groups_table(members: Sequence[GroupMember]) -> Table:
     )
     headings = ("stream table", "group", "convergence", "epoch", "due", "atomic")
     return table_of(headings, rows, right=("group", "epoch"))
+
+
+def databases_table(databases: Sequence[DatabaseStatus]) -> Table:
+    """The source databases, with what they were attached with."""
+    rows = (
+        (
+            one.alias,
+            str(one.sources),
+            str(one.share),
+            moment(one.cut_at),
+            one.address or "",
+        )
+        for one in databases
+    )
+    headings = ("database", "sources", "share", "latest cut", "address")
+    return table_of(headings, rows, right=("sources", "share"), prose="address")
 
 
 def set_values(rows: Iterable[Mapping[str, Any]]) -> Table:

@@ -36,7 +36,7 @@ def copy_source(
     misfit = cut.find_misfit(table)
     if misfit is not None:
         raise misfit
-    live = live_rows(engine, settings, cut, table, relation, epoch)
+    live = live_rows(settings, cut, table, relation, epoch)
     small = difference_in_memory(engine, live, relation, settings.collect_rows)
     if small is not None:
         return engine.store.append(relation.id, relation.pin, epoch, small)
@@ -61,7 +61,6 @@ def copy_source(
 
 
 def live_rows(
-    engine: Engine,
     settings: Settings,
     cut: OpenCut,
     table: SourceTable,
@@ -72,7 +71,7 @@ def live_rows(
     return LiveRows(
         input_name(relation.id, "change"),
         stored_schema(relation),
-        engine.database.conninfo,
+        cut.database.conninfo,
         cut.export(),
         table,
         cut.ranges(table, settings.copy_parts),

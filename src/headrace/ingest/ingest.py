@@ -1,4 +1,4 @@
-"""Ingest: a cut of the source database becomes an epoch of its sources' relations.
+"""Ingest: a cut of a source database becomes an epoch of its sources' relations.
 
 The order of writes is what makes it exactly once: the logs first (beyond their pins nothing
 counts), then one catalog transaction with cut, epoch and pins, then the acknowledgement that
@@ -17,11 +17,12 @@ from headrace.capture.setup import set_up
 from headrace.catalog import Change, State
 from headrace.catalog.records import Cut, Database, Relation, Source, Status, StreamTable, is_stale
 from headrace.definition import define, used_columns
-from headrace.engine import HOME, Engine
+from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, Transient
 from headrace.ingest.copying import copy_source
 from headrace.ingest.shape import shape_of
 from headrace.relations.rows import with_missing_columns
+from headrace.source.connection import Database as Connections
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceColumn
 from headrace.steps import (
@@ -43,35 +44,61 @@ def ingest(
     state: State,
     fence: int,
     *,
+    needed: frozenset[str] | None = None,
     retry: frozenset[str] = frozenset(),
     inside: Callable[[OpenCut, State], None] | None = None,
 ) -> State:
-    """Take in what changed since the last cut; the catalog's state afterwards.
+    """Take in what changed in databases since their last cuts; the catalog's state afterwards.
 
+    Databases are those of the relations in `needed`, cut one after the other; or all with sources.
     Sources that are INITIALIZING, that were rewritten behind their triggers, or that are
     SUSPENDED and named in `retry` (relation ids) are copied anew. With nothing new, nothing is
-    written and no epoch is used. `inside` is called while the cut is still open, and makes one be
+    written and no epoch is used. `inside` is called while a cut is still open, and makes one be
     taken in any case.
     """
-    copies = frozenset(s.oid for s in state.sources if _wants_copy(s, retry))
-    active = tuple(s for s in state.sources if s.status is Status.ACTIVE)
-    snapshot = state.database(HOME).snapshot
-    with engine.database.session() as connection:
+    for number in databases_of(state, needed):
+        state = ingest_database(engine, state, number, fence, retry=retry, inside=inside)
+    return state
+
+
+def databases_of(state: State, needed: frozenset[str] | None = None) -> tuple[int, ...]:
+    """The databases with sources, or with those sources that are needed."""
+    wanted = {s.database for s in state.sources if needed is None or s.relation in needed}
+    return tuple(sorted(wanted))
+
+
+def ingest_database(
+    engine: Engine,
+    state: State,
+    number: int,
+    fence: int,
+    *,
+    retry: frozenset[str] = frozenset(),
+    inside: Callable[[OpenCut, State], None] | None = None,
+) -> State:
+    """What `ingest` does, for one database."""
+    database = engine.source_database(state.database(number))
+    sources = sources_in(state, number)
+    copies = frozenset(s.oid for s in sources if _wants_copy(s, retry))
+    active = tuple(s for s in sources if s.status is Status.ACTIVE)
+    snapshot = state.database(number).snapshot
+    with database.session() as connection:
         news = pending(connection, active, snapshot) if active and snapshot else frozenset()
     if not news and not copies and inside is None:
         return state
     for _ in range(ATTEMPTS):
-        taking = tuple(s for s in state.sources if s.oid in copies or s.status is Status.ACTIVE)
+        sources = sources_in(state, number)
+        taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
         try:
-            _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies))
+            _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies), database)
             # Where everything is copied anew there is nothing to continue.
             going_on = any(source.oid not in copies for source in taking)
             previous = snapshot if going_on else None
-            with open_cut(engine.database, taking, lock=copies, previous=previous) as cut:
+            with open_cut(database, taking, lock=copies, previous=previous) as cut:
                 rewritten = frozenset(cut.dirty) - copies
                 if not rewritten:
                     with engine.step(TakeCut(tuple(source.relation for source in taking))):
-                        state = _take(engine, state, fence, cut, taking, copies)
+                        state = _take(engine, state, number, fence, cut, taking, copies)
                     if inside is not None:
                         inside(cut, state)
                     return state
@@ -89,6 +116,11 @@ def ingest(
         "source tables changed shape faster than a cut could be taken",
         hint="Try again when the schema changes are done.",
     )
+
+
+def sources_in(state: State, number: int) -> tuple[Source, ...]:
+    """The sources of one database."""
+    return tuple(source for source in state.sources if source.database == number)
 
 
 def _wants_copy(source: Source, retry: frozenset[str]) -> bool:
@@ -111,9 +143,11 @@ def _postpone(
     return engine.catalog.state()
 
 
-def _mend_capture(engine: Engine, state: State, sources: tuple[Source, ...]) -> None:
+def _mend_capture(
+    engine: Engine, state: State, sources: tuple[Source, ...], database: Connections
+) -> None:
     """Triggers and buffers that fit the tables as they are, before the snapshot is taken."""
-    with engine.database.session() as connection:
+    with database.session() as connection:
         tables = inspect(connection, [source.oid for source in sources])
     settings = engine.settings(state)
     for source in sources:
@@ -121,7 +155,7 @@ def _mend_capture(engine: Engine, state: State, sources: tuple[Source, ...]) -> 
             table = captured_part(source, tables[source.oid])
             with engine.step(SetUpCapture(source.relation)):
                 set_up(
-                    engine.database,
+                    database,
                     table,
                     max_buffer_mb=settings.max_buffer_mb,
                     unlogged=settings.unlogged_buffers,
@@ -145,13 +179,14 @@ class Taken:
 def _take(
     engine: Engine,
     state: State,
+    number: int,
     fence: int,
     cut: OpenCut,
     sources: tuple[Source, ...],
     copies: frozenset[int],
 ) -> State:
     """Append every source's change at a new epoch, pin them, acknowledge."""
-    database = state.database(HOME)
+    database = state.database(number)
     if any(source.oid not in copies for source in sources):
         _check_identity(database, cut)
     epoch = engine.catalog.next_epoch()
@@ -175,7 +210,8 @@ def _take(
         change = Change(put=(*records, *_readers(current, taken), moved), epochs=(known,))
         engine.catalog.commit(change, fence=fence)
     with engine.step(Acknowledge(epoch)):
-        acknowledge(engine.database, [one.source.oid for one in taken], cut.cut.snapshot, epoch)
+        oids = [one.source.oid for one in taken]
+        acknowledge(cut.database, oids, cut.cut.snapshot, epoch)
     return engine.catalog.state()
 
 
@@ -209,9 +245,9 @@ def _take_one(
 def _take_change(
     engine: Engine, state: State, cut: OpenCut, source: Source, relation: Relation, epoch: int
 ) -> Taken:
-    before = state.database(HOME).snapshot
+    before = state.database(source.database).snapshot
     source = replace(source, storage=cut.tables[source.oid].storage)
-    batches = change_batches(engine.database, source, before, cut.cut.snapshot)
+    batches = change_batches(cut.database, source, before, cut.cut.snapshot)
     rows = (with_missing_columns(net(batch), relation) for batch in batches)
     with engine.step(AppendChange(relation.id, epoch)):
         pin = engine.store.extend(relation.id, relation.pin, epoch, rows)

@@ -48,7 +48,8 @@ def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
     try:
         state = _capture(engine, work, fence)
         sources = frozenset(one.relation for making in work.makings for one in making.sources)
-        state = ingest(engine, state, fence, retry=sources)
+        needed = sources | _read_below(state, work.makings)
+        state = ingest(engine, state, fence, needed=needed, retry=sources)
         _check_sources(state, work.makings)
         refreshes = _publish(engine, state, work, fence)
     except BaseException as error:
@@ -56,6 +57,14 @@ def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
         raise
     remove_idle_sources(engine, fence)
     return {refresh.table: refresh for refresh in refreshes}
+
+
+def _read_below(state: State, makings: tuple[Making, ...]) -> frozenset[str]:
+    """What the stream tables that exist and are read by those to be made read themselves."""
+    inputs = {name for making in makings for name in making.table.inputs}
+    read = [table for table in state.stream_tables if table.relation in inputs]
+    below = (one for table in read for one in upstream(state.stream_tables, table))
+    return frozenset(name for one in below for name in one.inputs)
 
 
 def _clean_up(engine: Engine, fence: int, error: BaseException) -> None:
@@ -72,7 +81,8 @@ def _capture(engine: Engine, work: Work, fence: int) -> State:
     known = {source.relation for source in state.sources}
     sources = {s.relation: s for making in work.makings for s in making.sources}
     new = [source for relation, source in sources.items() if relation not in known]
-    put: list[Record] = [] if state.databases else [Database(HOME, "home", "", 0)]
+    home = any(database.id == HOME for database in state.databases)
+    put: list[Record] = [] if home else [Database(HOME, "home", "", 0)]
     if new:
         put += [*create_logs(engine, [_relation(source) for source in new], fence), *new]
     told = _told(state, {old.relation: source.relation for old, source in work.recaptured})
@@ -112,8 +122,8 @@ def _check_sources(state: State, makings: tuple[Making, ...]) -> None:
     """Every source is captured, with all columns that are used."""
     for making in makings:
         for source in making.sources:
-            name = f"{source.schema}.{source.name}"
-            current = state.source(HOME, source.oid)
+            name = state.called(source)
+            current = state.source(source.database, source.oid)
             if current is None or current.status is not Status.ACTIVE:
                 reason = current.reason if current is not None else "it is gone"
                 raise UserError("unsupported-source", f"{name} cannot be captured: {reason}")

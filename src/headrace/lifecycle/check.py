@@ -33,8 +33,9 @@ from headrace.lifecycle.circle import Circle
 from headrace.lifecycle.inputs import Inputs, exists, find_inputs
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.options import checked, refresh_mode
+from headrace.lifecycle.reach import Reach
 from headrace.query import BoundQuery, bind
-from headrace.source.describe import DescribedColumn, describe
+from headrace.source.describe import DescribedColumn
 from headrace.source.table import SourceColumn
 from headrace.types import Type
 
@@ -89,7 +90,7 @@ class Making:
 
 
 def check(
-    connection: Connection[Any],
+    reach: Reach,
     state: State,
     request: Request,
     search_path: tuple[str, ...],
@@ -106,8 +107,8 @@ def check(
     in it as it is in the table, `CaptureAnew` is raised.
     """
     schema, name = parse_name(request.name, search_path[0])
-    described = describe(connection, request.query, search_path)
-    found = find_inputs(connection, state, request.query, search_path)
+    described = reach.describe(request.query, search_path)
+    found = find_inputs(reach, state, request.query, search_path)
     inputs = _captured(found, state, request.query, search_path)
     input_schema = InputSchema.of(inputs, found.views, state, search_path)
     bound = bind(request.query, input_schema, in_cycle=circle is not None)
@@ -138,7 +139,7 @@ def check(
 
 
 def rebind(
-    connection: Connection[Any],
+    reach: Reach,
     state: State,
     table: StreamTable,
     moved: Mapping[str, str],
@@ -171,7 +172,7 @@ def rebind(
     if tuple(c.type for c in bound.plan.columns) == tuple(c.type for c in table.columns):
         columns = table.columns
     else:
-        columns = _outputs(bound, describe(connection, table.query, table.search_path))
+        columns = _outputs(bound, reach.describe(table.query, table.search_path))
     cycle = _members(circle)
     definition = new_definition(anew.relation, bound, input_schema, cycle)
     key = _key(columns, definition)

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-from psycopg import Connection
 
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import OutputColumn, Relation, StreamTable
@@ -25,11 +22,11 @@ from headrace.lifecycle.circle import Circle, Name, shown
 from headrace.lifecycle.fulfil import fulfil
 from headrace.lifecycle.inputs import find_inputs
 from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.reach import Reach
 from headrace.lifecycle.wish import READER, Wish, Wishes, read_tables
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
 from headrace.query import bind_columns, first_names
-from headrace.source.describe import describe
 from headrace.store import Pin
 from headrace.types import Type
 
@@ -39,7 +36,7 @@ ABOUT_CYCLES = ("unstratifiable", "invalid-option")
 
 
 def check_cycle(
-    connection: Connection[Any],
+    reach: Reach,
     state: State,
     wishes: Wishes,
     reads: Mapping[Name, frozenset[Name]],
@@ -50,14 +47,14 @@ def check_cycle(
 ) -> tuple[Making, ...]:
     """The makings of all tables of a cycle, or UserError; `reads` is who reads whom among them.
 
-    Their served tables are made in the connection's transaction, for others to be described over.
+    Their served tables are made in the transaction at home, for others to be described over.
     Not `stratified` is about cycles that somebody asks for, not those made anew as they were.
     """
     stratified |= all(wish.request is None for wish in wishes.values())
     relations = {name: new_relation_id() for name in wishes}
     follows = {w.old.relation: relations[n] for n, w in wishes.items() if w.old is not None}
     checking = _Checking(
-        connection,
+        reach,
         state,
         wishes,
         Circle(reads, relations, stratified),
@@ -69,7 +66,7 @@ def check_cycle(
     present = {name for name, wish in wishes.items() if wish.request is None}
     while True:
         try:
-            with connection.transaction():
+            with reach.home.transaction():
                 return checking.makings(frozenset(present))
         except _Changed as found:
             if found.name not in present:
@@ -110,7 +107,7 @@ def _changed(found: _Changed) -> UserError:
 class _Checking:
     """One cycle about to be made; `moved` has the new relations of its tables, too."""
 
-    connection: Connection[Any]
+    reach: Reach
     state: State
     wishes: Wishes
     circle: Circle
@@ -159,7 +156,7 @@ class _Checking:
         wish = self.wishes[name]
         try:
             return fulfil(
-                self.connection,
+                self.reach,
                 state,
                 wish,
                 self.moved,
@@ -182,14 +179,14 @@ class _Checking:
         tables = {(t.schema, t.name) for t in state.stream_tables} | self.wishes.keys()
 
         def reads_unknown(part: str) -> bool:
-            read = read_tables(self.connection, part, path, tables)
+            read = read_tables(self.reach.home, part, path, tables)
             return not read.isdisjoint(waiting)
 
         begun = beginning(text, reads_unknown)
         if begun is None:
             return None
-        described = describe(self.connection, begun, path)
-        found = find_inputs(self.connection, state, begun, path)
+        described = self.reach.describe(begun, path)
+        found = find_inputs(self.reach, state, begun, path)
         bound = bind_columns(begun, InputSchema.of(found.inputs, found.views, state, path))
         names = first_names(first_branch(text)) or tuple(name for name, _ in bound)
         return tuple(
@@ -208,9 +205,9 @@ class _Checking:
             schema, called = parse_name(request.name, self.search_path[0])
             table = StreamTable(relation, schema, called, request.query, columns, inputs=())
         if old is None:
-            create_served(self.connection, table)
+            create_served(self.reach.home, table)
         else:
-            reshape(self.connection, old, table)
+            reshape(self.reach.home, old, table)
         known[name] = table
 
     def _with(self, known: Mapping[Name, StreamTable]) -> State:

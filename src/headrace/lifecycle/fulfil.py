@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from psycopg import Connection
 
 from headrace.catalog import State
 from headrace.lifecycle.check import Making, Request, check, rebind
 from headrace.lifecycle.circle import Circle
 from headrace.lifecycle.names import quoted_name
+from headrace.lifecycle.reach import Reach
 from headrace.lifecycle.whole import is_whole
 from headrace.lifecycle.wish import Wish
 
 
 def fulfil(
-    connection: Connection[Any],
+    reach: Reach,
     state: State,
     wish: Wish,
     moved: Mapping[str, str],
@@ -29,15 +27,13 @@ def fulfil(
     old, request, reason = wish.old, wish.request, wish.reason
     if request is None:
         assert old is not None
-        if is_whole(connection, state, old, moved):
-            return rebind(
-                connection, state, old, moved, reason=reason, relation=relation, circle=circle
-            )
+        if is_whole(reach, state, old, moved):
+            return rebind(reach, state, old, moved, reason=reason, relation=relation, circle=circle)
         search_path = old.search_path
         name = quoted_name(old.schema, old.name)
         request = Request(name, old.query, old.schedule, old.refresh_mode, dict(old.options))
     return check(
-        connection,
+        reach,
         state,
         request,
         search_path,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection, sql
@@ -13,7 +13,7 @@ from headrace.catalog.records import Named, Source, StreamTable, View
 from headrace.definition import Input, as_named
 from headrace.engine import HOME
 from headrace.lifecycle.names import is_reserved
-from headrace.query import table_names
+from headrace.lifecycle.reach import Reach
 from headrace.source.introspect import find_table
 from headrace.source.table import SourceTable
 from headrace.source.views import find_views
@@ -32,17 +32,15 @@ class Inputs:
     captured: dict[Named, Source]
 
 
-def find_inputs(
-    connection: Connection[Any], state: State, query: str, search_path: tuple[str, ...]
-) -> Inputs:
+def find_inputs(reach: Reach, state: State, query: str, search_path: tuple[str, ...]) -> Inputs:
     """Look up every name in the query, and in the views that it reads; UserError if one fails."""
     inputs: dict[Named, Input] = {}
     captured: dict[Named, Source] = {}
     views: dict[tuple[str, str], View] = {}
     texts = [query]
     while texts:
-        for schema, name in table_names(texts.pop()):
-            found = _look_up(connection, state, schema, name, search_path)
+        for schema, name in reach.names(texts.pop()):
+            found = _look_up(reach, state, schema, name, search_path)
             if isinstance(found, View):
                 if (found.schema, found.name) not in views:
                     views[found.schema, found.name] = found
@@ -50,29 +48,37 @@ def find_inputs(
             elif isinstance(found, StreamTable):
                 inputs[as_named(found)] = found
             else:
-                known = state.source(HOME, found.oid)
+                database, table = found
+                known = state.source(database, table.oid)
                 relation = new_relation_id() if known is None else known.relation
-                source = source_of(found, relation)
-                inputs[as_named(source)] = source
+                source = source_of(table, relation, database)
+                named = as_named(source)
+                if database != HOME and schema is not None:
+                    named = replace(named, schema=schema)
+                inputs[named] = source
                 if known is not None:
-                    captured[as_named(source)] = known
+                    captured[named] = known
     return Inputs(inputs, tuple(views.values()), captured)
 
 
 def _look_up(
-    connection: Connection[Any],
+    reach: Reach,
     state: State,
     schema: str | None,
     name: str,
     search_path: tuple[str, ...],
-) -> StreamTable | View | SourceTable:
+) -> StreamTable | View | tuple[int, SourceTable]:
+    """A stream table, a view, or a table and the number of its database."""
+    attached = reach.attached(schema, name)
+    if attached is not None:
+        return attached.database, attached.table
     tables = {(table.schema, table.name): table for table in state.stream_tables}
-    found = first_named(connection, schema, name, search_path, tables)
+    found = first_named(reach.home, schema, name, search_path, tables)
     if isinstance(found, View):
         return found
     if found is not None and found in tables:
         return tables[found]
-    return find_table(connection, schema, name, search_path)
+    return HOME, find_table(reach.home, schema, name, search_path)
 
 
 def first_named(
@@ -101,11 +107,11 @@ def exists(connection: Connection[Any], schema: str, name: str) -> bool:
     return row is not None and row[0] is not None
 
 
-def source_of(table: SourceTable, relation: str) -> Source:
+def source_of(table: SourceTable, relation: str, database: int) -> Source:
     """The source that captures a table as it is now, in the log of a relation."""
     return Source(
         relation,
-        HOME,
+        database,
         table.oid,
         table.schema,
         table.name,

@@ -24,12 +24,12 @@ from headrace.lifecycle.cycle import check_cycle
 from headrace.lifecycle.fulfil import fulfil
 from headrace.lifecycle.inputs import source_of
 from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.reach import Reach
 from headrace.lifecycle.wish import READER, Reads, Wish, Wishes
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
 from headrace.refresh.refresh import require_active
 from headrace.source.faults import translated
-from headrace.source.introspect import inspect
 from headrace.store import Pin
 
 ReadsInside = Mapping[Name, frozenset[Name]]
@@ -87,7 +87,10 @@ def _plan(
                 check_free(connection, state, *name)
     settings = engine.settings(state)
     planning = Planning(
-        connection, state, engine.database.search_path, settings.stratified_cycle_validation
+        Reach.of(engine, connection, state),
+        state,
+        engine.database.search_path,
+        settings.stratified_cycle_validation,
     )
     planning.capture_anew([source for source in state.sources if source.relation in anew])
     reads = Reads.of(connection, state, wishes, engine.database.search_path)
@@ -118,7 +121,7 @@ def _plan(
 class Planning:
     """A plan in the making: `state` is the catalog's as if all of it were done already."""
 
-    connection: Connection[Any]
+    reach: Reach
     state: State
     search_path: tuple[str, ...]
     stratified: bool = True
@@ -130,10 +133,10 @@ class Planning:
 
     def capture_anew(self, sources: Sequence[Source]) -> None:
         """Give sources new logs, with their tables' columns of now."""
-        tables = inspect(self.connection, [source.oid for source in sources])
+        tables = self.reach.inspect(sources)
         for old in sources:
-            if old.oid in tables:
-                new = source_of(tables[old.oid], new_relation_id())
+            if old.relation in tables:
+                new = source_of(tables[old.relation], new_relation_id(), old.database)
                 self.recaptured.append((old, new))
                 self.moved[old.relation] = new.relation
                 self.state = self.state.with_origins([new], without=[old.relation])
@@ -142,9 +145,9 @@ class Planning:
         """What wishes come to: one alone, or those of a cycle, which read each other."""
         if inside is None:
             (wish,) = wishes.values()
-            return (fulfil(self.connection, self.state, wish, self.moved, self.search_path),)
+            return (fulfil(self.reach, self.state, wish, self.moved, self.search_path),)
         makings = check_cycle(
-            self.connection,
+            self.reach,
             self.state,
             wishes,
             inside,
@@ -183,7 +186,7 @@ class Planning:
 
     def _brought(self, readers: Sequence[StreamTable]) -> tuple[Making, ...]:
         (reader,) = readers
-        return (rebind(self.connection, self.state, reader, self.moved, reason=READER),)
+        return (rebind(self.reach, self.state, reader, self.moved, reason=READER),)
 
     def _stands_still(self, reader: StreamTable, before: State) -> bool:
         """Whether a reader, or something else that it reads, is suspended and stays so.
@@ -218,6 +221,6 @@ class Planning:
             return
         self.rehearsed.add(making.table.relation)
         if making.old is None:
-            create_served(self.connection, making.table)
+            create_served(self.reach.home, making.table)
         else:
-            reshape(self.connection, making.old, making.table)
+            reshape(self.reach.home, making.old, making.table)

@@ -14,6 +14,7 @@ from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
 from headrace.lifecycle.change import change
 from headrace.lifecycle.planning import plan
+from headrace.lifecycle.reach import Reach
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.whole import changed_views, is_whole
 from headrace.lifecycle.wish import READER, Wish
@@ -94,7 +95,7 @@ def _going(state: State, tables: Sequence[StreamTable]) -> tuple[StreamTable, ..
 
 def _is_whole(engine: Engine, state: State, table: StreamTable) -> bool:
     with engine.database.session() as connection:
-        return is_whole(connection, state, table, {})
+        return is_whole(Reach.of(engine, connection, state), state, table, {})
 
 
 def _renew(engine: Engine, state: State, reasons: dict[str, str], fence: int) -> dict[str, Refresh]:

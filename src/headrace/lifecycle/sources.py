@@ -7,7 +7,7 @@ import logging
 from headrace.capture.setup import tear_down
 from headrace.catalog import Change, State
 from headrace.catalog.records import Status
-from headrace.engine import HOME, Engine
+from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit
 from headrace.lifecycle.logs import drop_unowned_logs
 from headrace.steps import ForgetSource, RollBack, TearDownCapture
@@ -24,16 +24,17 @@ def remove_idle_sources(engine: Engine, fence: int, *, patient: bool = True) -> 
     """
     state = engine.catalog.state()
     for source in state.sources:
-        if source.database != HOME or state.readers(source.relation):
+        if state.readers(source.relation):
             continue
         try:
+            database = engine.source_database(state.database(source.database))
             with engine.step(TearDownCapture(source.relation)):
-                tear_down(engine.database, source.oid, patient=patient)
+                tear_down(database, source.oid, patient=patient)
         except HeadraceError as error:
             logger.warning(
                 "capture could not be taken away",
                 extra={
-                    "source": f"{source.schema}.{source.name}",
+                    "source": state.called(source),
                     "code": error.code,
                     "error": error.message,
                 },

@@ -19,6 +19,7 @@ from headrace.lifecycle.circle import Name, shown
 from headrace.lifecycle.cycle import no_beginning
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.planning import Planning
+from headrace.lifecycle.reach import Reach
 from headrace.lifecycle.wish import read_tables
 from headrace.query import first_names
 from headrace.source.faults import translated
@@ -37,7 +38,7 @@ def stratify(engine: Engine, state: State, requests: Sequence[Request]) -> Netwo
                 engine.database.session() as connection,
                 connection.transaction(force_rollback=True),
             ):
-                planning = Planning(connection, state, search_path)
+                planning = Planning(Reach.of(engine, connection, state), state, search_path)
                 planning.capture_anew([one for one in state.sources if one.relation in anew])
                 reads = _Rehearsal(planning, named).reads()
                 return network_of(state).with_tables(reads)
@@ -61,7 +62,7 @@ class _Rehearsal:
         state = self.planning.state
         for name in self.requests:
             if state.stream_table(*name) is None:
-                check_free(self.planning.connection, state, *name)
+                check_free(self.planning.reach.home, state, *name)
                 self.waiting.add(name)
         left = dict(self.requests)
         found: dict[str, dict[str, Operators]] = {}
@@ -80,7 +81,7 @@ class _Rehearsal:
         planning = self.planning
         tables = {(table.schema, table.name) for table in planning.state.stream_tables}
         names = tables | self.requests.keys()
-        read = read_tables(planning.connection, query, planning.search_path, names)
+        read = read_tables(planning.reach.home, query, planning.search_path, names)
         return not read.isdisjoint(self.waiting)
 
     def _begin(self, left: dict[Name, Request]) -> None:
@@ -102,7 +103,7 @@ class _Rehearsal:
     def _checked(self, name: Name, request: Request) -> Making:
         planning = self.planning
         old = planning.state.stream_table(*name)
-        return check(planning.connection, planning.state, request, planning.search_path, old=old)
+        return check(planning.reach, planning.state, request, planning.search_path, old=old)
 
     def _edges(self, making: Making) -> dict[str, Operators]:
         names = names_of(self.planning.state.with_origins(making.sources))

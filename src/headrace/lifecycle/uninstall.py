@@ -1,4 +1,4 @@
-"""Taking Headrace out again: everything of ours in the database and in the store, nothing else."""
+"""Taking Headrace out again: all of ours in the databases and in the store, nothing else."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from psycopg import Connection, errors, sql
 
 from headrace.capture.setup import perform
 from headrace.capture.statements import script
-from headrace.catalog import Change, Transaction
+from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import StreamTable
-from headrace.engine import Engine
+from headrace.engine import HOME, Engine
 from headrace.errors import UserError
 from headrace.publish.served import COMMENT, index_name, served_name
+from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.steps import DropLog, RemoveCapture, RemoveCatalog
@@ -61,20 +62,12 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
     with engine.writing() as lease:
         state = engine.catalog.state()
         with engine.database.session() as connection:
-            capture = _capture_sql(connection)
             home = _home_sql(connection, state.stream_tables, keep_tables=keep_tables)
             with translated(), connection.transaction(force_rollback=True):
                 _execute(connection, home)
-        try:
+        for database in _databases(engine, state):
             with engine.step(RemoveCapture()):
-                perform(engine.database, lambda _: capture, "a source")
-        except errors.InsufficientPrivilege as error:
-            raise UserError(
-                "permission-denied",
-                "the role may not take away change capture",
-                detail=error.diag.message_primary,
-                hint="Let a superuser run what --print-sql prints.",
-            ) from error
+                _remove_capture(database)
         for relation in state.relations:
             with engine.step(DropLog(relation.id)):
                 engine.store.drop(relation.id)
@@ -87,12 +80,42 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
 
 
 def uninstall_sql(engine: Engine, *, keep_tables: bool) -> str:
-    """What `uninstall` would run, as a script for psql; the logs in the store stay."""
-    tables = engine.catalog.state().stream_tables
+    """What `uninstall` would run, as a script for psql; the logs in the store stay.
+
+    What is for an attached database stands first, under its alias.
+    """
+    state = engine.catalog.state()
+    parts = []
+    for known in state.databases:
+        if known.id != HOME:
+            with engine.source_database(known).session() as connection:
+                capture = script(_capture_sql(connection))
+            parts.append(f"-- In the attached database {known.alias}:\n{capture}")
     with engine.database.session() as connection:
+        capture_at_home = _capture_sql(connection)
+        home = _home_sql(connection, state.stream_tables, keep_tables=keep_tables)
+    own = script((*capture_at_home, *home))
+    return "\n".join((*parts, f"-- In the home database:\n{own}")) if parts else own
+
+
+def _databases(engine: Engine, state: State) -> tuple[Database, ...]:
+    """The home database and all that are attached."""
+    others = (engine.source_database(one) for one in state.databases if one.id != HOME)
+    return (*others, engine.database)
+
+
+def _remove_capture(database: Database) -> None:
+    with database.session() as connection:
         capture = _capture_sql(connection)
-        home = _home_sql(connection, tables, keep_tables=keep_tables)
-    return script((*capture, *home))
+    try:
+        perform(database, lambda _: capture, "a source")
+    except errors.InsufficientPrivilege as error:
+        raise UserError(
+            "permission-denied",
+            "the role may not take away change capture",
+            detail=error.diag.message_primary,
+            hint="Let a superuser run what --print-sql prints.",
+        ) from error
 
 
 def _capture_sql(connection: Connection[Any]) -> tuple[sql.Composed, ...]:

@@ -12,12 +12,12 @@ from headrace.catalog.records import StreamTable
 from headrace.definition import define, follow, used_columns
 from headrace.errors import UserError
 from headrace.lifecycle.check import has_columns
-from headrace.source.introspect import inspect
+from headrace.lifecycle.reach import Reach
 from headrace.source.views import find_views
 
 
 def is_whole(
-    connection: Connection[Any],
+    reach: Reach,
     state: State,
     table: StreamTable,
     moved: Mapping[str, str],
@@ -27,18 +27,18 @@ def is_whole(
     False where a source is gone, or has not all that is used of it as it was captured.
     """
     table = follow(table, moved)
-    if any(state.origin(one) is None for one in table.inputs) or changed_views(connection, table):
+    if any(state.origin(one) is None for one in table.inputs) or changed_views(reach.home, table):
         return False
     sources = [source for source in state.sources if source.relation in table.inputs]
-    tables = inspect(connection, [source.oid for source in sources])
-    if any(source.oid not in tables for source in sources):
+    tables = reach.inspect(sources)
+    if any(source.relation not in tables for source in sources):
         return False
     try:
         plan = define(table, state).plan
     except UserError:
         return False
     return all(
-        has_columns(source, tables[source.oid].columns, used_columns(plan, source.relation))
+        has_columns(source, tables[source.relation].columns, used_columns(plan, source.relation))
         for source in sources
     )
 

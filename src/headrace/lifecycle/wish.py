@@ -135,7 +135,7 @@ def read_tables(
     views: set[View] = set()
     texts = [text]
     while texts:
-        for schema, name in _names(texts.pop()):
+        for schema, name in _names(texts.pop(), connection.info.dbname):
             one = first_named(connection, schema, name, search_path, tables)
             if isinstance(one, View):
                 texts += [] if one in views else [one.text]
@@ -145,10 +145,10 @@ def read_tables(
     return found
 
 
-def _names(text: str) -> tuple[tuple[str | None, str], ...]:
+def _names(text: str, home: str) -> tuple[tuple[str | None, str], ...]:
     """The names in a text; what is wrong with it is told when it is checked."""
     try:
-        return table_names(text)
+        return table_names(text, home)
     except UserError:
         return ()
 

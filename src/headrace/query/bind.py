@@ -134,11 +134,12 @@ def _require_distinct(names: tuple[str, ...]) -> None:
         )
 
 
-def table_names(text: str) -> tuple[tuple[str | None, str], ...]:
+def table_names(text: str, home: str | None = None) -> tuple[tuple[str | None, str], ...]:
     """Schema and name of every table that the query reads, each once.
 
     Names that WITH defines are left out where they are visible, and so are the tables of a query of
-    WITH that is not used.
+    WITH that is not used. A schema has the name of its database before it where the query says so,
+    unless that is `home`.
     """
     names: dict[tuple[str | None, str], None] = {}
     seen: set[int] = set()
@@ -150,7 +151,10 @@ def table_names(text: str) -> tuple[tuple[str | None, str], ...]:
                 continue
             defined = defined_by_with(table)
             if defined is None:
-                names[table_name(table)] = None
+                place, name = table_name(table)
+                if place is not None and table.args.get("catalog") is not None:
+                    place = place.removeprefix(f"{home}.")
+                names[place, name] = None
             elif id(defined) not in seen:
                 seen.add(id(defined))
                 waiting.append(defined.this)

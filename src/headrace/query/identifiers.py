@@ -30,6 +30,6 @@ def name_of(identifier: exp.Expr | str) -> str:
 
 
 def table_name(table: exp.Table) -> tuple[str | None, str]:
-    """Schema and name of a table in FROM."""
-    schema = table.args.get("db")
-    return (name_of(schema) if schema is not None else None, name_of(table.this))
+    """Schema and name of a table in FROM; a database's name stands before the schema's."""
+    parts = [table.args[part] for part in ("catalog", "db") if table.args.get(part) is not None]
+    return ".".join(map(name_of, parts)) or None, name_of(table.this)

@@ -34,7 +34,7 @@ def refresh_table(
     aim = Aim(table.relation, asked)
     read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
     with aim.clock.phase("cut"):
-        state = ingest(engine, state, fence, retry=frozenset(read))
+        state = ingest(engine, state, fence, needed=frozenset(read), retry=frozenset(read))
     table = require_table(state, schema, name)
     tables = together(state, [table], engine.settings(state))
     require_active(tables)

@@ -27,10 +27,10 @@ from headrace.project.document import plan_document, plan_of, wishes_document, w
 from headrace.project.plan import ProjectPlan
 from headrace.project.read import Wanted
 from headrace.schedule.command import Answer, Command
+from headrace.schedule.database_commands import NOTHING, Attach, Detach
 from headrace.statements import parse
 from headrace.verify.verify import verify
 
-NOTHING: Answer[None] = Answer(lambda nothing: None, lambda value: None)
 TABLE = Answer(STREAM_TABLES.encode, STREAM_TABLES.decode)
 TABLES: Answer[tuple[StreamTable, ...]] = Answer(
     lambda tables: [STREAM_TABLES.encode(table) for table in tables],
@@ -269,6 +269,8 @@ COMMANDS: tuple[type[Command[Any]], ...] = (
     Run,
     Verify,
     Apply,
+    Attach,
+    Detach,
 )
 _BY_VERB = {command.verb: command for command in COMMANDS}
 

@@ -21,26 +21,42 @@ from headrace.source.connection import Database
 from headrace.source.faults import translated
 
 
-class Ears:
-    """Used by one thread, but for `wake`; errors of PostgreSQL leave it translated."""
+class News:
+    """Asks one database, over a connection of its own, whether anything is new in it."""
 
-    def __init__(self, database: Database) -> None:
-        self._connection: Connection[Any] = database.connect()
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
         with translated():
-            self._connection.execute("SET enable_seqscan = off")
-            self._connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
-        self._woken, self._waker = socket.socketpair()
-        self._woken.setblocking(False)
-        self._waker.setblocking(False)
+            connection.execute("SET enable_seqscan = off")
         self._asked: tuple[tuple[int, ...], str] | None = None
         self._question: sql.Composed | None = None
 
-    def news(self, sources: Sequence[int], snapshot: str) -> bool:
+    def since(self, sources: Sequence[int], snapshot: str) -> bool:
         """Whether a source, by its oid, has changes that are not in the snapshot of its cut."""
         asked = (tuple(sources), snapshot)
         if asked != self._asked or self._question is None:
             self._asked, self._question = asked, question(sources, snapshot)
         return has_news(self._connection, self._question)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Ears:
+    """Used by one thread, but for `wake`; errors of PostgreSQL leave it translated."""
+
+    def __init__(self, database: Database) -> None:
+        self._connection: Connection[Any] = database.connect()
+        self._news = News(self._connection)
+        with translated():
+            self._connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
+        self._woken, self._waker = socket.socketpair()
+        self._woken.setblocking(False)
+        self._waker.setblocking(False)
+
+    def news(self, sources: Sequence[int], snapshot: str) -> bool:
+        """Whether a source of the home database has changes that are not in the snapshot."""
+        return self._news.since(sources, snapshot)
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until something is heard; whether there may be a new request."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headrace.capture.changes import pending
 from headrace.capture.snapshot import contains
 from headrace.catalog import State
 from headrace.catalog.records import Source, Status, StreamTable
-from headrace.engine import HOME, Engine
+from headrace.engine import Engine
 from headrace.errors import Transient
 from headrace.graph import upstream
 from headrace.refresh.refresh import require_active, require_table
@@ -35,7 +35,10 @@ def wait_fresh(engine: Engine, schema: str, name: str, timeout: float) -> int:
     stands still, or something that it needs.
     """
     deadline = time.monotonic() + timeout
-    committed = _snapshot(engine)
+    state = engine.catalog.state()
+    sources = _sources(state, require_table(state, schema, name))
+    numbers = sorted({source.database for source in sources})
+    committed = {number: _snapshot(engine, state, number) for number in numbers}
     goal: Goal | None = None
     pause = FIRST_PAUSE
     while True:
@@ -56,28 +59,41 @@ def wait_fresh(engine: Engine, schema: str, name: str, timeout: float) -> int:
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def _goal(engine: Engine, state: State, table: StreamTable, committed: str) -> Goal | None:
-    """All that the newest cut has, if that has all that was committed; else None."""
+def _sources(state: State, table: StreamTable) -> tuple[Source, ...]:
+    """The sources below a table."""
     read = {name for one in upstream(state.stream_tables, table) for name in one.inputs}
-    sources = [source for source in state.sources if source.relation in read]
-    cut = state.database(HOME).snapshot
-    if sources and cut is None:
-        return None
-    if cut is not None and not contains(cut, committed) and _has_news(engine, sources, cut):
-        return None
+    return tuple(source for source in state.sources if source.relation in read)
+
+
+def _goal(
+    engine: Engine, state: State, table: StreamTable, committed: Mapping[int, str]
+) -> Goal | None:
+    """All that the newest cuts have, if they have all that was committed; else None."""
+    sources = _sources(state, table)
+    for number in {source.database for source in sources}:
+        cut = state.database(number).snapshot
+        ours = [source for source in sources if source.database == number]
+        if cut is None:
+            return None
+        # A database that is read since the call was made has been copied since, too.
+        known = number not in committed or contains(cut, committed[number])
+        if not known and _has_news(engine, state, number, ours, cut):
+            return None
     return Goal({source.relation: state.relation(source.relation).pin.epoch for source in sources})
 
 
-def _has_news(engine: Engine, sources: Iterable[Source], cut: str) -> bool:
+def _has_news(
+    engine: Engine, state: State, number: int, sources: Iterable[Source], cut: str
+) -> bool:
     """Whether a source may have changed since the cut, which is then no longer the newest.
 
     Where there is nothing new no cut is taken. A buffer that is empty says so only if no cut has
     emptied it meanwhile.
     """
     active = [source for source in sources if source.status is Status.ACTIVE]
-    with engine.database.session() as connection:
+    with engine.source_database(state.database(number)).session() as connection:
         new = pending(connection, active, cut)
-    return bool(new) or engine.catalog.state().database(HOME).snapshot != cut
+    return bool(new) or engine.catalog.state().database(number).snapshot != cut
 
 
 def _left_alone(state: State, settings: Settings, tables: Iterable[StreamTable]) -> bool:
@@ -93,8 +109,9 @@ def _left_alone(state: State, settings: Settings, tables: Iterable[StreamTable])
     )
 
 
-def _snapshot(engine: Engine) -> str:
-    with engine.database.session() as connection, translated():
+def _snapshot(engine: Engine, state: State, number: int) -> str:
+    database = engine.source_database(state.database(number))
+    with database.session() as connection, translated():
         row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
     assert row is not None
     return str(row[0])

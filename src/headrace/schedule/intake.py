@@ -1,10 +1,12 @@
 """Taking in cuts: when there is something new, and again later when that failed.
 
-Sources that stand still, such as one that was busy when it had to be copied, are tried again.
+Each database by itself: one that does not answer stops nothing but what reads it. Sources that
+stand still, such as one that was busy when it had to be copied, are tried again.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import timedelta
 
@@ -12,19 +14,25 @@ from headrace.catalog import State
 from headrace.catalog.records import Status
 from headrace.engine import HOME
 from headrace.errors import HeadraceError, NeedsReinit
-from headrace.ingest.ingest import ingest
+from headrace.ingest.ingest import databases_of, ingest_database, sources_in
 from headrace.relations.compact import compact
+from headrace.schedule.ears import News
 from headrace.schedule.retry import after_failure
 from headrace.schedule.shift import ENDING, Shift
+from headrace.source.connection import Database
 
 NEVER_SUSPENDED = 1 << 30
+LEASE_LOST = "lease-lost"
 
 
 class Intake:
-    """Ingests for a daemon, in the daemon's own thread."""
+    """Ingests of one database for a daemon, in the daemon's own thread."""
 
-    def __init__(self, shift: Shift) -> None:
+    def __init__(self, shift: Shift, number: int) -> None:
         self._shift = shift
+        self._number = number
+        self._news: News | None = None
+        self._reaching: Reaching | None = None
         self._failures = 0
         self._not_before = 0.0
         self._stalls = 0
@@ -35,33 +43,43 @@ class Intake:
 
         Without `thorough` only the buffers are looked into.
         """
-        if not state.sources or time.monotonic() < self._not_before:
+        if time.monotonic() < self._not_before or not self._is_reached(state):
             return False
-        if not thorough and not self._has_news(state):
-            return False
-        shift = self._shift
         try:
-            after = ingest(shift.engine, state, shift.lease.fence)
-            if thorough:
-                after = self._try_stopped(after)
-            moved = [
-                source.relation
-                for source in state.sources
-                if after.relation(source.relation).pin != state.relation(source.relation).pin
-            ]
-            if moved:
-                compact(shift.engine, moved, shift.lease.fence)
+            if not thorough and not self._has_news(state):
+                return False
+            after = self._ingested(state, thorough=thorough)
         except HeadraceError as error:
-            if error.code in ENDING:
+            if error.code in ENDING and (self._number == HOME or error.code == LEASE_LOST):
                 raise
             self._put_off(state, error)
             return True
         self._failures = 0
         return after is not state
 
+    def close(self) -> None:
+        if self._news is not None:
+            self._news.close()
+            self._news = None
+
+    def _ingested(self, state: State, *, thorough: bool) -> State:
+        engine, fence = self._shift.engine, self._shift.lease.fence
+        after = ingest_database(engine, state, self._number, fence)
+        if thorough:
+            after = self._try_stopped(after)
+        moved = [
+            source.relation
+            for source in sources_in(state, self._number)
+            if after.relation(source.relation).pin != state.relation(source.relation).pin
+        ]
+        if moved:
+            compact(engine, moved, fence)
+        return after
+
     def _try_stopped(self, state: State) -> State:
         """Take in a cut with the sources that stand still, from time to time."""
-        stopped = {one.relation for one in state.sources if one.status is Status.SUSPENDED}
+        sources = sources_in(state, self._number)
+        stopped = {one.relation for one in sources if one.status is Status.SUSPENDED}
         waiting = {
             name
             for table in state.stream_tables
@@ -74,33 +92,107 @@ class Intake:
         if time.monotonic() < self._stalled_until:
             return state
         shift = self._shift
+        engine, fence = shift.engine, shift.lease.fence
         kind: type[HeadraceError] = NeedsReinit
         try:
-            after = ingest(shift.engine, state, shift.lease.fence, retry=frozenset(waiting))
+            after = ingest_database(engine, state, self._number, fence, retry=frozenset(waiting))
         except HeadraceError as error:
             if error.code in ENDING:
                 raise
             kind = type(error)
-            shift.engine.roll_back((one.relation for one in state.sources), shift.lease.fence)
+            engine.roll_back((one.relation for one in sources), fence)
             shift.failed("copying anew", error)
-            after = shift.engine.catalog.state()
+            after = engine.catalog.state()
         self._stalls += 1
         wait = after_failure(kind, self._stalls, NEVER_SUSPENDED, shift.random)
         self._stalled_until = time.monotonic() + (wait or timedelta()).total_seconds()
         return after
 
     def _has_news(self, state: State) -> bool:
-        snapshot = state.database(HOME).snapshot
-        active = [source.oid for source in state.sources if source.status is Status.ACTIVE]
-        if snapshot is None:
+        database = state.database(self._number)
+        sources = sources_in(state, self._number)
+        active = [source.oid for source in sources if source.status is Status.ACTIVE]
+        if database.snapshot is None:
             return True
-        return bool(active) and self._shift.ears.news(active, snapshot)
+        if not active:
+            return False
+        if self._number == HOME:
+            return self._shift.ears.news(active, database.snapshot)
+        if self._news is None:
+            self._news = News(self._shift.engine.source_database(database).connect())
+        return self._news.since(active, database.snapshot)
+
+    def _is_reached(self, state: State) -> bool:
+        """Whether an attached database that failed answers again.
+
+        It is asked by a thread of its own: one that does not answer would keep all others waiting.
+        """
+        if self._number == HOME or not self._failures:
+            return True
+        if self._reaching is None:
+            database = state.database(self._number)
+            self._reaching = Reaching(self._shift.engine.source_database(database))
+        if not self._reaching.ended:
+            return False
+        error, self._reaching = self._reaching.error, None
+        if error is not None:
+            self._put_off(state, error)
+        return error is None
 
     def _put_off(self, state: State, error: HeadraceError) -> None:
         """Try again later; what was written beyond the pins goes."""
         shift = self._shift
+        self.close()
         self._failures += 1
         wait = after_failure(type(error), self._failures, NEVER_SUSPENDED, shift.random)
         self._not_before = time.monotonic() + (wait or timedelta()).total_seconds()
-        shift.engine.roll_back((source.relation for source in state.sources), shift.lease.fence)
-        shift.failed("taking in changes", error)
+        sources = sources_in(state, self._number)
+        shift.engine.roll_back((source.relation for source in sources), shift.lease.fence)
+        where = "" if self._number == HOME else f" of {state.database(self._number).alias}"
+        shift.failed(f"taking in changes{where}", error)
+
+
+class Intakes:
+    """The ingests of all databases, one after the other; none waits for one that fails."""
+
+    def __init__(self, shift: Shift) -> None:
+        self._shift = shift
+        self._intakes: dict[int, Intake] = {}
+
+    def take(self, state: State, *, thorough: bool) -> bool:
+        """Take in what is new in any database; whether there is a cut now that was not."""
+        numbers = databases_of(state)
+        for gone in self._intakes.keys() - set(numbers):
+            self._intakes.pop(gone).close()
+        took = False
+        for number in numbers:
+            if number not in self._intakes:
+                self._intakes[number] = Intake(self._shift, number)
+            # What one takes in, the next has to know.
+            known = self._shift.engine.catalog.state() if took else state
+            took |= self._intakes[number].take(known, thorough=thorough)
+        return took
+
+    def close(self) -> None:
+        for intake in self._intakes.values():
+            intake.close()
+
+
+class Reaching:
+    """An attempt to connect to a database, made by a thread of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self.error: HeadraceError | None = None
+        self._database = database
+        self._thread = threading.Thread(target=self._try, name="headrace-reach", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    def _try(self) -> None:
+        try:
+            self._database.connect().close()
+        except HeadraceError as error:
+            self.error = error

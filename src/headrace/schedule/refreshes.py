@@ -10,6 +10,8 @@ from headrace.catalog import State
 from headrace.catalog.records import Refresh, StreamTable
 from headrace.engine import HOME
 from headrace.errors import HeadraceError, InternalError, Unavailable
+from headrace.graph import upstream
+from headrace.ingest.ingest import databases_of
 from headrace.refresh.refresh import refresh_group
 from headrace.schedule.due import Due
 from headrace.schedule.failing import stop_failing
@@ -48,9 +50,13 @@ class Refreshes:
         """Start as many as there are workers for; whether any was."""
         shift = self._shift
         found = {one.relations[0]: one for one in waiting}
-        jobs = [Job(name, HOME, one.tier, one.since) for name, one in found.items()]
+        jobs = [
+            Job(name, _database_of(state, one.relations), one.tier, one.since)
+            for name, one in found.items()
+        ]
         busy = [one.database for one in self._running.values()]
-        chosen = pick(jobs, busy, self._workers, {})
+        shares = {one.id: one.share for one in state.databases}
+        chosen = pick(jobs, busy, self._workers, shares)
         for job in chosen:
             relations = found[job.name].relations
             shift.memory.attempted(relations, shift.now())
@@ -112,6 +118,20 @@ class Refreshes:
         else:
             retry_at = dict.fromkeys(running.relations, shift.now() + wait)
             shift.memory.retry_at.update(retry_at)
+
+
+def _database_of(state: State, relations: Iterable[str]) -> int:
+    """The database that a group has its rows from; where it has them from several, the home."""
+    wanted = frozenset(relations)
+    below = {
+        name
+        for table in state.stream_tables
+        if table.relation in wanted
+        for one in upstream(state.stream_tables, table)
+        for name in one.inputs
+    }
+    numbers = databases_of(state, frozenset(below))
+    return numbers[0] if len(numbers) == 1 else HOME
 
 
 def _worst(tables: list[StreamTable]) -> list[StreamTable]:

@@ -15,7 +15,7 @@ from headrace.refresh.epochs import lacks
 from headrace.schedule.agenda import agenda, followed, passed, startable
 from headrace.schedule.alone import Alone
 from headrace.schedule.due import ScheduledGroup, due, next_due
-from headrace.schedule.intake import Intake
+from headrace.schedule.intake import Intakes
 from headrace.schedule.reads import sample_reads
 from headrace.schedule.refreshes import Refreshes
 from headrace.schedule.shift import ENDING, Shift
@@ -40,7 +40,7 @@ class Service:
         self._stop = stop
         self._state = shift.engine.catalog.state()
         self._settings = shift.engine.settings(self._state)
-        self._intake = Intake(shift)
+        self._intake = Intakes(shift)
         self._alone = Alone(shift)
         self._refreshes = Refreshes(shift, self._settings.workers)
         self._warming: threading.Thread | None = None
@@ -179,6 +179,7 @@ class Service:
         try:
             self._refreshes.end()
             self._alone.end()
+            self._intake.close()
             if self._warming is not None:
                 self._warming.join()
         finally:

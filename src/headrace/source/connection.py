@@ -129,7 +129,7 @@ class Database:
                     batch = reader.read_next_batch()
                 except StopIteration:
                     return
-                except OSError as error:
+                except (OSError, pa.ArrowException) as error:
                     # Arrow passes no SQLSTATE on. A query that has begun to answer only stops when
                     # somebody stops it.
                     raise Transient("connection-lost", str(error).strip()) from error

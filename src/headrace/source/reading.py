@@ -86,7 +86,7 @@ def misfit_sql(
         sql.SQL("{}, left({}::text, {})").format(
             sql.Literal(column.name), _reference(column, buffered), MAXIMUM_SHOWN_LENGTH
         )
-        for column in _shown(table)
+        for column in telling_columns(table)
     ]
     return (
         sql.SQL(
@@ -123,7 +123,7 @@ def find_misfit(
         return None
     column, value, row = found
     shown = ", ".join(f"{name} = {'NULL' if text is None else text}" for name, text in row.items())
-    return _does_not_fit(
+    return does_not_fit(
         f'column "{column}" of {table.schema}.{table.name}',
         f"The value is {value[:MAXIMUM_SHOWN_LENGTH]}, in the row with {shown}.",
     )
@@ -141,7 +141,7 @@ def to_stored(data: pa.Table | pa.RecordBatch, columns: Sequence[SourceColumn]) 
     """
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     if has_misfit(table):
-        raise _does_not_fit("a column of a source", None)
+        raise does_not_fit("a column of a source", None)
     weight = [(WEIGHT, table[WEIGHT].cast(pa.int64()))] if WEIGHT in table.column_names else []
     stored = [(column.physical, _cast(table[column.physical], _type(column))) for column in columns]
     return pa.table(dict(weight + stored))
@@ -189,7 +189,7 @@ def _rescaled(text: str, type_: Type) -> Decimal:
     assert isinstance(exponent, int)
     surplus = max(-exponent - type_.scale, 0)
     if any(digits[len(digits) - surplus :]):
-        raise _does_not_fit("a numeric column of a source", f"The value is {text}.")
+        raise does_not_fit("a numeric column of a source", f"The value is {text}.")
     return Decimal((sign, digits[: len(digits) - surplus] or (0,), exponent + surplus))
 
 
@@ -221,7 +221,7 @@ def _misfits(
     ]
 
 
-def _shown(table: SourceTable) -> tuple[SourceColumn, ...]:
+def telling_columns(table: SourceTable) -> tuple[SourceColumn, ...]:
     """The columns that tell a row: those of the first stored key, else the first few."""
     stored = {column.number: column for column in table.stored}
     for key in table.keys:
@@ -230,7 +230,8 @@ def _shown(table: SourceTable) -> tuple[SourceColumn, ...]:
     return table.stored[:MAXIMUM_SHOWN_COLUMNS]
 
 
-def _does_not_fit(what: str, detail: str | None) -> NeedsReinit:
+def does_not_fit(what: str, detail: str | None) -> NeedsReinit:
+    """The error for a value that its stored type cannot hold."""
     return NeedsReinit(
         "value-does-not-fit",
         f"{what} holds a value that cannot be stored",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from headrace.capture.cut import OpenCut
 from headrace.capture.dirt import captured_part
 from headrace.catalog import State
 from headrace.catalog.records import Source, Status, StreamTable
-from headrace.engine import HOME, Engine
+from headrace.engine import Engine
 from headrace.errors import Transient
 from headrace.graph import upstream
 from headrace.ingest.copying import difference_sql, live_rows, old_rows
-from headrace.ingest.ingest import ingest
+from headrace.ingest.ingest import databases_of, ingest_database, sources_in
 from headrace.ingest.small import difference_in_memory
 from headrace.source.introspect import inspect
 from headrace.spark.recopy import collect_difference
@@ -23,21 +24,25 @@ def verify_sources(engine: Engine, table: StreamTable) -> list[Comparison]:
     """Take a cut, and compare every source below the table with its live table in that cut."""
     comparisons: list[Comparison] = []
 
-    def compare(cut: OpenCut, state: State) -> None:
+    def compare(number: int, cut: OpenCut, state: State) -> None:
         read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
-        for source in state.sources:
+        for source in sources_in(state, number):
             if source.relation in read and source.status is Status.ACTIVE:
                 comparisons.append(_compare(engine, cut, state, source))
 
     with engine.writing() as lease:
-        ingest(engine, engine.catalog.state(), lease.fence, inside=compare)
+        state = engine.catalog.state()
+        read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
+        for number in databases_of(state, frozenset(read)):
+            inside = partial(compare, number)
+            state = ingest_database(engine, state, number, lease.fence, inside=inside)
     return comparisons
 
 
 def _compare(engine: Engine, cut: OpenCut, state: State, source: Source) -> Comparison:
-    name = f"{source.schema}.{source.name}"
+    name = state.called(source)
     cut.lock(source.oid)
-    with engine.database.session() as connection:
+    with cut.database.session() as connection:
         now = inspect(connection, [source.oid]).get(source.oid)
     table = cut.tables[source.oid]
     if now is None or json.loads(now.storage)["files"] != json.loads(table.storage)["files"]:
@@ -46,12 +51,11 @@ def _compare(engine: Engine, cut: OpenCut, state: State, source: Source) -> Comp
     relation = state.relation(source.relation)
     settings = engine.settings(state)
     live = live_rows(
-        engine,
         settings,
         cut,
         captured_part(source, table),
         relation,
-        state.database(HOME).epoch,
+        state.database(source.database).epoch,
     )
     difference = difference_in_memory(engine, live, relation, settings.collect_rows)
     if difference is None:

@@ -1,0 +1,42 @@
+"""The source databases of a project, as users are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from headrace.catalog import State
+from headrace.engine import HOME
+
+
+@dataclass(frozen=True)
+class DatabaseStatus:
+    """A source database: how many tables of it are captured, and its latest cut.
+
+    `address` is what it was attached with; None for the home database.
+    """
+
+    alias: str
+    address: str | None
+    share: int
+    sources: int
+    epoch: int
+    cut_at: datetime | None
+
+
+def database_statuses(state: State) -> tuple[DatabaseStatus, ...]:
+    """All databases, the home database first; it is one before anything in it is captured."""
+    found = tuple(
+        DatabaseStatus(
+            one.alias,
+            one.address,
+            one.share,
+            sum(source.database == one.id for source in state.sources),
+            one.epoch,
+            one.cut_at,
+        )
+        for one in state.databases
+    )
+    if any(one.id == HOME for one in state.databases):
+        return found
+    return DatabaseStatus("home", None, 1, 0, 0, None), *found

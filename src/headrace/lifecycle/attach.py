@@ -1,0 +1,149 @@
+"""Source databases besides the home database: attached under an alias, and let go again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headrace.catalog import Change, State
+from headrace.catalog.records import Database
+from headrace.engine import HOME, Engine
+from headrace.errors import Unavailable, UserError
+from headrace.settings import resolve
+from headrace.source import connection
+from headrace.source.conninfo import parse
+from headrace.source.faults import translated
+
+LONGEST_ALIAS = 31
+# Pinned as in a cut: the timeline of WAL that is being written.
+IDENTITY = """
+SELECT (SELECT system_identifier::text FROM pg_control_system()),
+    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
+    (SELECT oid::bigint FROM pg_database WHERE datname = current_database())
+WHERE NOT pg_is_in_recovery()
+"""
+
+
+def attach(
+    engine: Engine, alias: str, dsn: str, setup_dsn: str | None = None, share: int = 1
+) -> Database:
+    """Make a database's tables known as alias.schema.table; given again, its address changes.
+
+    UserError where the alias means something else already, where the database is known under
+    another one, and where a password would come to stand in the catalog.
+    """
+    _check_alias(engine, alias)
+    if share < 1:
+        raise UserError("invalid-option", "the share of a database must be at least 1")
+    for address in (dsn, setup_dsn):
+        if address is not None:
+            _refuse_password(address)
+    system, timeline, oid = _identity(_opened(dsn, setup_dsn))
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        known = next((one for one in state.databases if one.alias == alias), None)
+        _refuse_same(engine, state, alias, (system, oid))
+        if known is None:
+            number = max((HOME, *(one.id for one in state.databases))) + 1
+            known = Database(number, alias, system, timeline, oid=oid)
+        elif (known.system_identifier, known.oid) != (system, oid):
+            raise UserError(
+                "name-exists",
+                f"{alias} is attached already, and is another database",
+                hint=f"Detach {alias} first, or choose another alias.",
+            )
+        known = replace(known, address=dsn, setup_address=setup_dsn, share=share)
+        engine.catalog.commit(Change(put=(known,)), fence=lease.fence)
+    return known
+
+
+def detach(engine: Engine, alias: str) -> None:
+    """Forget an attached database; `has-dependents` while stream tables read it."""
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        known = require_attached(state, alias)
+        sources = [one for one in state.sources if one.database == known.id]
+        readers = sorted(
+            {f"{t.schema}.{t.name}" for one in sources for t in state.readers(one.relation)}
+        )
+        if sources:
+            raise UserError(
+                "has-dependents",
+                f"tables of {alias} are still captured",
+                detail=f"They are read by {', '.join(readers)}." if readers else None,
+                hint="Drop the stream tables that read them first.",
+            )
+        engine.catalog.commit(Change(remove=(known,)), fence=lease.fence)
+
+
+def require_attached(state: State, alias: str) -> Database:
+    """The attached database of that alias, or UserError with those that are there."""
+    attached = [one for one in state.databases if one.id != HOME]
+    known = next((one for one in attached if one.alias == alias), None)
+    if known is None:
+        names = ", ".join(one.alias for one in attached) or "none"
+        raise UserError(
+            "unknown-database",
+            f"no database is attached as {alias}",
+            hint=f"There are: {names}.",
+        )
+    return known
+
+
+def _check_alias(engine: Engine, alias: str) -> None:
+    """An alias stands before names in SQL, unquoted or not, and not in the way of others."""
+    plain = alias.isascii() and alias.replace("_", "a").isalnum() and not alias[0].isdigit()
+    if not plain or alias != alias.lower() or len(alias) > LONGEST_ALIAS:
+        raise UserError(
+            "invalid-name",
+            f"a database cannot be attached as {alias!r}",
+            hint=f"Use up to {LONGEST_ALIAS} lower-case letters, digits and underscores.",
+        )
+    with engine.database.session() as home:
+        if alias in ("home", home.info.dbname):
+            raise UserError("name-exists", f"{alias} is the home database itself")
+
+
+def _refuse_password(address: str) -> None:
+    if address.startswith(("env:", "file:")):
+        return
+    parts = parse(address)
+    if "password" in parts or "sslpassword" in parts:
+        raise UserError(
+            "invalid-dsn",
+            "the connection string has a password, which would be kept in the catalog",
+            hint="Keep it in an environment variable or a file and give env:NAME or file:PATH; or"
+            " leave the password to PostgreSQL's own password file.",
+        )
+
+
+def _opened(dsn: str, setup_dsn: str | None) -> connection.Database:
+    return connection.Database(resolve(dsn), None if setup_dsn is None else resolve(setup_dsn))
+
+
+def _identity(database: connection.Database) -> tuple[str, int, int]:
+    """System identifier, timeline and oid of a database that can be captured."""
+    with database, database.session() as session, translated():
+        row = session.execute(IDENTITY).fetchone()
+    if row is None:
+        raise Unavailable(
+            "standby-server",
+            "the server is a standby",
+            hint="Attach the primary, for example with target_session_attrs=primary.",
+        )
+    system, timeline, oid = row
+    return system, timeline, oid
+
+
+def _refuse_same(engine: Engine, state: State, alias: str, found: tuple[str, int]) -> None:
+    """Refuse a database that is known under another name: it would be captured twice."""
+    with engine.database.session() as session, translated():
+        row = session.execute(IDENTITY).fetchone()
+    at_home = row is not None and (row[0], row[2]) == found
+    names = [
+        one.alias
+        for one in state.databases
+        if one.id != HOME and one.alias != alias and (one.system_identifier, one.oid) == found
+    ]
+    if at_home or names:
+        called = "the home database" if at_home else f"attached as {names[0]}"
+        raise UserError("name-exists", f"this database is {called} already")

@@ -1,0 +1,35 @@
+"""Tables of attached databases in a text for PostgreSQL, which knows only those of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from headrace.query.identifiers import table_name
+from headrace.query.parse import parse
+from headrace.query.with_names import named_tables
+
+Name = tuple[str | None, str]
+
+
+def with_shadows(text: str, shadows: Mapping[Name, str]) -> str:
+    """The same text reading other tables: `shadows` gives the SQL that stands in for each name.
+
+    Where the text gives the table no name of its own, it keeps the one that it has.
+    """
+    if not shadows:
+        return text
+    for table in sorted(named_tables(parse(text)), key=_begin, reverse=True):
+        shadow = shadows.get(table_name(table))
+        if shadow is None:
+            continue
+        end = table.this.meta["end"] + 1
+        called = "" if table.args.get("alias") else f" AS {text[table.this.meta['start'] : end]}"
+        text = f"{text[: _begin(table)]}{shadow}{called}{text[end:]}"
+    return text
+
+
+def _begin(table: exp.Table) -> int:
+    parts = (table.args.get(part) for part in ("catalog", "db", "this"))
+    return min(int(part.meta["start"]) for part in parts if part is not None)
