@@ -61,6 +61,32 @@ def test_schedules_and_failures_by_default() -> None:
     assert (settings.time_zone, settings.max_failures, settings.workers) == ("UTC", 5, 4)
 
 
+def test_capture_is_by_triggers_by_default_and_holds_back_little() -> None:
+    settings = Settings()
+    assert (settings.cdc_mode, settings.wal_transition_timeout) == ("trigger", 300.0)
+    assert not settings.auto_replica_identity
+    assert settings.slot_lag_warning_threshold_mb == 100
+    assert settings.slot_lag_critical_threshold_mb == 1024
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"cdc_mode": "log"}, "cdc_mode"),
+        ({"wal_transition_timeout": 0}, "wal_transition_timeout"),
+        ({"slot_lag_warning_threshold_mb": 0}, "slot_lag_warning_threshold_mb"),
+        ({"slot_lag_warning_threshold_mb": 1024}, "slot_lag_critical_threshold_mb"),
+        ({"slot_lag_critical_threshold_mb": 100}, "slot_lag_critical_threshold_mb"),
+    ],
+)
+def test_settings_of_capture_are_checked(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(UserError, match=f"setting {named}:") as caught:
+        Settings.of(given)
+    assert caught.value.code == "invalid-option"
+    both = {"slot_lag_warning_threshold_mb": 2000, "slot_lag_critical_threshold_mb": 2001}
+    assert Settings.of(both).slot_lag_warning_threshold_mb == 2000
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

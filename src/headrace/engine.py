@@ -60,7 +60,8 @@ class Engine:
     successor, somebody may have died writing, and the logs are rolled back to their pins first.
     `held` is the number of the lease while it is held, `recovery` what is done besides. A lease
     that is `shared` is held for the life of a daemon, and all its threads write under it. What was
-    `asked` are the requests that a daemon does for this process now.
+    `asked` are the requests that a daemon does for this process now. `looked_at` has the times at
+    which sources were last found to be captured by triggers although that is not wished.
     """
 
     database: Database
@@ -74,6 +75,7 @@ class Engine:
     held: int | None = field(default=None, init=False)
     shared: Lease | None = field(default=None, init=False)
     asked: set[int] = field(default_factory=set, init=False)
+    looked_at: dict[str, float] = field(default_factory=dict, init=False)
     _attached: dict[tuple[str, str | None], Database] = field(
         default_factory=dict, init=False, repr=False
     )

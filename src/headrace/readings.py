@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.blockers import blockers
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Refresh, StreamTable
+from headrace.cdc_status import SourceHealth, cdc_health
 from headrace.database_status import DatabaseStatus, database_statuses
 from headrace.definition import define
 from headrace.engine import Engine
@@ -17,6 +18,7 @@ from headrace.graph.cycles import cycles
 from headrace.graph.draw import FORMATS
 from headrace.group_status import GroupMember, groups_of
 from headrace.lags import availability, lags
+from headrace.lifecycle.capture_sql import capture_sql
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.create import check_query
 from headrace.lifecycle.names import parse_name
@@ -103,6 +105,17 @@ class Readings:
     def databases(self) -> tuple[DatabaseStatus, ...]:
         """The databases whose tables queries can read, and what is captured of them."""
         return database_statuses(self._state())
+
+    def check_cdc_health(self) -> tuple[SourceHealth, ...]:
+        """How the changes of every source are captured, how far behind that is, what is wrong."""
+        return cdc_health(self._engine, self._state(), datetime.now(UTC))
+
+    def cdc_sql(self, *tables: str) -> str:
+        """The SQL that a DBA runs where our roles may not: what capture of tables lacks.
+
+        Tables are named as in a query; without any it is all sources.
+        """
+        return capture_sql(self._engine, self._state(), tables)
 
     def diamond_groups(self) -> tuple[GroupMember, ...]:
         """The groups of several stream tables: those that ways from one source lead through to a

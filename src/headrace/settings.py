@@ -6,7 +6,15 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -90,6 +98,39 @@ class Settings(BaseModel):
         False,
         description="Change buffers of new sources without WAL: cheaper writes for the"
         " application, but a crash of the server empties them and the source is copied anew.",
+    )
+    cdc_mode: Literal["trigger", "auto", "wal"] = Field(
+        "trigger",
+        description="How changes of sources are captured: by triggers that write into a buffer"
+        " (trigger), from the server's log wherever that is possible (auto), or from the log only:"
+        " a source for which it is not possible is refused (wal). For tables that do not say it"
+        " themselves.",
+    )
+    wal_transition_timeout: float = Field(
+        300.0,
+        gt=0,
+        description="Seconds that a source may take on its way from triggers to the log. After"
+        " that it stays with triggers, and says why.",
+    )
+    auto_replica_identity: bool = Field(
+        False,
+        description="A source that could be followed in the log but for its replica identity is"
+        " given REPLICA IDENTITY FULL. Off, because it changes a table of the application, whose"
+        " updates and deletes then write whole old rows to the log.",
+    )
+    slot_lag_warning_threshold_mb: int = Field(
+        100,
+        gt=0,
+        description="Log that the replication slot of a database holds back from which on"
+        " `headrace cdc` warns.",
+    )
+    slot_lag_critical_threshold_mb: int = Field(
+        1024,
+        gt=0,
+        validate_default=True,
+        description="Log that the replication slot of a database holds back at which it is let go:"
+        " its sources are captured by triggers again and copied anew, so that the server's disk"
+        " does not fill. More than `slot_lag_warning_threshold_mb`.",
     )
     collect_rows: int = Field(
         200_000,
@@ -197,6 +238,14 @@ class Settings(BaseModel):
         if not is_zone(name):
             raise ValueError("there is no such time zone")
         return name
+
+    @field_validator("slot_lag_critical_threshold_mb")
+    @classmethod
+    def _after_the_warning(cls, critical: int, info: ValidationInfo) -> int:
+        warning = info.data.get("slot_lag_warning_threshold_mb")
+        if warning is not None and critical <= warning:
+            raise ValueError(f"must be more than slot_lag_warning_threshold_mb, which is {warning}")
+        return critical
 
     @staticmethod
     def of(values: dict[str, Any]) -> Settings:

@@ -50,6 +50,48 @@ class CreateLog(Step):
 
 
 @dataclass(frozen=True)
+class NameSlot(Step):
+    """The catalog learns the name of a replication slot that will be made."""
+
+    slot: str
+
+
+@dataclass(frozen=True)
+class PublishSource(Step):
+    """A source enters the publication of its database."""
+
+    source: str
+
+
+@dataclass(frozen=True)
+class MakeSlot(Step):
+    """A replication slot is made under the name that is recorded."""
+
+    slot: str
+
+
+@dataclass(frozen=True)
+class RecordModes(Step):
+    """The catalog learns how sources are captured from now on."""
+
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StopFollowing(Step):
+    """Sources leave the publication; with the last one the slot goes, too."""
+
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MoveSlot(Step):
+    """The catalog learns how far a slot will let go of log that nothing of ours is in."""
+
+    slot: str
+
+
+@dataclass(frozen=True)
 class RecordSources(Step):
     """New sources enter the catalog; nothing is captured yet."""
 
@@ -222,6 +264,12 @@ STEPS: tuple[type[Step], ...] = (
     PinRecovered,
     RecordLogs,
     CreateLog,
+    NameSlot,
+    PublishSource,
+    MakeSlot,
+    RecordModes,
+    StopFollowing,
+    MoveSlot,
     RecordSources,
     SetUpCapture,
     TakeCut,

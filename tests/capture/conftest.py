@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,3 +23,9 @@ def application(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     """A session of the user's, in autocommit."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def slot(dsn: str) -> str:
+    """A name for the replication slot of one test: slots are of the whole server."""
+    return f"headrace_{zlib.crc32(dsn.encode()):08x}"

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from headrace.catalog.records import OutputColumn, Receipt, Refresh
+from headrace.cdc_status import SourceHealth
 from headrace.errors import UserError
 from headrace.graph.draw import FORMATS
 from headrace.graph.network import Network
@@ -102,6 +103,36 @@ PLAN = ProjectPlan(
 )
 
 
+SOURCES = (
+    SourceHealth(
+        "public.orders",
+        "home",
+        "WAL",
+        "auto",
+        None,
+        "ACTIVE",
+        3 * 2**20,
+        timedelta(seconds=4),
+        "0/16B3748",
+        "fine",
+        None,
+    ),
+    SourceHealth(
+        "crm.public.customer",
+        "crm",
+        "TRIGGER",
+        "wal",
+        "wal_level is replica",
+        "ACTIVE",
+        812,
+        None,
+        None,
+        "warning",
+        "captured by triggers, not from the log: wal_level is replica",
+    ),
+)
+
+
 @dataclass
 class MemoryProject:
     """The part of Headrace that commands use; `fails` gives the error of a table that has one."""
@@ -119,6 +150,8 @@ class MemoryProject:
         GroupMember(1, "public.averages", True, 7, "slowest", True),
         GroupMember(2, "public.others", True, 3, None, False),
     )
+
+    sources: tuple[SourceHealth, ...] = SOURCES
 
     def connect(self) -> Callable[..., MemoryProject]:
         """What stands in for headrace.connect."""
@@ -205,6 +238,13 @@ class MemoryProject:
 
     def scc_status(self) -> tuple[ComponentStatus, ...]:
         return components_of(self.network, [("public.near", refresh(iterations=4))])
+
+    def check_cdc_health(self) -> tuple[SourceHealth, ...]:
+        return self.sources
+
+    def cdc_sql(self, *tables: str) -> str:
+        self._act("cdc_sql", *tables, None)
+        return "BEGIN;\nALTER TABLE [red] REPLICA IDENTITY FULL;\nCOMMIT;\n"
 
     def diamond_groups(self) -> tuple[GroupMember, ...]:
         return self.groups

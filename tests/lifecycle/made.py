@@ -29,7 +29,8 @@ def put_tables(project: headrace.Headrace, *requests: Request) -> None:
         stages = [stage for making in makings for stage in making.definition.stages]
         relations = [*map(_log, new), *(relation_of(stage, Pin(0, 0)) for stage in stages)]
         tables = [replace(making.table, status=Status.ACTIVE) for making in makings]
-        databases = [] if state.databases else [Database(HOME, "home", "", 0)]
+        home = any(database.id == HOME for database in state.databases)
+        databases = [] if home else [Database(HOME, "home", "", 0)]
 
         def serve(transaction: Transaction) -> None:
             for table in tables:

@@ -34,6 +34,8 @@ QUERY = "SELECT id FROM orders"
         ("tier", "auto", "auto"),
         ("max_change_rows", 1, 1),
         ("max_change_rows", "1000", 1000),
+        ("cdc_mode", "WAL", "wal"),
+        ("cdc_mode", "auto", "auto"),
         *((option.name, None, None) for option in OPTIONS),
     ],
 )
@@ -58,6 +60,7 @@ def test_values_that_are_kept(option: str, given: object, kept: object) -> None:
         ("max_change_rows", "²"),
         ("max_change_rows", True),
         ("max_change_rows", 2.0),
+        ("cdc_mode", "log"),
     ],
 )
 def test_values_that_are_refused(option: str, given: object) -> None:

@@ -246,7 +246,7 @@ class TestEars:
         (source,) = project._engine.catalog.state().sources
         with Ears(project._engine.database) as ears:
             other._engine.catalog.request({"verb": "suspend"}, "someone")
-            ears.news([source.oid], "1:1:")
+            ears.news.since([source.oid], "1:1:")
             assert ears.wait(60.0)
 
 

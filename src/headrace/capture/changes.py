@@ -59,9 +59,12 @@ WHERE source = ANY (%(oids)s::oid[])
 
 
 def pending(
-    connection: Connection[Any], sources: Sequence[Captured], snapshot: str
+    connection: Connection[Any],
+    sources: Sequence[Captured],
+    snapshot: str,
+    epoch: int | None = None,
 ) -> frozenset[int]:
-    """The sources with anything new since the snapshot of the last cut, in one round trip.
+    """The sources with anything new since the last cut, its snapshot and epoch, in one round trip.
 
     New are changes, and all that makes a cut call a source dirty.
     """
@@ -89,7 +92,7 @@ def pending(
     dirty = {
         source.oid
         for source in sources
-        if reason_to_copy(source, tables.get(source.oid), health.get(source.oid)) is not None
+        if reason_to_copy(source, tables.get(source.oid), health.get(source.oid), epoch) is not None
     }
     return frozenset(changed | dirty)
 

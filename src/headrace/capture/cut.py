@@ -11,7 +11,12 @@ from typing import Any
 import psycopg
 from psycopg import Connection, sql
 
-from headrace.capture.dirt import Captured, reason_to_copy, relabelled
+from headrace.capture.dirt import (
+    Captured,
+    reason_to_copy,
+    reason_to_copy_followed,
+    relabelled,
+)
 from headrace.capture.health import ask_health, capture_present, read_health
 from headrace.capture.settle import settle
 from headrace.errors import NeedsReinit, Transient, Unavailable
@@ -28,18 +33,23 @@ SNAPSHOT = """
 SELECT pg_current_snapshot()::text, statement_timestamp(),
     (SELECT system_identifier::text FROM pg_control_system()),
     ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
+    (pg_current_wal_insert_lsn() - '0/0')::bigint,
     pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
 """
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A pg_snapshot as text, when it was taken, and the server it is of."""
+    """A pg_snapshot as text, when it was taken, and the server it is of.
+
+    What it contains was in the server's log before `position`.
+    """
 
     snapshot: str
     taken_at: datetime
     system_identifier: str
     timeline: int
+    position: int
 
 
 @dataclass(frozen=True)
@@ -103,19 +113,27 @@ def open_cut(
     sources: Sequence[Captured],
     *,
     lock: Collection[int] = (),
+    followed: Collection[int] = (),
     previous: str | None = None,
+    epoch: int | None = None,
 ) -> Iterator[OpenCut]:
     """Take a cut; `lock` names the sources (oids) that will be copied in it.
 
     They are locked first: a snapshot does not protect against TRUNCATE or a rewriting ALTER of
-    another session. `previous` is the snapshot of the last cut: a server that is not as far is
-    not continued. What a cut contains is on disk when this returns, so that no crash of the
-    server undoes it. Raises `standby-server`, `source-busy`, `cut-interrupted`, `source-rewound`.
+    another session. Those `followed` are read from the server's log, so nobody asks for their
+    triggers. `previous` is the snapshot of the last cut, and `epoch` its number: a server
+    that is not as far is not continued, nor a source that was taken in further. What a cut
+    contains is on disk when this returns, so that no crash of the server undoes it. Raises
+    `standby-server`, `source-busy`, `cut-interrupted`, `source-rewound`.
     """
     oids = [source.oid for source in sources]
     with database.session() as connection:
         _require_primary(connection)
-        settled = settle(connection, [source for source in sources if source.oid in lock])
+        copied = [source for source in sources if source.oid in lock]
+        settled = {
+            **settle(connection, [source for source in copied if source.oid not in followed]),
+            **inspect(connection, [source.oid for source in copied if source.oid in followed]),
+        }
         present = capture_present(connection)
         try:
             with translated():
@@ -137,7 +155,9 @@ def open_cut(
             if not flushed:
                 flush(database)
             reasons = {
-                source.oid: reason_to_copy(source, tables.get(source.oid), health.get(source.oid))
+                source.oid: reason_to_copy_followed(source, tables.get(source.oid))
+                if source.oid in followed
+                else reason_to_copy(source, tables.get(source.oid), health.get(source.oid), epoch)
                 for source in sources
             }
             yield OpenCut(

@@ -31,11 +31,13 @@ class Captured(Protocol):
 
 
 def reason_to_copy(
-    source: Captured, table: SourceTable | None, health: Health | None
+    source: Captured, table: SourceTable | None, health: Health | None, epoch: int | None = None
 ) -> str | None:
     """Why the changes in its buffer do not lead from what is recorded to what is there now.
 
-    `table` and `health` are as one later snapshot has them: None where that finds nothing.
+    `table` and `health` are as one later snapshot has them: None where that finds nothing. `epoch`
+    is that of the last cut. A source database that knows of a later one has forgotten changes that
+    are not here: what is here was restored from a backup.
     """
     if table is None:
         return "the table was dropped"
@@ -44,12 +46,27 @@ def reason_to_copy(
         return rewritten
     if health is None:
         return "capture is not set up"
+    if epoch is not None and health.acknowledged_epoch > epoch:
+        return f"it was taken in up to epoch {health.acknowledged_epoch}, which is not known here"
     return (
         health.fault(captured_part(source, table))
         or health.emptied()
         or health.copy_due
         or health.dirt
     )
+
+
+def reason_to_copy_followed(source: Captured, table: SourceTable | None) -> str | None:
+    """Why what the log says does not lead from what is recorded to what is there now."""
+    if table is None:
+        return "the table was dropped"
+    rewritten = rewrite(source.storage, table.storage, by_triggers=False)
+    if rewritten is not None:
+        return rewritten
+    captured = sum(column.type is not None for column in source.columns)
+    if len(captured_part(source, table).stored) < captured:
+        return "captured columns are not what they were"
+    return None
 
 
 def captured_part(source: Captured, table: SourceTable) -> SourceTable:
@@ -70,10 +87,11 @@ def captured_part(source: Captured, table: SourceTable) -> SourceTable:
     )
 
 
-def rewrite(before: str, now: str) -> str | None:
+def rewrite(before: str, now: str, *, by_triggers: bool = True) -> str | None:
     """What happened to a table's rows behind its triggers, from `SourceTable.storage`.
 
-    A new label of an enum leaves all rows as they are; a renamed one changes how they read.
+    A new label of an enum leaves all rows as they are; a renamed one changes how they read. Where
+    rows are not captured `by_triggers`, what became of these does not matter.
     """
     if not before:
         return "the table was never copied"
@@ -82,7 +100,7 @@ def rewrite(before: str, now: str) -> str | None:
     old, new = json.loads(before), json.loads(now)
     if old["files"] != new["files"]:
         return "the table was truncated or rewritten, or its partitions changed"
-    if old["triggers"] != new["triggers"]:
+    if by_triggers and old["triggers"] != new["triggers"]:
         return "the triggers were disabled or replaced for a while"
     if relabelled(before, now):
         return "a label of an enum was renamed"

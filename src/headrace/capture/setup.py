@@ -30,6 +30,7 @@ from headrace.source.table import SourceTable
 LOCK_MILLISECONDS = 500
 ATTEMPTS = 8
 PAUSE_SECONDS = 0.1
+TRIGGERS_WAIT = "Triggers are created while no transaction that has written to the table is open."
 
 PARTIES = """
 SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner),
@@ -126,6 +127,7 @@ def perform(
     name: str,
     *,
     patient: bool = True,
+    detail: str = TRIGGERS_WAIT,
 ) -> None:
     """Run statements in one transaction, trying again while someone else holds a lock."""
     with database.setup_connection() as connection:
@@ -154,7 +156,7 @@ def perform(
     raise Transient(
         "source-busy",
         f"{name} is locked by another session",
-        detail="Triggers are created while no transaction that has written to the table is open.",
+        detail=detail,
         hint="Try again when long transactions on the table have ended.",
     )
 

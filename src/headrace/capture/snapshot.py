@@ -18,6 +18,11 @@ class Snapshot:
         _, xmax, running = text.split(":")
         return Snapshot(int(xmax), frozenset(int(one) for one in running.split(",") if one))
 
+    @property
+    def xmin(self) -> int:
+        """All transactions before it have ended."""
+        return min(self.running, default=self.xmax)
+
     def sees(self, transaction: int) -> bool:
         return transaction < self.xmax and transaction not in self.running
 

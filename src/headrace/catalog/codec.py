@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
+from headrace.capture.wal.following import Followed, Following
 from headrace.catalog.records import (
+    CaptureMode,
     Cut,
     Database,
     Named,
@@ -115,6 +117,18 @@ def _decode_type(value: Row | None) -> Type | None:
     return None if value is None else Type.from_json(value)
 
 
+def _encode_followed(followed: Followed | None) -> Row | None:
+    return None if followed is None else {**vars(followed), "since": _encode_time(followed.since)}
+
+
+def _decode_followed(value: Row | None) -> Followed | None:
+    if value is None:
+        return None
+    since = datetime.fromisoformat(value["since"]).astimezone(UTC)
+    tuples = {"entry": tuple(value["entry"]), "key": tuple(value["key"])}
+    return Followed(**{**value, **tuples, "since": since})
+
+
 _STATUS = Field("status", str, Status)
 _PIN = Field(
     "pin",
@@ -158,6 +172,12 @@ _EDGES = Field(
     lambda edges: {relation: list(operators) for relation, operators in edges.items()},
     lambda value: {relation: tuple(operators) for relation, operators in value.items()},
 )
+_FOLLOWING = Field(
+    "following",
+    lambda following: None if following is None else vars(following),
+    lambda value: None if value is None else Following(**value),
+)
+_FOLLOWED = Field("followed", _encode_followed, _decode_followed)
 _KEYS = Field("keys", None, lambda value: tuple(tuple(key) for key in value))
 
 DATABASES = Codec(
@@ -168,6 +188,7 @@ DATABASES = Codec(
         *_plain("id", "alias", "system_identifier", "timeline", "epoch", "snapshot"),
         *_plain("address", "setup_address", "oid", "share"),
         *_times("cut_at"),
+        _FOLLOWING,
     ),
 )
 RELATIONS = Codec(
@@ -182,8 +203,9 @@ SOURCES = Codec(
     "relation",
     (
         *_plain("relation", "database", "oid", "schema", "name", "storage", "row_triggers"),
-        *_plain("reason"),
-        *(_SOURCE_COLUMNS, _KEYS, _STATUS),
+        *_plain("reason", "mode_reason"),
+        Field("mode", str, CaptureMode),
+        *(_SOURCE_COLUMNS, _KEYS, _STATUS, _FOLLOWED),
     ),
 )
 STREAM_TABLES = Codec(

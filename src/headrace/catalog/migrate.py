@@ -23,6 +23,7 @@ MIGRATIONS = (
     "0007_groups",
     "0008_requests",
     "0009_attached_databases",
+    "0010_capture_modes",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from headrace.capture.wal.following import Followed, Following
 from headrace.source.table import SourceColumn
 from headrace.store.log import Pin
 from headrace.types import Type
@@ -23,6 +24,14 @@ class Status(StrEnum):
     ACTIVE = "ACTIVE"
     SUSPENDED = "SUSPENDED"
     ERROR = "ERROR"
+
+
+class CaptureMode(StrEnum):
+    """How changes of a source are captured; TRANSITIONING is on the way from triggers to WAL."""
+
+    TRIGGER = "TRIGGER"
+    TRANSITIONING = "TRANSITIONING"
+    WAL = "WAL"
 
 
 class RefreshMode(StrEnum):
@@ -39,7 +48,8 @@ class Database:
     timeline are compared at every cut: another server, or this one rewound, is not continued.
     An attached database has an `address` (and a `setup_address` where another role sets capture
     up): a connection string without a password, or a reference to one. `oid` is its own in its
-    server; `share` weighs it against others where refreshes wait for workers.
+    server; `share` weighs it against others where refreshes wait for workers. `following` is
+    there while changes are read from its log.
     """
 
     id: int
@@ -53,6 +63,7 @@ class Database:
     setup_address: str | None = None
     oid: int | None = None
     share: int = 1
+    following: Following | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,11 @@ class Relation:
 
 @dataclass(frozen=True)
 class Source:
-    """A captured table: `relation` is its log, `storage` and `columns` as of the last cut."""
+    """A captured table: `relation` is its log, `storage` and `columns` as of the last cut.
+
+    `followed` is there unless its changes come from triggers; `mode_reason` says why they do not
+    come from the log of the server although that is wished.
+    """
 
     relation: str
     database: int
@@ -96,6 +111,9 @@ class Source:
     row_triggers: bool = False
     status: Status = Status.INITIALIZING
     reason: str | None = None
+    mode: CaptureMode = CaptureMode.TRIGGER
+    mode_reason: str | None = None
+    followed: Followed | None = None
 
 
 @dataclass(frozen=True)

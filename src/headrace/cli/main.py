@@ -11,6 +11,7 @@ import typer
 
 from headrace.cli.call import Given
 from headrace.cli.commands.alter import alter, reinit, resume, suspend
+from headrace.cli.commands.cdc import cdc
 from headrace.cli.commands.change import create, drop, refresh, replace
 from headrace.cli.commands.databases import attach, databases, detach
 from headrace.cli.commands.demo import demo
@@ -60,6 +61,7 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("attach", attach),
     ("detach", detach),
     ("databases", databases),
+    ("cdc", cdc),
     ("settings", list_settings),
     ("set", change_setting),
     ("psql", psql),

@@ -36,6 +36,7 @@ SETTINGS = (
     ("max_connections", "100"),
     ("max_wal_senders", "10"),
     ("max_replication_slots", "10"),
+    ("max_slot_wal_keep_size", "4GB"),
     ("timezone", "UTC"),
     ("log_timezone", "UTC"),
     ("log_destination", "stderr"),

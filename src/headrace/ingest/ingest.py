@@ -1,40 +1,35 @@
 """Ingest: a cut of a source database becomes an epoch of its sources' relations.
 
-The order of writes is what makes it exactly once: the logs first (beyond their pins nothing
-counts), then one catalog transaction with cut, epoch and pins, then the acknowledgement that
-empties the buffers. A crash between any two of them leaves nothing lost and nothing doubled.
+A cut is taken when there is something new. What cannot be continued is found out in it, copied
+anew in the next one, and everything else goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from headrace.capture.changes import acknowledge, change_batches, pending
+from headrace.capture.changes import pending
 from headrace.capture.cut import OpenCut, open_cut
 from headrace.capture.dirt import captured_part
 from headrace.capture.setup import set_up
 from headrace.catalog import Change, State
-from headrace.catalog.records import Cut, Database, Relation, Source, Status, StreamTable, is_stale
-from headrace.definition import define, used_columns
+from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
-from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, Transient
-from headrace.ingest.copying import copy_source
-from headrace.ingest.shape import shape_of
-from headrace.relations.rows import with_missing_columns
+from headrace.errors import HeadraceError, Transient
+from headrace.ingest.follow import (
+    advance_quietly,
+    followed_of,
+    leaving,
+    log_has_news,
+    read_changes,
+)
+from headrace.ingest.retire import retire
+from headrace.ingest.take import Taking, stopped_or_freed, suspended, take
+from headrace.ingest.transition import begin_transitions, may_complete, unwished
 from headrace.source.connection import Database as Connections
 from headrace.source.introspect import inspect
-from headrace.source.table import SourceColumn
-from headrace.steps import (
-    Acknowledge,
-    AppendChange,
-    CopySource,
-    PinCut,
-    Postpone,
-    SetUpCapture,
-    TakeCut,
-)
-from headrace.store import net
+from headrace.steps import Postpone, SetUpCapture, TakeCut
 
 ATTEMPTS = 5
 
@@ -77,33 +72,48 @@ def ingest_database(
     inside: Callable[[OpenCut, State], None] | None = None,
 ) -> State:
     """What `ingest` does, for one database."""
+    state = begin_transitions(engine, state, number, fence)
+    settings = engine.settings(state)
     database = engine.source_database(state.database(number))
     sources = sources_in(state, number)
-    copies = frozenset(s.oid for s in sources if _wants_copy(s, retry))
-    active = tuple(s for s in sources if s.status is Status.ACTIVE)
-    snapshot = state.database(number).snapshot
-    with database.session() as connection:
-        news = pending(connection, active, snapshot) if active and snapshot else frozenset()
-    if not news and not copies and inside is None:
-        return state
+    fallen = unwished(state, settings, number)
+    copies = frozenset({*fallen, *(s.oid for s in sources if _wants_copy(s, retry))})
+    known = state.database(number)
+    if not copies and inside is None and not has_news(engine, state, number, sources):
+        return advance_quietly(engine, state, number, fence)
     for _ in range(ATTEMPTS):
         sources = sources_in(state, number)
         taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
+        followed = followed_of(taking, fallen)
         try:
-            _mend_capture(engine, state, tuple(s for s in taking if s.oid in copies), database)
+            mended = tuple(s for s in taking if s.oid in copies and s.oid not in followed)
+            _mend_capture(engine, state, mended, database)
             # Where everything is copied anew there is nothing to continue.
             going_on = any(source.oid not in copies for source in taking)
-            previous = snapshot if going_on else None
-            with open_cut(database, taking, lock=copies, previous=previous) as cut:
+            previous = known.snapshot if going_on else None
+            with open_cut(
+                database,
+                taking,
+                lock=copies,
+                followed=followed,
+                previous=previous,
+                epoch=known.epoch,
+            ) as cut:
                 rewritten = frozenset(cut.dirty) - copies
-                if not rewritten:
-                    with engine.step(TakeCut(tuple(source.relation for source in taking))):
-                        state = _take(engine, state, number, fence, cut, taking, copies)
-                    if inside is not None:
-                        inside(cut, state)
-                    return state
+                look = leaving(state, number, cut, taking, fallen, settings)
+                if not rewritten and not look.leaving:
+                    with read_changes(engine, state, number, cut, taking, copies) as log:
+                        rewritten, look = log.too_large, replace(look, leaving=log.leaving)
+                        if not rewritten and not log.leaving:
+                            taken = Taking(number, cut, taking, copies, fallen, look.ready, log)
+                            with engine.step(TakeCut(tuple(s.relation for s in taking))):
+                                state = take(engine, state, taken, fence)
+                            if inside is not None:
+                                inside(cut, state)
+                            return retire(engine, state, taken, fence)
                 # Tables to be copied must be locked before the snapshot is taken: once more.
-                copies |= rewritten
+                copies |= rewritten | frozenset(look.leaving)
+                fallen |= look.leaving
         except Transient as error:
             others = tuple(s for s in taking if s.oid in copies and s.relation not in retry)
             if error.code != "source-busy" or not others:
@@ -116,6 +126,24 @@ def ingest_database(
         "source tables changed shape faster than a cut could be taken",
         hint="Try again when the schema changes are done.",
     )
+
+
+def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source]) -> bool:
+    """Whether a cut would find anything of these, in buffers or log, or complete a transition."""
+    known = state.database(number)
+    database = engine.source_database(known)
+    active = [source for source in sources if source.status is Status.ACTIVE]
+    if not active or known.snapshot is None:
+        return False
+    by_log = [source for source in active if source.mode is CaptureMode.WAL]
+    by_triggers = [source for source in active if source.mode is not CaptureMode.WAL]
+    settings = engine.settings(state)
+    with database.session() as connection:
+        if pending(connection, by_triggers, known.snapshot, known.epoch):
+            return True
+        if by_log and log_has_news(connection, known, by_log, database.version, settings):
+            return True
+    return may_complete(database, active)
 
 
 def sources_in(state: State, number: int) -> tuple[Source, ...]:
@@ -132,13 +160,13 @@ def _postpone(
     engine: Engine, state: State, sources: tuple[Source, ...], error: HeadraceError, fence: int
 ) -> State:
     """Leave sources out of the cut; a refresh of one of their readers copies them."""
-    taken = tuple(_suspended(state, s, state.relation(s.relation), error) for s in sources)
+    taken = tuple(suspended(state, s, state.relation(s.relation), error) for s in sources)
     records = tuple(one.source for one in taken)
     with (
         engine.step(Postpone(tuple(source.relation for source in sources))),
         engine.changing(state) as current,
     ):
-        change = Change(put=(*records, *_readers(current, taken)))
+        change = Change(put=(*records, *stopped_or_freed(current, taken)))
         engine.catalog.commit(change, fence=fence)
     return engine.catalog.state()
 
@@ -160,166 +188,3 @@ def _mend_capture(
                     max_buffer_mb=settings.max_buffer_mb,
                     unlogged=settings.unlogged_buffers,
                 )
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What a source contributed to a cut.
-
-    `complaints` gives, for each reader that cannot go on, the reason; `copied` says that the
-    source is whole again, so that readers it had stopped may go on.
-    """
-
-    source: Source
-    relation: Relation
-    complaints: dict[str, str] = field(default_factory=dict)
-    copied: bool = False
-
-
-def _take(
-    engine: Engine,
-    state: State,
-    number: int,
-    fence: int,
-    cut: OpenCut,
-    sources: tuple[Source, ...],
-    copies: frozenset[int],
-) -> State:
-    """Append every source's change at a new epoch, pin them, acknowledge."""
-    database = state.database(number)
-    if any(source.oid not in copies for source in sources):
-        _check_identity(database, cut)
-    epoch = engine.catalog.next_epoch()
-    taken = tuple(
-        _take_one(engine, state, cut, source, epoch, copy=source.oid in copies)
-        for source in sources
-    )
-    if copies:
-        cut.confirm()
-    records = [record for one in taken for record in (one.source, one.relation)]
-    moved = replace(
-        database,
-        system_identifier=cut.cut.system_identifier,
-        timeline=cut.cut.timeline,
-        epoch=epoch,
-        snapshot=cut.cut.snapshot,
-        cut_at=cut.cut.taken_at,
-    )
-    known = Cut(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at)
-    with engine.step(PinCut(epoch)), engine.changing(state) as current:
-        change = Change(put=(*records, *_readers(current, taken), moved), epochs=(known,))
-        engine.catalog.commit(change, fence=fence)
-    with engine.step(Acknowledge(epoch)):
-        oids = [one.source.oid for one in taken]
-        acknowledge(cut.database, oids, cut.cut.snapshot, epoch)
-    return engine.catalog.state()
-
-
-def _check_identity(database: Database, cut: OpenCut) -> None:
-    """Another server, or this one rewound, is never continued."""
-    if not database.system_identifier:
-        return
-    known = (database.system_identifier, database.timeline)
-    found = (cut.cut.system_identifier, cut.cut.timeline)
-    if known != found:
-        raise NeedsReinit(
-            "source-rewound",
-            "the source database is not the one that was captured",
-            detail=f"System identifier and timeline were {known}, now they are {found}.",
-            hint="It was restored or replaced. Drop and create the stream tables again.",
-        )
-
-
-def _take_one(
-    engine: Engine, state: State, cut: OpenCut, source: Source, epoch: int, *, copy: bool
-) -> Taken:
-    relation = state.relation(source.relation)
-    try:
-        if not copy:
-            return _take_change(engine, state, cut, source, relation, epoch)
-        return _take_copy(engine, state, cut, source, relation, epoch)
-    except (NeedsReinit, SchemaChanged) as error:
-        return _suspended(state, source, relation, error)
-
-
-def _take_change(
-    engine: Engine, state: State, cut: OpenCut, source: Source, relation: Relation, epoch: int
-) -> Taken:
-    before = state.database(source.database).snapshot
-    source = replace(source, storage=cut.tables[source.oid].storage)
-    batches = change_batches(cut.database, source, before, cut.cut.snapshot)
-    rows = (with_missing_columns(net(batch), relation) for batch in batches)
-    with engine.step(AppendChange(relation.id, epoch)):
-        pin = engine.store.extend(relation.id, relation.pin, epoch, rows)
-    return Taken(source, replace(relation, pin=pin))
-
-
-def _take_copy(
-    engine: Engine, state: State, cut: OpenCut, source: Source, relation: Relation, epoch: int
-) -> Taken:
-    table = cut.tables.get(source.oid)
-    if table is None:
-        raise SchemaChanged(
-            "source-dropped", f"source table {source.schema}.{source.name} was dropped"
-        )
-    settings = engine.settings(state)
-    part = captured_part(source, table)
-    with engine.step(CopySource(relation.id, epoch)):
-        pin = copy_source(engine, settings, cut, part, relation, epoch)
-    shape = shape_of(source, table)
-    complaints = {}
-    for reader in state.readers(source.relation):
-        # Those that are to be made anew are bound to the source as it is then.
-        if reader.status is Status.SUSPENDED or is_stale(reader):
-            continue
-        lost = [column for column in shape.lost if _uses(reader, state, source, column)]
-        if lost:
-            complaints[reader.relation] = shape.reason(source, lost[0])
-    whole = replace(
-        source,
-        columns=tuple(replace(c, type=None) if c in shape.lost else c for c in source.columns),
-        # A key that is gone was used by queries that were bound to it; they stay what they were.
-        keys=tuple(dict.fromkeys((*source.keys, *table.keys))),
-        storage=table.storage,
-        status=Status.ACTIVE,
-        reason=None,
-    )
-    return Taken(whole, replace(relation, pin=pin), complaints, copied=True)
-
-
-def _uses(reader: StreamTable, state: State, source: Source, column: SourceColumn) -> bool:
-    return column.physical in used_columns(define(reader, state).plan, source.relation)
-
-
-def _suspended(state: State, source: Source, relation: Relation, error: HeadraceError) -> Taken:
-    """The source and all that read it stand still, with the reason; everything else goes on."""
-    reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
-    complaints = {reader.relation: reason for reader in state.readers(source.relation)}
-    return Taken(replace(source, status=Status.SUSPENDED, reason=reason), relation, complaints)
-
-
-def _readers(state: State, taken: tuple[Taken, ...]) -> tuple[StreamTable, ...]:
-    """The stream tables that stop, or go on again, with this cut."""
-    complaints = {name: why for one in taken for name, why in one.complaints.items()}
-    stopped = {one.source.relation for one in taken if one.source.status is Status.SUSPENDED}
-    whole = {one.source.relation for one in taken if one.copied}
-    result = []
-    for table in state.stream_tables:
-        if table.relation in complaints:
-            reason = complaints[table.relation]
-            result.append(replace(table, status=Status.SUSPENDED, reason=reason))
-        elif table.held or is_stale(table) or table.status is not Status.SUSPENDED:
-            continue
-        elif _freed(state, table, whole, stopped):
-            result.append(replace(table, status=Status.ACTIVE, reason=None))
-    return tuple(result)
-
-
-def _freed(state: State, table: StreamTable, whole: set[str], stopped: set[str]) -> bool:
-    """Whether the sources that had stopped the table are all whole again."""
-    had_stopped = {
-        source.relation
-        for source in state.sources
-        if source.relation in table.inputs and source.status is Status.SUSPENDED
-    }
-    return bool(had_stopped) and had_stopped <= whole and not stopped & set(table.inputs)

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
 from headrace.lifecycle.build import build
+from headrace.lifecycle.capture_modes import check_modes
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import Request, check_free
 from headrace.lifecycle.create import ALTERED
@@ -66,6 +67,7 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
             with engine.database.session() as connection:
                 check_free(connection, state, new.schema, new.name)
         if new.query == old.query:
+            check_modes(engine, state, state.with_origins([new]))
             change(engine, old, new, lease.fence)
         else:
             request = Request(

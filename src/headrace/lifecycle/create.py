@@ -10,6 +10,7 @@ from headrace.catalog.records import RefreshMode, Status, StreamTable, is_stale
 from headrace.engine import Engine
 from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
+from headrace.lifecycle.capture_modes import check_modes
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import FIRST, Making, Request
 from headrace.lifecycle.names import parse_name
@@ -47,6 +48,7 @@ def make(
         state = engine.catalog.state()
         known = cycles(state.stream_tables)
         wishes = []
+        altered = []
         for request in requests:
             name = _name(engine, request)
             old = state.stream_table(*name) if name in replacing else None
@@ -57,10 +59,14 @@ def make(
             elif request.refresh_mode is RefreshMode.FULL and old.relation in known:
                 # Whether it may be FULL is seen when all of the requests are looked at together.
                 wishes.append(Wish(ALTERED, request, old))
+            else:
+                altered.append(_with_options(old, request))
         if wishes:
-            work = plan(engine, state, wishes, damaged_sources(engine, state))
+            work = plan(engine, state, wishes, damaged_sources(engine, state), altered)
             build(engine, work, lease.fence)
-        return tuple(_with_options(engine, request, lease.fence) for request in requests)
+        else:
+            check_modes(engine, state, state.with_origins(altered))
+        return tuple(_give_options(engine, request, lease.fence) for request in requests)
 
 
 def create_or_replace(engine: Engine, request: Request) -> StreamTable:
@@ -68,17 +74,21 @@ def create_or_replace(engine: Engine, request: Request) -> StreamTable:
     return make(engine, [request], frozenset({_name(engine, request)}))[0]
 
 
-def _with_options(engine: Engine, request: Request, fence: int) -> StreamTable:
+def _give_options(engine: Engine, request: Request, fence: int) -> StreamTable:
     table = engine.catalog.state().stream_table(*_name(engine, request))
     assert table is not None
-    new = replace(
+    new = _with_options(table, request)
+    change(engine, table, new, fence)
+    return new
+
+
+def _with_options(table: StreamTable, request: Request) -> StreamTable:
+    return replace(
         table,
         schedule=request.schedule,
         refresh_mode=request.refresh_mode,
         options=request.options,
     )
-    change(engine, table, new, fence)
-    return new
 
 
 def _name(engine: Engine, request: Request) -> tuple[str, str]:

@@ -10,7 +10,7 @@ RESERVED = ("headrace", "headrace_capture", "information_schema")
 
 def parse_name(text: str, default_schema: str) -> tuple[str, str]:
     """(schema, name) of `name` or `schema.name`; parts in double quotes are kept as they are."""
-    parts = _parts(text)
+    parts = name_parts(text)
     if len(parts) not in (1, 2):
         raise _invalid(text, "it must be a name or schema.name")
     schema, name = (default_schema, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
@@ -44,7 +44,7 @@ def _invalid(text: str, why: str) -> UserError:
     )
 
 
-def _parts(text: str) -> list[str]:
+def name_parts(text: str) -> list[str]:
     """The dot-separated parts; unquoted letters are folded to lower case."""
     parts, current, quoted, was_quoted, position = [], "", False, False, 0
     while position < len(text):

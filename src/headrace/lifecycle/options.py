@@ -83,6 +83,12 @@ OPTIONS: tuple[Option, ...] = (
         "a whole number above 0",
         _count,
     ),
+    Option(
+        "cdc_mode",
+        "how changes of the sources that it reads are captured",
+        "trigger, auto or wal",
+        _one_of("trigger", "auto", "wal"),
+    ),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}
 

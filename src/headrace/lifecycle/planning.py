@@ -18,6 +18,7 @@ from headrace.definition import relation_of
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import downstream, upstream
+from headrace.lifecycle.capture_modes import check_modes
 from headrace.lifecycle.check import CaptureAnew, Making, check_free, could_not_go_on, rebind
 from headrace.lifecycle.circle import Name
 from headrace.lifecycle.cycle import check_cycle
@@ -51,10 +52,15 @@ class Work:
 
 
 def plan(
-    engine: Engine, state: State, wishes: Sequence[Wish], damaged: frozenset[str] = frozenset()
+    engine: Engine,
+    state: State,
+    wishes: Sequence[Wish],
+    damaged: frozenset[str] = frozenset(),
+    altered: Sequence[StreamTable] = (),
 ) -> Work:
     """The work that fulfils the wishes and brings all readers along.
 
+    `altered` are tables that get other options at the same time, and nothing else.
     Sources that are `damaged`, or have not captured what is used of them as it is now, are
     captured anew. UserError `has-dependents` where a reader could not go on. PostgreSQL is asked
     about queries over tables that are not there yet in a transaction that makes them and is
@@ -68,9 +74,12 @@ def plan(
                 engine.database.session() as connection,
                 connection.transaction(force_rollback=True),
             ):
-                return _plan(engine, connection, state, wishes, anew)
+                work, after = _plan(engine, connection, state.with_origins(altered), wishes, anew)
         except CaptureAnew as found:
             anew.add(found.relation)
+            continue
+        check_modes(engine, state, after)
+        return work
 
 
 def _plan(
@@ -79,7 +88,8 @@ def _plan(
     state: State,
     wishes: Sequence[Wish],
     anew: set[str],
-) -> Work:
+) -> tuple[Work, State]:
+    """The work, and the state as if all of it were done."""
     for wish in wishes:
         if wish.request is not None:
             name = parse_name(wish.request.name, engine.database.search_path[0])
@@ -112,9 +122,10 @@ def _plan(
     for making in planning.makings:
         if making.old is not None:
             planning.rehearse(making)
-    return Work(
+    work = Work(
         tuple(planning.makings), tuple(planning.recaptured), planning.moved, planning.failing
     )
+    return work, planning.state
 
 
 @dataclass

@@ -9,6 +9,7 @@ from headrace.catalog import Change, State
 from headrace.catalog.records import Status
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit
+from headrace.ingest.unfollow import unfollow
 from headrace.lifecycle.logs import drop_unowned_logs
 from headrace.steps import ForgetSource, RollBack, TearDownCapture
 
@@ -28,6 +29,8 @@ def remove_idle_sources(engine: Engine, fence: int, *, patient: bool = True) -> 
             continue
         try:
             database = engine.source_database(state.database(source.database))
+            if source.followed is not None:
+                unfollow(engine, engine.catalog.state(), source.database, [source.oid], fence)
             with engine.step(TearDownCapture(source.relation)):
                 tear_down(database, source.oid, patient=patient)
         except HeadraceError as error:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from psycopg import Connection, errors, sql
 
 from headrace.capture.setup import perform
 from headrace.capture.statements import script
+from headrace.capture.wal.following import Following
+from headrace.capture.wal.publication import PUBLICATION, read_publication
+from headrace.capture.wal.slot import read_status
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import StreamTable
 from headrace.engine import HOME, Engine
@@ -65,9 +68,9 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
             home = _home_sql(connection, state.stream_tables, keep_tables=keep_tables)
             with translated(), connection.transaction(force_rollback=True):
                 _execute(connection, home)
-        for database in _databases(engine, state):
+        for known, database in _databases(engine, state):
             with engine.step(RemoveCapture()):
-                _remove_capture(database)
+                _remove_capture(database, known)
         for relation in state.relations:
             with engine.step(DropLog(relation.id)):
                 engine.store.drop(relation.id)
@@ -89,24 +92,28 @@ def uninstall_sql(engine: Engine, *, keep_tables: bool) -> str:
     for known in state.databases:
         if known.id != HOME:
             with engine.source_database(known).session() as connection:
-                capture = script(_capture_sql(connection))
+                capture = script(_capture_sql(connection, known.following))
             parts.append(f"-- In the attached database {known.alias}:\n{capture}")
     with engine.database.session() as connection:
-        capture_at_home = _capture_sql(connection)
+        following = next((one.following for one in state.databases if one.id == HOME), None)
+        capture_at_home = _capture_sql(connection, following)
         home = _home_sql(connection, state.stream_tables, keep_tables=keep_tables)
     own = script((*capture_at_home, *home))
     return "\n".join((*parts, f"-- In the home database:\n{own}")) if parts else own
 
 
-def _databases(engine: Engine, state: State) -> tuple[Database, ...]:
-    """The home database and all that are attached."""
-    others = (engine.source_database(one) for one in state.databases if one.id != HOME)
-    return (*others, engine.database)
+def _databases(engine: Engine, state: State) -> tuple[tuple[Following | None, Database], ...]:
+    """The home database, last, and all that are attached, each with what follows its log."""
+    home = next((one.following for one in state.databases if one.id == HOME), None)
+    others = [
+        (one.following, engine.source_database(one)) for one in state.databases if one.id != HOME
+    ]
+    return (*others, (home, engine.database))
 
 
-def _remove_capture(database: Database) -> None:
+def _remove_capture(database: Database, following: Following | None) -> None:
     with database.session() as connection:
-        capture = _capture_sql(connection)
+        capture = _capture_sql(connection, following)
     try:
         perform(database, lambda _: capture, "a source")
     except errors.InsufficientPrivilege as error:
@@ -118,13 +125,27 @@ def _remove_capture(database: Database) -> None:
         ) from error
 
 
-def _capture_sql(connection: Connection[Any]) -> tuple[sql.Composed, ...]:
+def _capture_sql(
+    connection: Connection[Any], following: Following | None
+) -> tuple[sql.Composed, ...]:
     with translated():
         triggers = connection.execute(TRIGGERS, [CAPTURE_SCHEMA]).fetchall()
     return (
+        *_log_sql(connection, following),
         *(_drop("TRIGGER", name, sql.Identifier(*table)) for name, *table in triggers),
         *_schema_sql(connection, CAPTURE_SCHEMA),
     )
+
+
+def _log_sql(connection: Connection[Any], following: Following | None) -> Iterator[sql.Composed]:
+    """The slot goes first: it cannot be read without the publication."""
+    if following is None:
+        return
+    if read_status(connection, following.slot) is not None:
+        name = sql.Literal(following.slot)
+        yield sql.SQL("SELECT pg_drop_replication_slot({})").format(name)
+    if read_publication(connection) is not None:
+        yield sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(PUBLICATION))
 
 
 def _home_sql(

@@ -67,9 +67,18 @@ def _perform(
     first = _unread(state, plan)
     _drop(engine, first)
     altered = plan.of(Act.ALTER)
+    rebuilt = plan.of(Act.REBUILD)
+    # Those that ask for another mode of a source that they share are altered one after the other.
+    _alter(
+        engine,
+        (
+            replace(one, options={"cdc_mode": None})
+            for one in (*altered, *rebuilt)
+            if "cdc_mode" in one.options
+        ),
+    )
     # One that becomes FULL may have to leave a cycle before, one that no longer is may join one.
     _alter(engine, (one for one in altered if not _becomes_full(one)))
-    rebuilt = plan.of(Act.REBUILD)
     making = [wanted[one.name].request for one in (*plan.of(Act.CREATE), *rebuilt)]
     if making:
         make(engine, making, frozenset(one.name for one in rebuilt))
@@ -112,7 +121,13 @@ def _before_making(state: State, plan: ProjectPlan) -> State:
         for one in plan.of(Act.ALTER)
         if "refresh_mode" in one.options and not _becomes_full(one)
     ]
-    return state.with_origins(modes, gone)
+    state = state.with_origins(modes, gone)
+    captured = [
+        replace(table, options={**table.options, "cdc_mode": one.options["cdc_mode"]})
+        for one in plan.of(Act.ALTER)
+        if "cdc_mode" in one.options and (table := _table(state, one.name))
+    ]
+    return state.with_origins(captured)
 
 
 def _table(state: State, name: Name) -> StreamTable:

@@ -1,4 +1,4 @@
-"""Telling a person, through PostgreSQL, that a stream table has stopped."""
+"""Telling a person, through PostgreSQL, that a stream table or a source needs a look."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ logger = logging.getLogger(__name__)
 
 def alert(transaction: Transaction, table: StreamTable) -> None:
     """Tell that a table was suspended, and why, if the transaction is committed."""
-    name = f"{table.schema}.{table.name}"
-    said = json.dumps({"table": name, "reason": table.reason}, ensure_ascii=False)
+    _tell(transaction, "table", f"{table.schema}.{table.name}", table.reason)
+
+
+def alert_source(transaction: Transaction, source: str, reason: str) -> None:
+    """Tell what happened to the capture of a source, if the transaction is committed."""
+    _tell(transaction, "source", source, reason)
+
+
+def _tell(transaction: Transaction, kind: str, name: str, reason: str | None) -> None:
+    said = json.dumps({kind: name, "reason": reason}, ensure_ascii=False)
     if len(said.encode()) >= MOST_BYTES:
-        said = json.dumps({"table": name, "reason": None}, ensure_ascii=False)
+        said = json.dumps({kind: name, "reason": None}, ensure_ascii=False)
     transaction.execute("SELECT pg_notify(%s, %s)", (ALERTS, said))
-    logger.error("%s: %s", name, table.reason)
+    logger.error("%s: %s", name, reason)

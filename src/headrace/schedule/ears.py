@@ -29,7 +29,7 @@ class News:
         with translated():
             connection.execute("SET enable_seqscan = off")
         self._asked: tuple[tuple[int, ...], str] | None = None
-        self._question: sql.Composed | None = None
+        self._question: bytes | None = None
 
     def since(self, sources: Sequence[int], snapshot: str) -> bool:
         """Whether a source, by its oid, has changes that are not in the snapshot of its cut."""
@@ -43,20 +43,19 @@ class News:
 
 
 class Ears:
-    """Used by one thread, but for `wake`; errors of PostgreSQL leave it translated."""
+    """Used by one thread, but for `wake`; errors of PostgreSQL leave it translated.
+
+    `news` asks the home database, over the same connection.
+    """
 
     def __init__(self, database: Database) -> None:
         self._connection: Connection[Any] = database.connect()
-        self._news = News(self._connection)
+        self.news = News(self._connection)
         with translated():
             self._connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
         self._waker.setblocking(False)
-
-    def news(self, sources: Sequence[int], snapshot: str) -> bool:
-        """Whether a source of the home database has changes that are not in the snapshot."""
-        return self._news.since(sources, snapshot)
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until something is heard; whether there may be a new request."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from headrace.capture.changes import pending
 from headrace.capture.snapshot import contains
 from headrace.catalog import State
 from headrace.catalog.records import Source, Status, StreamTable
 from headrace.engine import Engine
 from headrace.errors import Transient
 from headrace.graph import upstream
+from headrace.ingest.ingest import has_news
 from headrace.refresh.refresh import require_active, require_table
 from headrace.refresh.together import together
 from headrace.schedule.client import FIRST_PAUSE, LONGEST_PAUSE, submit
@@ -90,10 +90,8 @@ def _has_news(
     Where there is nothing new no cut is taken. A buffer that is empty says so only if no cut has
     emptied it meanwhile.
     """
-    active = [source for source in sources if source.status is Status.ACTIVE]
-    with engine.source_database(state.database(number)).session() as connection:
-        new = pending(connection, active, cut)
-    return bool(new) or engine.catalog.state().database(number).snapshot != cut
+    new = has_news(engine, state, number, sources)
+    return new or engine.catalog.state().database(number).snapshot != cut
 
 
 def _left_alone(state: State, settings: Settings, tables: Iterable[StreamTable]) -> bool:

@@ -10,8 +10,10 @@ import threading
 import time
 from datetime import timedelta
 
-from headrace.catalog import State
-from headrace.catalog.records import Status
+from headrace.capture.wal.news import look, pause
+from headrace.capture.wal.publication import PUBLICATION
+from headrace.catalog import State, records
+from headrace.catalog.records import CaptureMode, Status
 from headrace.engine import HOME
 from headrace.errors import HeadraceError, NeedsReinit
 from headrace.ingest.ingest import databases_of, ingest_database, sources_in
@@ -37,6 +39,9 @@ class Intake:
         self._not_before = 0.0
         self._stalls = 0
         self._stalled_until = 0.0
+        # Up to this position the log has nothing new, and is not asked again before this time.
+        self._quiet = 0
+        self._ask_log_at = 0.0
 
     def take(self, state: State, *, thorough: bool) -> bool:
         """Take in a cut if anything is new; whether there is one now that was not.
@@ -110,17 +115,34 @@ class Intake:
 
     def _has_news(self, state: State) -> bool:
         database = state.database(self._number)
-        sources = sources_in(state, self._number)
-        active = [source.oid for source in sources if source.status is Status.ACTIVE]
         if database.snapshot is None:
             return True
-        if not active:
-            return False
+        active = [s for s in sources_in(state, self._number) if s.status is Status.ACTIVE]
+        buffered = [source.oid for source in active if source.mode is not CaptureMode.WAL]
+        if buffered and self._asked(database).since(buffered, database.snapshot):
+            return True
+        return len(buffered) < len(active) and self._log_has_news(database)
+
+    def _asked(self, database: records.Database) -> News:
         if self._number == HOME:
-            return self._shift.ears.news(active, database.snapshot)
+            return self._shift.ears.news
         if self._news is None:
             self._news = News(self._shift.engine.source_database(database).connect())
-        return self._news.since(active, database.snapshot)
+        return self._news
+
+    def _log_has_news(self, database: records.Database) -> bool:
+        """Ask the log, less often the more it costs."""
+        if database.following is None or database.snapshot is None:
+            return True
+        if time.monotonic() < self._ask_log_at:
+            return False
+        with self._shift.engine.source_database(database).session() as connection:
+            found = look(
+                connection, database.following.slot, PUBLICATION, database.snapshot, self._quiet
+            )
+        self._quiet = found.quiet
+        self._ask_log_at = time.monotonic() + pause(found.seconds)
+        return found.found
 
     def _is_reached(self, state: State) -> bool:
         """Whether an attached database that failed answers again.

@@ -11,6 +11,7 @@
     vacuum    removing what no log names any more
     recent    the newest rows, kept in memory
     net       the sum of weights a row
+    keys      a set of keys; `lookup` finds their rows in a file
     store     the seam; `delta` is the real one, `memory` its fake
 
 A writer takes a pin, commits from exactly that version and gets the next pin, which the catalog
@@ -18,6 +19,7 @@ records. After any failure it calls `rollback` with the recorded pin before it w
 """
 
 from headrace.store.delta import DeltaStore
+from headrace.store.keys import Keys
 from headrace.store.layout import EPOCH, WEIGHT
 from headrace.store.log import LogFile, Pin
 from headrace.store.memory import MemoryStore
@@ -29,6 +31,7 @@ __all__ = [
     "EPOCH",
     "WEIGHT",
     "DeltaStore",
+    "Keys",
     "LogFile",
     "MemoryStore",
     "Parts",

@@ -15,8 +15,10 @@ from deltalake.exceptions import DeltaError
 from headrace.errors import HeadraceError, InternalError
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, unavailable
+from headrace.store.keys import Keys
 from headrace.store.layout import check_columns, conform, weighted
 from headrace.store.log import Log, LogFile, Pin
+from headrace.store.lookup import read_matching
 from headrace.store.net import net
 from headrace.store.part import parts_in, read_part, write_part
 from headrace.store.parts import Parts
@@ -196,6 +198,19 @@ class DeltaStore(Store):
             tables.append(recent)
         return pa.concat_tables(tables)
 
+    def lookup(self, relation: str, pin: Pin, keys: Keys) -> pa.Table:
+        columns = self._log(relation, pin).columns
+        tables = [weighted(columns).empty_table()]
+        for file in self.files(relation, pin, 0, pin.epoch):
+            recent = self._recent.get(file.uri)
+            if recent is not None:
+                tables.append(keys.matching(recent))
+                continue
+            with self._reading(relation, pin, file):
+                path = self._place.path(file.uri)
+                tables.append(read_matching(self._place.files, path, columns, keys))
+        return pa.concat_tables(tables)
+
     def rollback(self, relation: str, pin: Pin) -> Pin:
         newest = self._commits.newest(relation, pin)
         if newest.version < pin.version:
@@ -244,9 +259,13 @@ class DeltaStore(Store):
         recent = self._recent.get(file.uri)
         if recent is not None:
             return recent
-        files, path = self._place.files, self._place.path(file.uri)
+        with self._reading(relation, pin, file):
+            return read_part(self._place.files, self._place.path(file.uri), columns)
+
+    @contextmanager
+    def _reading(self, relation: str, pin: Pin, file: LogFile) -> Iterator[None]:
         try:
-            return read_part(files, path, columns)
+            yield
         except (OSError, pa.ArrowException) as error:
             missing = isinstance(error, FileNotFoundError)
             if missing or (self._place.local and self._place.trouble(writing=False) is None):

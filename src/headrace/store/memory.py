@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headrace.errors import InternalError
 from headrace.store.failure import behind, lease_lost, readable, require_after
+from headrace.store.keys import Keys
 from headrace.store.layout import check_columns, columns_of, conform, weighted
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.net import net
@@ -81,6 +82,9 @@ class MemoryStore(Store):
 
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
         return self.read(relation, pin, after, upto)
+
+    def lookup(self, relation: str, pin: Pin, keys: Keys) -> pa.Table:
+        return keys.matching(self.read(relation, pin, 0, pin.epoch))
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         rows = net(pa.concat_tables([self._relations[relation].rows[f.uri] for f in chosen]))

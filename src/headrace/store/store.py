@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from headrace.store.keys import Keys
 from headrace.store.log import LogFile, Pin
 from headrace.store.parts import Parts
 
@@ -83,6 +84,13 @@ class Store(Protocol):
 
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
         """What `read` gives, if it can be had without reading any file."""
+        ...
+
+    def lookup(self, relation: str, pin: Pin, keys: Keys) -> pa.Table:
+        """The weighted rows up to the pin whose key is in the set, not netted.
+
+        No other rows are in memory, except those that are there already.
+        """
         ...
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:

@@ -1,0 +1,182 @@
+"""From the binary messages of a slot to columns of text values, a batch at a time.
+
+    decoder = Decoder()
+    for batch in batches:                   # arrays of messages, in the order of the slot
+        decoded = decoder.feed(batch)
+
+A decoder belongs to one read of a slot from its confirmed position: only there does PostgreSQL
+send every relation before its first change. No message is looked at alone, except for relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.capture.wal.messages import (
+    BEGIN,
+    COMMIT,
+    DELETE,
+    FULL,
+    IGNORED,
+    INSERT,
+    RELATION,
+    UPDATE,
+    Image,
+    RelationMessage,
+    not_decodable,
+    parse_relation,
+)
+from headrace.capture.wal.packed import Mask, Packed, Places, packed
+from headrace.capture.wal.rows import HEADER_BYTES, Rows, find_rows
+from headrace.capture.wal.transactions import Membership, Open, Transactions, membership
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Old or new rows of one relation, in the order of the stream; every array has a row's element.
+
+    `image` is `old` for whole rows that were replaced or deleted, `key` if only their key columns
+    are known (all else is NULL), `new` for rows that were inserted or came out of an update.
+    `values` are texts by column name. `unchanged` has only columns with values that PostgreSQL did
+    not send, and that no old row has: where it is true the value is that of the row before.
+    `position` grows with the stream; of one update the old row comes right before the new one.
+    """
+
+    relation: RelationMessage
+    image: Image
+    transaction: Places
+    xid: Places
+    position: Places
+    values: Mapping[str, pa.Array]
+    unchanged: Mapping[str, Mask]
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def where(self, wanted: Mask) -> Images:
+        """Only the rows for which `wanted` is true."""
+        if wanted.all():
+            return self
+        unchanged = {name: mask[wanted] for name, mask in self.unchanged.items()}
+        mask = pa.array(wanted)
+        return Images(
+            self.relation,
+            self.image,
+            self.transaction[wanted],
+            self.xid[wanted],
+            self.position[wanted],
+            {name: array.filter(mask) for name, array in self.values.items()},
+            {name: mask for name, mask in unchanged.items() if mask.any()},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """What one batch of messages held.
+
+    `ended` are the transactions whose commit was in it. Rows name theirs by `transaction`: one of
+    these, or the one that is still `open`.
+    """
+
+    ended: Transactions
+    open: Open | None
+    images: tuple[Images, ...]
+
+
+class Decoder:
+    """Decodes the batches of one read; `oids` are the relations of interest, None is all.
+
+    `full` are partitioned tables of which every partition has full identity, whatever the root has.
+    Raises `wal-not-decodable`; then nothing of the read may be used.
+    """
+
+    def __init__(self, oids: Collection[int] | None = None, full: Collection[int] = ()) -> None:
+        self._oids = None if oids is None else frozenset(oids)
+        self._full = frozenset(full)
+        self._relations: dict[int, RelationMessage] = {}
+        self._open: Open | None = None
+        self._messages = 0
+        self._transactions = 0
+
+    def feed(self, batch: pa.Array) -> Decoded:
+        """Decode the messages that follow those of the last call."""
+        messages = packed(batch)
+        letters = messages.data[messages.starts].astype(np.int64)
+        _check_letters(letters)
+        is_change = (letters == INSERT) | (letters == UPDATE) | (letters == DELETE)
+        changes = np.flatnonzero(is_change)
+        found = membership(messages, letters, changes, self._open, self._transactions)
+        if (messages.ends[changes] - messages.starts[changes] < HEADER_BYTES).any():
+            raise not_decodable("A message about a changed row is malformed.")
+        images: list[Images] = []
+        for relation, indexes in self._versions(messages, letters, changes):
+            whole = relation.identity == FULL or relation.oid in self._full
+            old, new = find_rows(messages, letters, indexes, relation, whole)
+            if len(old.indexes):
+                kind: Image = "old" if whole else "key"
+                images.append(self._images(relation, kind, messages, old, found))
+            if len(new.indexes):
+                images.append(self._images(relation, "new", messages, new, found))
+        self._open = found.open
+        self._messages += len(messages)
+        if len(found.number):
+            self._transactions = int(found.number[-1]) + 1
+        return Decoded(found.ended, found.open, tuple(images))
+
+    def _versions(
+        self, messages: Packed, letters: Places, changes: Places
+    ) -> Iterator[tuple[RelationMessage, Places]]:
+        """Each relation with its changes; one that was altered in between comes several times."""
+        described: dict[int, list[tuple[int, RelationMessage]]] = {
+            oid: [(-1, relation)] for oid, relation in self._relations.items()
+        }
+        for index in np.flatnonzero(letters == RELATION).tolist():
+            relation = parse_relation(messages.message(index))
+            versions = described.setdefault(relation.oid, [])
+            if not versions or versions[-1][1] != relation:
+                versions.append((index, relation))
+        self._relations = {oid: versions[-1][1] for oid, versions in described.items()}
+        oids = messages.unsigned32(messages.starts[changes] + 1)
+        for oid in np.unique(oids).tolist():
+            if self._oids is not None and oid not in self._oids:
+                continue
+            indexes = changes[oids == oid]
+            versions = described.get(oid, [])
+            # Which version a change follows: none (0), the first (1), …
+            version = np.searchsorted([since for since, _ in versions], indexes)
+            if (version == 0).any():
+                raise not_decodable(f"A change of relation {oid} comes before its description.")
+            for number, (_, relation) in enumerate(versions, 1):
+                if (version == number).any():
+                    yield relation, indexes[version == number]
+
+    def _images(
+        self,
+        relation: RelationMessage,
+        image: Image,
+        messages: Packed,
+        rows: Rows,
+        found: Membership,
+    ) -> Images:
+        names = tuple(column.name for column in relation.columns)
+        belongs = found.of(rows.indexes)
+        return Images(
+            relation,
+            image,
+            found.number[belongs],
+            found.xid[belongs],
+            2 * (self._messages + rows.indexes) + (image == "new"),
+            rows.values(messages, names),
+            rows.unchanged(names),
+        )
+
+
+def _check_letters(letters: Places) -> None:
+    known = {BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, *IGNORED}
+    for letter in np.unique(letters):
+        if int(letter) not in known:
+            raise not_decodable(f"A message begins with {chr(letter)!r}.")

@@ -1,0 +1,83 @@
+"""Reading a slot without consuming it: the same is handed out again until the slot is advanced.
+
+Functions that read and consume at once are never used: they do so even if the reader fails. The
+server decodes everything first, spilling to its disk, and lets go of the slot before it sends.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from psycopg import Connection, errors, sql
+
+from headrace.capture.wal.belonging import Committed
+from headrace.capture.wal.lsn import to_text
+from headrace.capture.wal.messages import BEGIN, COMMIT
+from headrace.capture.wal.slot import slot_fault, slot_faults
+from headrace.errors import Transient
+from headrace.source.connection import Database
+
+PEEK = sql.SQL("""
+SELECT (lsn - '0/0')::bigint AS lsn, data
+FROM pg_logical_slot_peek_binary_changes({slot}, {upto}, {limit},
+    'proto_version', '1', 'publication_names', {publication})""")
+
+# Only what begins and ends transactions is sent: the server decodes as much, but sends little.
+TRANSACTIONS = sql.SQL("SELECT data FROM ({}) AS p WHERE get_byte(data, 0) IN ({}, {})")
+
+XID = struct.Struct(">I")
+POSITION = struct.Struct(">Q")
+# Where in their messages a begin has its xid, and a commit the position at which it ends.
+XID_AT = 17
+END_AT = 10
+
+
+def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator[pa.RecordBatch]:
+    """All messages of the slot up to a position that is on disk, some megabytes at a time.
+
+    Columns are `lsn` (int64) and `data` (binary). A transaction that ends right after `upto` may
+    be among them. Raises `slot-lost`, and `source-busy` while someone else reads the slot.
+    """
+    query = _query(slot, publication, upto)
+    try:
+        yield from database.arrow_batches(query)
+    except Transient as error:
+        # Arrow passes no SQLSTATE on. Asking once more by other means brings it to light.
+        with database.session() as connection, slot_faults():
+            connection.execute(sql.SQL("SELECT FROM ({}) AS p LIMIT 1").format(query))
+        raise Transient("source-busy", "the slot could not be read", detail=str(error)) from error
+
+
+def peek_transactions(
+    connection: Connection[Any], slot: str, publication: str, upto: int, limit: int | None = None
+) -> tuple[Committed, ...]:
+    """The transactions that `peek` would give, in its order; with `limit` 1 no more than the first.
+
+    Transactions without a change of a published table are not among them.
+    """
+    query = TRANSACTIONS.format(
+        _query(slot, publication, upto, limit), sql.Literal(BEGIN), sql.Literal(COMMIT)
+    )
+    try:
+        messages = [message for (message,) in connection.execute(query)]
+    except errors.Error as error:
+        raise slot_fault(error) from error
+    begins, commits = messages[::2], messages[1::2]
+    return tuple(
+        Committed(XID.unpack_from(begin, XID_AT)[0], POSITION.unpack_from(commit, END_AT)[0])
+        for begin, commit in zip(begins, commits, strict=True)
+    )
+
+
+def _query(slot: str, publication: str, upto: int, limit: int | None = None) -> sql.Composed:
+    # The names are a list to PostgreSQL: quoted as identifiers, then as a text.
+    names = sql.Literal(sql.Identifier(publication).as_string())
+    return PEEK.format(
+        slot=sql.Literal(slot),
+        upto=sql.Literal(to_text(upto)),
+        limit=sql.Literal(limit),
+        publication=names,
+    )

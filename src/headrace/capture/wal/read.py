@@ -1,0 +1,178 @@
+"""One reading of the log for a cut: the changes of every source that is followed, on disk.
+
+A transaction as large as it may be goes through a batch at a time. Nothing of a reading is used
+before all of it was read: what it cannot decode makes it useless as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.capture.cut import OpenCut
+from headrace.capture.snapshot import Snapshot
+from headrace.capture.wal.belonging import Committed, belongs, released
+from headrace.capture.wal.decode import Decoded, Decoder, Images
+from headrace.capture.wal.events import events_of
+from headrace.capture.wal.following import Followed, Following
+from headrace.capture.wal.matching import differences, type_names
+from headrace.capture.wal.messages import FULL, RelationMessage, not_decodable
+from headrace.capture.wal.packed import Mask
+from headrace.capture.wal.peek import peek
+from headrace.capture.wal.publication import PUBLICATION, read_publication
+from headrace.capture.wal.typed import stored_images
+from headrace.errors import HeadraceError, NeedsReinit
+from headrace.source.table import SourceTable
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A source to be read: `table` has its captured columns as they are recorded."""
+
+    table: SourceTable
+    followed: Followed
+
+
+@dataclass(frozen=True)
+class LogRead:
+    """What was read: a file of weighted rows, or of events, for every source that has any.
+
+    `refused` are sources whose changes are there and cannot be used: only a new copy helps, or a
+    person. The slot may let go of what is before `released`, if of anything.
+    """
+
+    files: Mapping[int, Path]
+    rows: Mapping[int, int]
+    refused: Mapping[int, HeadraceError]
+    released: int | None
+    changed: bool
+
+    def batches(self, oid: int) -> Iterator[pa.Table]:
+        """The rows of a source in the order of the log, some megabytes at a time."""
+        if oid not in self.files:
+            return
+        with pa.ipc.open_stream(self.files[oid]) as reader:
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+
+def read_log(
+    cut: OpenCut,
+    following: Following,
+    wanted: Mapping[int, Wanted],
+    after: str | None,
+    folder: Path,
+) -> LogRead:
+    """Read up to the cut's position what is visible in it and was not in the cut `after`.
+
+    Raises `slot-lost`, `wal-not-decodable`, and `source-busy` while another reads the slot.
+    """
+    reading = _Reading(cut, wanted, None if after is None else Snapshot.read(after), folder)
+    full = [oid for oid, one in wanted.items() if one.followed.kind == "full"]
+    decoder = Decoder(wanted, full)
+    with reading.spools:
+        for batch in peek(cut.database, following.slot, PUBLICATION, cut.cut.position):
+            reading.take(decoder.feed(batch.column("data")))
+    _require_published(cut, wanted)
+    return LogRead(
+        dict(reading.files),
+        dict(reading.rows),
+        dict(reading.refused),
+        released(reading.transactions, reading.upto, cut.cut.position),
+        bool(reading.rows) or bool(reading.refused),
+    )
+
+
+def _require_published(cut: OpenCut, wanted: Mapping[int, Wanted]) -> None:
+    """What is decoded follows the publication of now, which may be younger than the snapshot."""
+    with cut.database.session() as connection:
+        found = read_publication(connection)
+    entries = {} if found is None else found.entries
+    for oid, one in wanted.items():
+        now = entries.get(oid)
+        if now is None or (now.oid, now.xmin) != one.followed.entry:
+            raise NeedsReinit("slot-lost", "the publication was changed just now")
+
+
+@dataclass
+class _Reading:
+    """A reading under way; `spools` are the open files."""
+
+    cut: OpenCut
+    wanted: Mapping[int, Wanted]
+    after: Snapshot | None
+    folder: Path
+    spools: ExitStack = field(default_factory=ExitStack)
+    files: dict[int, Path] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    refused: dict[int, HeadraceError] = field(default_factory=dict)
+    transactions: list[Committed] = field(default_factory=list)
+    _writers: dict[int, pa.ipc.RecordBatchStreamWriter] = field(default_factory=dict)
+    _ours: dict[int, bool] = field(default_factory=dict)
+    _matched: dict[RelationMessage, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def upto(self) -> Snapshot:
+        return Snapshot.read(self.cut.cut.snapshot)
+
+    def take(self, decoded: Decoded) -> None:
+        """Keep of a batch what belongs to the cut."""
+        ended = decoded.ended
+        self.transactions += [
+            Committed(int(xid), int(end))
+            for xid, end in zip(ended.xid.tolist(), ended.end_lsn.tolist(), strict=True)
+        ]
+        for images in decoded.images:
+            oid = images.relation.oid
+            if oid in self.refused:
+                continue
+            ours = images.where(self._visible(images))
+            if len(ours):
+                try:
+                    self._keep(oid, self._stored(ours))
+                except NeedsReinit as error:
+                    if error.code != "value-does-not-fit":
+                        raise
+                    self.refused[oid] = error
+
+    def _visible(self, images: Images) -> Mask:
+        """Which rows are of transactions that belong to the cut."""
+        upto = self.upto
+        for xid in np.unique(images.xid).tolist():
+            if xid not in self._ours:
+                self._ours[xid] = belongs(xid, self.after, upto)
+        wanted = np.array([xid for xid, ours in self._ours.items() if ours], dtype=np.int64)
+        return np.isin(images.xid, wanted)
+
+    def _stored(self, images: Images) -> pa.Table:
+        one = self.wanted[images.relation.oid]
+        self._require_match(images.relation, one)
+        if one.followed.kind == "full":
+            return stored_images(images, one.table)
+        return events_of(images, one.table, one.followed.key)
+
+    def _require_match(self, relation: RelationMessage, one: Wanted) -> None:
+        """The log has all captured columns as they are recorded, and old rows as announced."""
+        if relation not in self._matched:
+            with self.cut.database.session() as connection:
+                names = type_names(connection, [relation])
+            self._matched[relation] = differences(relation, one.table.stored, names)
+        whole = relation.identity == FULL
+        if self._matched[relation]:
+            raise not_decodable(self._matched[relation][0])
+        if whole and one.followed.kind == "key":
+            raise not_decodable("The replica identity was changed for a while.")
+
+    def _keep(self, oid: int, rows: pa.Table) -> None:
+        if oid not in self._writers:
+            self.files[oid] = self.folder / f"{oid}.arrow"
+            self._writers[oid] = self.spools.enter_context(
+                pa.ipc.new_stream(self.files[oid], rows.schema)
+            )
+        self._writers[oid].write_table(rows)
+        self.rows[oid] = self.rows.get(oid, 0) + rows.num_rows

@@ -1,0 +1,40 @@
+"""How sources are captured, made durable and told to those that listen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.catalog import Change, Record, State, Transaction
+from headrace.catalog.records import CaptureMode, Source
+from headrace.engine import Engine
+from headrace.publish.alert import alert_source
+from headrace.publish.transition_notice import announce_transition
+from headrace.steps import RecordModes
+
+# Why a source is captured by triggers that could be read from the log.
+UNWISHED = "cdc_mode is trigger"
+
+
+def record_modes(
+    engine: Engine, state: State, sources: Sequence[Source], fence: int, *more: Record
+) -> State:
+    """Make modes of capture durable, and tell those that listen."""
+    before = {source.relation: source for source in state.sources}
+
+    def apply(transaction: Transaction) -> None:
+        for source in sources:
+            if before[source.relation].mode is not source.mode:
+                announce_change(transaction, state, before[source.relation], source)
+
+    names = tuple(source.relation for source in sources)
+    with engine.step(RecordModes(names)), engine.changing(state):
+        engine.catalog.commit(Change(put=(*sources, *more)), fence=fence, apply=apply)
+    return engine.catalog.state()
+
+
+def announce_change(transaction: Transaction, state: State, before: Source, after: Source) -> None:
+    """Tell that a source is captured in another way; one that fell back concerns a person, too."""
+    name = state.called(after)
+    announce_transition(transaction, name, before.mode, after.mode, after.mode_reason)
+    if before.mode is CaptureMode.WAL and after.mode_reason != UNWISHED:
+        alert_source(transaction, name, f"captured by triggers again: {after.mode_reason}")

@@ -1,0 +1,37 @@
+"""After a cut: what captured a source before goes, now that something else does."""
+
+from __future__ import annotations
+
+import logging
+
+from headrace.capture.setup import tear_down
+from headrace.catalog import State
+from headrace.catalog.records import CaptureMode
+from headrace.engine import Engine
+from headrace.errors import HeadraceError
+from headrace.ingest.take import Taking
+from headrace.ingest.unfollow import stop_following
+from headrace.steps import TearDownCapture
+
+logger = logging.getLogger(__name__)
+
+
+def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
+    """Take away triggers of sources that are read from the log, and stop following those fallen.
+
+    What cannot go now, because somebody holds a lock, goes after a later cut: until then the
+    triggers fill a buffer that every cut empties.
+    """
+    database = taking.cut.database
+    for source in state.sources:
+        by_log = source.database == taking.number and source.mode is CaptureMode.WAL
+        if not by_log or source.oid not in taking.cut.acknowledged:
+            continue
+        try:
+            with engine.step(TearDownCapture(source.relation)):
+                tear_down(database, source.oid, patient=False)
+        except HeadraceError as error:
+            logger.info("triggers stay for now", extra={"error": error.message})
+    if taking.fallen:
+        return stop_following(engine, state, taking.number, sorted(taking.fallen), fence)
+    return state

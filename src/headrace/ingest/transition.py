@@ -1,0 +1,121 @@
+"""From triggers to the log and back: which sources go, and when they have arrived.
+
+    TRIGGER ──publish──▸ TRANSITIONING ──cut──▸ WAL
+       ▲                      │                  │
+       └──────gives up────────┴────falls back────┘
+
+A source is published first. Transactions that were open then may have written to it unpublished;
+once a cut sees no such transaction running, all that it does not contain is in the log whole. That
+cut is still taken from the triggers, and from it on the log is read: nothing is missed and nothing
+taken twice. Whoever falls back is copied anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from headrace.capture.snapshot import Snapshot
+from headrace.catalog import State
+from headrace.catalog.records import CaptureMode, Source, Status
+from headrace.engine import Engine
+from headrace.ingest.modes import UNWISHED, record_modes
+from headrace.ingest.publishing import publish_sources
+from headrace.ingest.unfollow import stop_following
+from headrace.ingest.wishes import wished_mode
+from headrace.settings import Settings
+from headrace.source.connection import Database
+from headrace.source.faults import translated
+
+# Seconds after which a source that could not be followed is looked at again.
+AGAIN = 60.0
+
+
+def begin_transitions(engine: Engine, state: State, number: int, fence: int) -> State:
+    """Publish the sources of a database that shall be followed; take back those that took too long.
+
+    What stands in the way is recorded with the source, and tried again later.
+    """
+    settings = engine.settings(state)
+    ours = [source for source in state.sources if source.database == number]
+    back = {s: why for s in ours if (why := _reason_to_give_up(state, settings, s)) is not None}
+    if back:
+        state = give_up(engine, state, number, back, fence)
+    candidates = [
+        source
+        for source in ours
+        if source.mode is CaptureMode.TRIGGER
+        and source.status is Status.ACTIVE
+        and source not in back
+        and wished_mode(state, settings, source) != "trigger"
+        and _is_time(engine, source)
+    ]
+    return publish_sources(engine, state, number, candidates, fence) if candidates else state
+
+
+def completes(source: Source, snapshot: str) -> bool:
+    """Whether the log has all of a source that a cut with this snapshot has not."""
+    followed = source.followed
+    return (
+        source.mode is CaptureMode.TRANSITIONING
+        and followed is not None
+        and Snapshot.read(snapshot).xmin >= followed.published
+    )
+
+
+def may_complete(database: Database, sources: Iterable[Source]) -> bool:
+    """Whether a cut that is taken now would complete a transition."""
+    if not any(source.mode is CaptureMode.TRANSITIONING for source in sources):
+        return False
+    with database.session() as connection, translated():
+        row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+    assert row is not None
+    return any(completes(source, row[0]) for source in sources)
+
+
+def unwished(state: State, settings: Settings, number: int) -> dict[int, str]:
+    """The sources, by oid, that are read from the log although that is wished no more."""
+    return {
+        source.oid: UNWISHED
+        for source in state.sources
+        if source.database == number
+        and source.mode is CaptureMode.WAL
+        and wished_mode(state, settings, source) == "trigger"
+    }
+
+
+def give_up(
+    engine: Engine, state: State, number: int, sources: Mapping[Source, str], fence: int
+) -> State:
+    """Let sources that were on the way stay with their triggers, each for its reason."""
+    records = [
+        replace(source, mode=CaptureMode.TRIGGER, mode_reason=reason, followed=None)
+        for source, reason in sources.items()
+    ]
+    state = record_modes(engine, state, records, fence)
+    return stop_following(engine, state, number, [one.oid for one in records], fence)
+
+
+def _reason_to_give_up(state: State, settings: Settings, source: Source) -> str | None:
+    if source.mode is not CaptureMode.TRANSITIONING or source.followed is None:
+        return None
+    if wished_mode(state, settings, source) == "trigger":
+        return UNWISHED
+    limit = timedelta(seconds=settings.wal_transition_timeout)
+    if datetime.now(UTC) - source.followed.since > limit:
+        return (
+            f"transactions that were open when it was published did not end in"
+            f" {settings.wal_transition_timeout:g} s"
+        )
+    return None
+
+
+def _is_time(engine: Engine, source: Source) -> bool:
+    """Whether a source was not looked at just now."""
+    now = time.monotonic()
+    if now - engine.looked_at.get(source.relation, -AGAIN) < AGAIN:
+        return False
+    engine.looked_at[source.relation] = now
+    return True

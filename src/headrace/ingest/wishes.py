@@ -1,0 +1,50 @@
+"""How a source shall be captured: what the stream tables that read it ask for, else the setting.
+
+`trigger` is by triggers, `auto` from the log where that is possible and else by triggers, `wal`
+from the log: a stream table over a source for which that is not possible is refused.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal, cast
+
+from headrace.catalog import State
+from headrace.catalog.records import Source, StreamTable
+from headrace.errors import UserError
+from headrace.settings import Settings
+
+Wished = Literal["trigger", "auto", "wal"]
+OPTION = "cdc_mode"
+
+# The most careful first.
+MODES: tuple[Wished, ...] = ("trigger", "auto", "wal")
+
+
+def wished_mode(state: State, settings: Settings, source: Source) -> Wished:
+    """The mode that a source shall have; of several requests the most careful one counts."""
+    asked = {_asked(reader) for reader in state.readers(source.relation)} - {None}
+    return next((mode for mode in MODES if mode in asked), settings.cdc_mode)
+
+
+def require_agreement(state: State) -> None:
+    """Refuse stream tables that ask for different modes of a source that they share."""
+    for source in state.sources:
+        asking = [one for one in state.readers(source.relation) if _asked(one) is not None]
+        for one, other in pairwise(asking):
+            if _asked(one) != _asked(other):
+                raise UserError(
+                    "invalid-option",
+                    f"{_named(one)} and {_named(other)} ask for different modes of"
+                    f" {state.called(source)}: {_asked(one)} and {_asked(other)}",
+                    detail="A source is captured once for all that read it.",
+                    hint=f"Give both the same {OPTION}, or one of them none.",
+                )
+
+
+def _asked(table: StreamTable) -> Wished | None:
+    return cast("Wished | None", table.options.get(OPTION))
+
+
+def _named(table: StreamTable) -> str:
+    return f"{table.schema}.{table.name}"

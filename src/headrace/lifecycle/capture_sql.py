@@ -1,0 +1,163 @@
+"""What a DBA runs once where Headrace's own roles may not: all that capture of tables needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from psycopg import sql
+
+from headrace.capture.dirt import captured_part
+from headrace.capture.health import capture_present, check
+from headrace.capture.statements import CaptureOptions, Roles, script, setup_sql
+from headrace.capture.wal.availability import Server, obstacles, read_server
+from headrace.capture.wal.identity import Identity, full_sql, identities
+from headrace.capture.wal.possible import of_table
+from headrace.capture.wal.publication import Entry, Publication, publish_sql, read_publication
+from headrace.catalog import State
+from headrace.catalog.records import CaptureMode
+from headrace.engine import HOME, Engine
+from headrace.errors import UserError
+from headrace.ingest.wishes import wished_mode
+from headrace.lifecycle.attach import require_attached
+from headrace.lifecycle.inputs import source_of
+from headrace.lifecycle.names import name_parts
+from headrace.source.connection import Database
+from headrace.source.faults import translated
+from headrace.source.introspect import find_table, inspect
+from headrace.source.table import SourceTable
+
+OWNERS = "SELECT oid, pg_get_userbyid(relowner) FROM pg_class WHERE oid = ANY (%s::oid[])"
+NOTHING = "-- Nothing is missing.\n"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What was found of tables of one database: which lack triggers, which shall leave theirs.
+
+    `published` is the publication, `identities` are by oid.
+    """
+
+    server: Server
+    version: int
+    owners: dict[int, str]
+    bare: tuple[SourceTable, ...]
+    to_log: tuple[SourceTable, ...]
+    shared: bool
+    identities: dict[int, Identity]
+    published: Publication | None
+
+
+def capture_sql(engine: Engine, state: State, names: Sequence[str] = ()) -> str:
+    """The SQL that is missing for these tables, or for all sources, by database.
+
+    A table is named as in a query: one of an attached database with the alias before its schema.
+    """
+    found = _named(engine, state, names) if names else _captured(engine, state)
+    settings = engine.settings(state)
+    options = CaptureOptions(settings.max_buffer_mb, settings.unlogged_buffers)
+    parts = []
+    for number, tables in sorted(found.items()):
+        alias = "home" if number == HOME else state.database(number).alias
+        title = f"-- In database {alias}:\n" if found.keys() != {HOME} else ""
+        parts.append(title + text_of(_needs(engine, state, number, tables), options))
+    return "\n".join(parts) or NOTHING
+
+
+def text_of(needs: Needs, options: CaptureOptions) -> str:
+    """The script for one database, after remarks about what no script can do (pure)."""
+    statements: list[sql.Composed] = []
+    remarks: list[str] = []
+    shared = needs.shared
+    for table in needs.bare:
+        roles = Roles(needs.server.role, needs.owners[table.oid])
+        statements += setup_sql(table, roles, options, with_schema=not shared)
+        shared = True
+    published = needs.published
+    for table in needs.to_log:
+        identity = needs.identities[table.oid]
+        obstacle = of_table(table, identity)
+        if obstacle is not None:
+            remarks.append(f"{table.schema}.{table.name}: {obstacle.reason}")
+            if not identity.curable:
+                # If it were published, its updates would fail.
+                continue
+            statements += full_sql(identity)
+        statements += publish_sql(table, published, needs.version)
+        published = _with(published, table)
+    if needs.to_log:
+        standing = obstacles(replace(needs.server, replication=True))
+        remarks += [f"{one.reason}: {one.remedy}" for one in standing]
+        if not needs.server.replication:
+            role = sql.Identifier(needs.server.role)
+            statements.append(sql.SQL("ALTER ROLE {} REPLICATION").format(role))
+    lines = "".join(f"-- {remark}\n" for remark in remarks)
+    return lines + (script(statements) if statements else NOTHING)
+
+
+def _with(found: Publication | None, table: SourceTable) -> Publication:
+    """The publication once it has a table too, as far as it decides what else is to be done."""
+    known = found or Publication(0, "", all_tables=False, complete=True, entries={})
+    return replace(known, complete=True, entries={**known.entries, table.oid: Entry(0, "")})
+
+
+def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTable]) -> Needs:
+    settings = engine.settings(state)
+    known = next((one for one in state.databases if one.id == number), None)
+    slot = known.following.slot if known is not None and known.following is not None else ""
+    sources = {
+        table.oid: state.source(number, table.oid) or source_of(table, "", number)
+        for table in tables
+    }
+    tables = [captured_part(sources[table.oid], table) for table in tables]
+    database = _database(engine, state, number)
+    with database.session() as connection, translated():
+        missing = check(connection, tables)
+        return Needs(
+            read_server(connection, slot),
+            database.version,
+            dict(connection.execute(OWNERS, [list(sources)]).fetchall()),
+            tuple(
+                table
+                for table in tables
+                if table.oid in missing and sources[table.oid].mode is not CaptureMode.WAL
+            ),
+            tuple(
+                table
+                for table in tables
+                if wished_mode(state, settings, sources[table.oid]) != "trigger"
+            ),
+            capture_present(connection),
+            identities(connection, tables, database.version),
+            read_publication(connection),
+        )
+
+
+def _captured(engine: Engine, state: State) -> dict[int, list[SourceTable]]:
+    """The tables of all sources, by database."""
+    found: dict[int, list[SourceTable]] = {}
+    for number in sorted({source.database for source in state.sources}):
+        oids = [source.oid for source in state.sources if source.database == number]
+        with _database(engine, state, number).session() as connection:
+            found[number] = list(inspect(connection, oids).values())
+    return found
+
+
+def _named(engine: Engine, state: State, names: Sequence[str]) -> dict[int, list[SourceTable]]:
+    found: dict[int, list[SourceTable]] = {}
+    for text in names:
+        *place, name = name_parts(text)
+        if len(place) > 2:
+            raise UserError("invalid-name", f"{text!r} has too many parts")
+        number = require_attached(state, place[0]).id if len(place) == 2 else HOME
+        database = _database(engine, state, number)
+        schema = place[-1] if place else None
+        with database.session() as connection:
+            table = find_table(connection, schema, name, database.search_path)
+        if table not in found.setdefault(number, []):
+            found[number].append(table)
+    return found
+
+
+def _database(engine: Engine, state: State, number: int) -> Database:
+    return engine.database if number == HOME else engine.source_database(state.database(number))

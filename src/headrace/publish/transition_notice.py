@@ -1,0 +1,34 @@
+"""Telling listeners that a source is captured in another way now, and why."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from headrace.catalog import Transaction
+
+TRANSITIONS = "headrace_cdc_transition"
+# PostgreSQL takes less than 8000 bytes. JSON in ASCII has as many in every encoding.
+LARGEST = 7999
+
+logger = logging.getLogger(__name__)
+
+
+def announce_transition(
+    transaction: Transaction, source: str, before: str, after: str, reason: str | None
+) -> None:
+    """Notify those that LISTEN on the channel, if the transaction is committed.
+
+    `before` and `after` are capture modes. A source that stays with triggers, because it could not
+    go over to the log, is told from TRANSITIONING to TRIGGER.
+    """
+    told = notice(source, before, after, reason)
+    transaction.execute("SELECT pg_notify(%s, %s)", (TRANSITIONS, told))
+    logger.info("%s: %s -> %s: %s", source, before, after, reason or "as wished")
+
+
+def notice(source: str, before: str, after: str, reason: str | None) -> str:
+    """What listeners are told: JSON; a reason that is too long is left out."""
+    told = {"source": source, "from": before, "to": after, "reason": reason}
+    text = json.dumps(told)
+    return text if len(text) <= LARGEST else json.dumps({**told, "reason": None})

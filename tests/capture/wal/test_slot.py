@@ -1,0 +1,246 @@
+"""The slot on a real server: read again and again, advanced, busy, lost; and what news there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from headrace.capture.cut import open_cut
+from headrace.capture.wal.availability import obstacles, read_server
+from headrace.capture.wal.news import News, advance_idle, look
+from headrace.capture.wal.peek import peek, peek_transactions
+from headrace.capture.wal.publication import PUBLICATION, publish
+from headrace.capture.wal.slot import advance, create, drop, read_status
+from headrace.errors import NeedsReinit, Transient, UserError
+from headrace.source.connection import Database
+from headrace.source.introspect import find_table
+from tests.capture.wal.following import flushed, peeked
+
+pytestmark = pytest.mark.postgres
+
+Application = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def position(database: Database, application: Application, slot: str) -> int:
+    """A published table `t` and a slot; where that begins."""
+    application.execute("CREATE TABLE t (a integer); ALTER TABLE t REPLICA IDENTITY FULL")
+    application.execute("CREATE TABLE u (a integer)")
+    with database.session() as connection:
+        publish(database, find_table(connection, "public", "t"))
+    return create(database, slot)
+
+
+def snapshot_now(database: Database) -> str:
+    with open_cut(database, []) as cut:
+        return cut.cut.snapshot
+
+
+@contextmanager
+def streaming(dsn: str, application: Application, slot: str) -> Iterator[int]:
+    """Another consumer of the slot; its process id."""
+    address = psycopg.conninfo.make_conninfo(dsn, replication="database")
+    connection = psycopg.pq.PGconn.connect(address.encode())
+    command = (
+        f"START_REPLICATION SLOT {slot} LOGICAL 0/0"
+        f" (proto_version '1', publication_names '{PUBLICATION}')"
+    )
+    try:
+        assert connection.exec_(command.encode()).status == psycopg.pq.ExecStatus.COPY_BOTH
+        yield connection.backend_pid
+    finally:
+        application.execute("SELECT pg_terminate_backend(%s, 10000)", (connection.backend_pid,))
+        connection.finish()
+
+
+def test_reading_does_not_consume(
+    database: Database, application: Application, slot: str, position: int
+) -> None:
+    application.execute("INSERT INTO t VALUES (1), (2)")
+    application.execute("INSERT INTO u VALUES (1)")
+    application.execute("UPDATE t SET a = 3 WHERE a = 2")
+    upto = flushed(database)
+    first = peeked(database, slot, upto)
+    assert [dict(*one.rows.values()) for one in first] == [{(1,): 1, (2,): 1}, {(2,): -1, (3,): 1}]
+    assert peeked(database, slot, upto) == first
+    (batch,) = peek(database, slot, PUBLICATION, upto)
+    assert [str(field.type) for field in batch.schema] == ["int64", "binary"]
+    assert batch.column_names == ["lsn", "data"]
+    with database.session() as connection:
+        found = peek_transactions(connection, slot, PUBLICATION, upto)
+        assert found == tuple(one.committed for one in first)
+        assert peek_transactions(connection, slot, PUBLICATION, upto, 1) == found[:1]
+        status = read_status(connection, slot)
+    assert status is not None
+    assert (status.confirmed, status.plugin, status.active_pid) == (position, "pgoutput", None)
+    assert status.lag is not None and status.lag > 0 and not status.lost
+
+    assert advance(database, slot, first[0].end) == first[0].end
+    assert peeked(database, slot, upto) == first[1:]
+    assert advance(database, slot, position) == first[0].end, "it does not go back"
+    assert advance(database, slot, upto) == upto
+    assert peeked(database, slot, flushed(database)) == []
+
+
+def test_another_consumer(
+    dsn: str, database: Database, application: Application, slot: str, position: int
+) -> None:
+    application.execute("INSERT INTO t VALUES (1)")
+    upto = flushed(database)
+    with streaming(dsn, application, slot) as pid:
+        with database.session() as connection:
+            status = read_status(connection, slot)
+        assert status is not None and status.active_pid == pid
+        for act in (
+            lambda: peeked(database, slot, upto),
+            lambda: advance(database, slot, upto),
+            lambda: drop(database, slot),
+        ):
+            with pytest.raises(Transient) as busy:
+                act()
+            assert busy.value.code == "source-busy"
+            assert str(pid) in str(busy.value)
+
+
+def test_a_slot_that_is_gone(
+    database: Database, application: Application, slot: str, position: int
+) -> None:
+    application.execute(f"SELECT pg_drop_replication_slot('{slot}')")
+    upto = flushed(database)
+    for act in (lambda: peeked(database, slot, upto), lambda: advance(database, slot, upto)):
+        with pytest.raises(NeedsReinit) as lost:
+            act()
+        assert lost.value.code == "slot-lost"
+    with database.session() as connection:
+        assert read_status(connection, slot) is None
+        assert look(connection, slot, PUBLICATION, snapshot_now(database), 0).found
+
+
+def test_a_slot_that_the_server_invalidated(
+    database: Database, application: Application, slot: str, position: int
+) -> None:
+    application.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+    try:
+        application.execute("SELECT pg_reload_conf()")
+        for _ in range(4):
+            application.execute("INSERT INTO t VALUES (1)")
+            application.execute("SELECT pg_switch_wal()")
+        application.execute("CHECKPOINT")
+        with database.session() as connection:
+            status = read_status(connection, slot)
+        assert status is not None and status.lost
+        upto = flushed(database)
+        for act in (lambda: peeked(database, slot, upto), lambda: advance(database, slot, upto)):
+            with pytest.raises(NeedsReinit) as lost:
+                act()
+            assert lost.value.code == "slot-lost"
+    finally:
+        application.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        application.execute("SELECT pg_reload_conf()")
+
+
+def test_making_a_slot_waits_for_open_transactions(
+    dsn: str, database: Database, application: Application, slot: str
+) -> None:
+    application.execute("CREATE TABLE t (a integer PRIMARY KEY)")
+    with database.session() as connection:
+        publish(database, find_table(connection, "public", "t"))
+        with psycopg.connect(dsn) as writer:
+            writer.execute("INSERT INTO t VALUES (1)")
+            with pytest.raises(Transient) as busy:
+                create(database, slot, seconds=1)
+            assert busy.value.code == "source-busy"
+            assert read_status(connection, slot) is None, "nothing is left behind"
+        create(database, slot)
+        with pytest.raises(UserError) as twice:
+            create(database, slot)
+        assert twice.value.code == "capture-not-set-up"
+
+
+def test_what_the_server_allows(
+    dsn: str, database: Database, application: Application, slot: str
+) -> None:
+    with database.session() as connection:
+        assert obstacles(read_server(connection, slot)) == ()
+    application.execute("CREATE ROLE wal_nobody LOGIN")
+    try:
+        limited = psycopg.conninfo.make_conninfo(dsn, user="wal_nobody")
+        with Database(limited) as other, other.session() as connection:
+            (obstacle,) = obstacles(read_server(connection, slot))
+            assert obstacle.remedy == 'ALTER ROLE "wal_nobody" REPLICATION;'
+            with pytest.raises(UserError) as refused:
+                create(other, slot)
+            assert refused.value.code == "permission-denied"
+            application.execute(obstacle.remedy)
+            assert obstacles(read_server(connection, slot)) == ()
+            create(other, slot)
+            assert peeked(other, slot, flushed(database)) == []
+            drop(other, slot)
+    finally:
+        application.execute("DROP ROLE wal_nobody")
+
+
+def test_news(
+    dsn: str, database: Database, application: Application, slot: str, position: int
+) -> None:
+    last = snapshot_now(database)
+    with database.session() as connection:
+
+        def ask(quiet: int) -> News:
+            flushed(database)
+            return look(connection, slot, PUBLICATION, last, quiet)
+
+        nothing = ask(0)
+        assert not nothing.found and nothing.quiet >= position
+        application.execute("INSERT INTO u VALUES (1)")
+        other = ask(nothing.quiet)
+        assert not other.found and other.quiet > nothing.quiet
+        assert look(connection, slot, PUBLICATION, last, 2**62) == News(False, 2**62), "not moved"
+        with psycopg.connect(dsn) as writer:
+            writer.execute("INSERT INTO t VALUES (1)")
+            assert not ask(other.quiet).found
+            writer.commit()
+        found = ask(other.quiet)
+        assert found.found and found.quiet == other.quiet, "it stays until a cut has it"
+        assert ask(found.quiet).found
+        last = snapshot_now(database)
+        seen = ask(found.quiet)
+        assert not seen.found and seen.quiet > found.quiet, "the cut has it, though the slot too"
+        application.execute("INSERT INTO t VALUES (2)")
+        assert ask(seen.quiet).found, "behind one that the cut has"
+
+
+def test_an_idle_slot_moves_on(
+    database: Database, application: Application, slot: str, position: int
+) -> None:
+    recorded: list[int] = []
+
+    def move(snapshot: str, idle_bytes: int = 0) -> int | None:
+        flushed(database)
+        return advance_idle(
+            database, slot, PUBLICATION, snapshot, recorded.append, idle_bytes=idle_bytes
+        )
+
+    application.execute("INSERT INTO u SELECT generate_series(1, 1000)")
+    last = snapshot_now(database)
+    assert move(last, idle_bytes=1 << 30) is None, "it is not far behind"
+    assert recorded == []
+    moved = move(last)
+    assert moved is not None and moved > position
+    assert recorded == [moved], "recorded before"
+
+    application.execute("INSERT INTO t VALUES (1)")
+    (waiting,) = peeked(database, slot, flushed(database))
+    again = move(last)
+    assert again is None, "what no cut has stays"
+    application.execute("INSERT INTO u VALUES (1)")
+    assert move(last) is None
+    assert peeked(database, slot, flushed(database)) == [waiting]
+    moved = move(snapshot_now(database))
+    assert moved is not None and moved >= waiting.end
+    assert peeked(database, slot, flushed(database)) == []
+    assert recorded[-1] == moved

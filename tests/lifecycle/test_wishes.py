@@ -1,0 +1,63 @@
+"""How sources shall be captured: what their readers ask for, and what the setting says (pure)."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.catalog import State
+from headrace.errors import UserError
+from headrace.ingest.wishes import require_agreement, wished_mode
+from headrace.settings import Settings
+from tests.readers.states import state_of, table
+
+
+def state_with(**asked: str | None) -> State:
+    """A source `s` that stream tables of these names read, each with its request."""
+    tables = [
+        table(name, {"s": 1}, 1, options={} if mode is None else {"cdc_mode": mode})
+        for name, mode in asked.items()
+    ]
+    return state_of({"s": 1, **dict.fromkeys(asked, 1)}, *tables)
+
+
+def wished(state: State, setting: str = "trigger") -> str:
+    (source,) = state.sources
+    return wished_mode(state, Settings.of({"cdc_mode": setting}), source)
+
+
+@pytest.mark.parametrize("setting", ["trigger", "auto", "wal"])
+def test_the_setting_counts_where_nobody_asks(setting: str) -> None:
+    assert wished(state_with(), setting) == setting
+    assert wished(state_with(a=None, b=None), setting) == setting
+
+
+@pytest.mark.parametrize("asked", ["trigger", "auto", "wal"])
+def test_a_request_counts_more_than_the_setting(asked: str) -> None:
+    for setting in ("trigger", "auto", "wal"):
+        assert wished(state_with(a=None, b=asked), setting) == asked
+        assert wished(state_with(a=asked, b=asked), setting) == asked
+
+
+def test_a_stream_table_asks_for_what_it_reads_itself() -> None:
+    below = table("a", {"s": 1}, 1)
+    above = table("b", {"a": 1}, 1, options={"cdc_mode": "wal"})
+    assert wished(state_of({"s": 1, "a": 1, "b": 1}, below, above)) == "trigger"
+
+
+def test_requests_have_to_agree() -> None:
+    for agreed in (
+        state_with(),
+        state_with(a="wal", b=None, c="wal"),
+        state_with(a=None, b="auto"),
+    ):
+        require_agreement(agreed)
+    apart = state_with(a="wal", b=None, c="auto")
+    with pytest.raises(UserError, match=r"public\.a and public\.c ask") as caught:
+        require_agreement(apart)
+    assert caught.value.code == "invalid-option"
+    assert "public.s: wal and auto" in caught.value.message
+
+
+def test_where_they_do_not_the_most_careful_counts() -> None:
+    assert wished(state_with(a="wal", b="auto")) == "auto"
+    assert wished(state_with(a="wal", b="trigger", c="auto"), "wal") == "trigger"

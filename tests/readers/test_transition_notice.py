@@ -1,0 +1,56 @@
+"""Whoever listens hears that a source is captured in another way, once it is."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+import pytest
+
+from headrace.publish.alert import ALERTS, alert_source
+from headrace.publish.transition_notice import (
+    LARGEST,
+    TRANSITIONS,
+    announce_transition,
+    notice,
+)
+
+
+def test_a_reason_that_is_too_long_is_left_out() -> None:
+    least = len(notice("public.t", "WAL", "TRIGGER", ""))
+    fits = "x" * (LARGEST - least)
+    assert json.loads(notice("public.t", "WAL", "TRIGGER", fits))["reason"] == fits
+    told = json.loads(notice("public.t", "WAL", "TRIGGER", fits + "x"))
+    assert told == {"source": "public.t", "from": "WAL", "to": "TRIGGER", "reason": None}
+    long = notice("é" * 63 + "." + "é" * 63, "WAL", "TRIGGER", "é" * 8000)
+    assert len(long) <= LARGEST
+
+
+@pytest.mark.postgres
+def test_listeners_hear_of_what_was_committed(dsn: str) -> None:
+    with (
+        psycopg.connect(dsn, autocommit=True) as listener,
+        psycopg.connect(dsn) as writing,
+    ):
+        listener.execute(f"LISTEN {TRANSITIONS}; LISTEN {ALERTS}")
+        announce_transition(writing, "public.t", "TRIGGER", "TRANSITIONING", None)
+        writing.rollback()
+        announce_transition(writing, "public.t", "WAL", "TRIGGER", "the slot was dropped")
+        alert_source(writing, "public.t", "the slot was dropped")
+        writing.commit()
+        heard = [
+            (one.channel, json.loads(one.payload))
+            for one in listener.notifies(timeout=30, stop_after=2)
+        ]
+    assert heard == [
+        (
+            "headrace_cdc_transition",
+            {
+                "source": "public.t",
+                "from": "WAL",
+                "to": "TRIGGER",
+                "reason": "the slot was dropped",
+            },
+        ),
+        ("headrace_alert", {"source": "public.t", "reason": "the slot was dropped"}),
+    ]
