@@ -11,7 +11,7 @@ BENCH_STAMP := .venv/.bench-installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-tpch fuzz prove-daemon prove-groups prove-recursion golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch fuzz prove-capture prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ prove-daemon: install java
 prove-groups: install java
 	HEADRACE_EPOCHS=200 HEADRACE_SEEDS=40 $(BIN)/python -m pytest -q --timeout 3600 tests/e2e/test_concurrent_readers.py tests/e2e/test_random_groups.py
 
+prove-capture: install
+	HEADRACE_ROUNDS=20 HEADRACE_SEEDS=6 $(BIN)/python -m pytest -q --timeout 3600 tests/ingest/test_modes_under_load.py
+
 prove-recursion: install java
 	HEADRACE_BATCHES=10 $(BIN)/python -m pytest -q tests/e2e/test_recursion.py
 
@@ -96,6 +99,9 @@ bench-recursion: install java
 
 bench-daemon: install java
 	$(BIN)/python -m bench.daemon $(ARGS)
+
+bench-capture: install
+	$(BIN)/python -m bench.capture $(if $(ROWS),ROWS=$(ROWS)) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(ARGS)
 
 bench-tpch: $(BENCH_STAMP) java
 	$(BIN)/python -m bench.tpch $(if $(ONLY),ONLY=$(ONLY)) $(ARGS)

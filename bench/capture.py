@@ -1,7 +1,7 @@
 """What capture costs, by triggers and from the server's log: `make bench-capture`.
 
 One run measures three things. Decoding: changes a second from pgoutput's messages to Arrow columns,
-in memory. Ingest: changes a second from a database into the source relation, of one ingest. Writing:
+in memory. Ingest: changes a second of one ingest from a database into the source relation. Writing:
 what a written row costs the application over one in a table that is not captured, for single-row
 statements and statements of 1,000, 10,000 and 100,000 rows, over 3 and 20 columns, by 1 and 8
 writers, and whether that grows with the size of a statement. `wal_key` has the replica identity

@@ -24,6 +24,8 @@ VERBS = ("insert", "update")
 # Scans of the primary key whatever the planner believes of a table that was empty just now.
 OPTIONS = "-c synchronous_commit=off -c enable_seqscan=off"
 LONGEST = 600.0
+# Statements after which a session has compiled and planned all that it runs.
+WARM_UP = 10
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ Costs = dict[tuple[str, str], list[Cost]]
 def cases(table: str, writers: int, rows: int) -> tuple[Case, ...]:
     """Single rows, and statements of a hundredth of `rows`, a tenth and all; enough of each."""
     sizes = sorted({max(1, rows // 100), max(1, rows // 10), rows} - {1})
-    single = Case(table, writers, 1, max(1, rows // 50 // writers))
+    single = Case(table, writers, 1, max(1, rows // 100))
     enough = 4 * rows // 10
     return (single, *(Case(table, writers, n, max(1, enough // n // writers)) for n in sizes))
 
@@ -66,7 +68,7 @@ def written(
     """The costs of each case, and how they grow with the size of a statement.
 
     Sizes and ways are measured in turn, each round beginning with another way. The first round
-    warms up; the largest size, which takes the longest, has half as many, but three.
+    warms up; the largest size, which takes the longest, has half as many rounds, at least three.
     """
     found: dict[Case, Costs] = {case: {} for case in group}
     few = min(rounds, max(3, rounds // 2))
@@ -79,11 +81,13 @@ def written(
                 for verb, cost in _measure(world, case):
                     if number:
                         found[case].setdefault((verb, world.way), []).append(cost)
+        for world in worlds:
+            world.tidy()
     return [line for case in group for line in _lines(case, found[case])], list(_growth(found))
 
 
 def _measure(world: World, case: Case) -> Iterator[tuple[str, Cost]]:
-    """Insert rows into the empty table, then update them."""
+    """Insert rows into the empty table, then update them, in sessions that are warm."""
     logged = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
     with ExitStack() as stack:
         writers = [
@@ -92,6 +96,11 @@ def _measure(world: World, case: Case) -> Iterator[tuple[str, Cost]]:
             )
             for _ in range(case.writers)
         ]
+        for number, writer in enumerate(writers):
+            for verb in (*VERBS, "delete"):
+                writer.execute(
+                    f"CALL {verb}_{case.table}(%s, 1, %s)", (-WARM_UP * (number + 1), WARM_UP)
+                )
         for verb in VERBS:
             before = world.one(logged)
             seconds = _run(writers, verb, case)
@@ -132,7 +141,8 @@ def _check(world: World, case: Case) -> None:
     """Every row was written and updated once, and triggers recorded all of it."""
     found = world.one(f"SELECT count(*) FILTER (WHERE n = 1) FROM {case.table}")
     buffered = world.empty(case.table)
-    expected = 3 * case.rows if world.way == "trigger" else 0
+    images = 3 * case.rows + 4 * WARM_UP * case.writers
+    expected = images if world.way == "trigger" else 0
     if (found, buffered) != (case.rows, expected):
         raise SystemExit(f"{world.way}: {case} left {found} rows and {buffered} in the buffer")
 

@@ -226,6 +226,6 @@ def used_columns(plan: Operator, relation: str) -> frozenset[str]:
 
 def relation_of(stage: Stage, pin: Pin) -> Relation:
     """The relation that a stage writes."""
-    condition = None if stage.condition is None else "v"
+    condition = None if stage.condition_column is None else "v"
     visible = tuple(physical for physical, _ in stage.visible)
     return Relation(stage.relation, stage_types(stage), visible, pin, condition)

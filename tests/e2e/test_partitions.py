@@ -20,6 +20,11 @@ VIEWS = {
     "totals": "SELECT g, sum(x) AS s, sum(sum(x)) OVER (ORDER BY g) AS running FROM a GROUP BY g",
     "best": "SELECT DISTINCT ON (g) g, id, x FROM a ORDER BY g, x DESC NULLS LAST, id",
     "first": "SELECT id, x FROM a ORDER BY x DESC NULLS LAST, id LIMIT 3",
+    "leading": "SELECT id, g, r FROM (SELECT id, g, row_number() OVER"
+    " (PARTITION BY g ORDER BY x DESC, id) AS r FROM a) AS q WHERE r <= 2",
+    "small": "SELECT g, id FROM (SELECT DISTINCT ON (g) g, id, x FROM a ORDER BY g, x, id) AS q"
+    " WHERE x < 2",
+    "even": "SELECT id FROM (SELECT id, g FROM a ORDER BY x DESC, id LIMIT 5) AS q WHERE g = 2",
 }
 STEPS = (
     "INSERT INTO a VALUES (21, 1, 100, 1.25), (22, NULL, -5, NULL), (23, 2, -5, 1)",

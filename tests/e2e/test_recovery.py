@@ -24,7 +24,7 @@ def crash(*_: object, **__: object) -> None:
 
 
 PLACES = [
-    "headrace.ingest.ingest.acknowledge",
+    "headrace.ingest.take.acknowledge",
     "headrace.refresh.advance.compute",
     "headrace.refresh.sweep.publish",
     "headrace.publish.publish.apply_change",
@@ -87,8 +87,8 @@ def test_another_process_takes_over(
     "place",
     [
         "headrace.ingest.ingest.set_up",
-        "headrace.ingest.ingest.copy_source",
-        "headrace.ingest.ingest.acknowledge",
+        "headrace.ingest.take.copy_source",
+        "headrace.ingest.take.acknowledge",
         "headrace.lifecycle.build.advance",
         "headrace.publish.publish.create_served",
     ],

@@ -29,6 +29,8 @@ ROUNDS = int(os.environ.get("HEADRACE_ROUNDS", "3"))
 SEEDS = int(os.environ.get("HEADRACE_SEEDS", "1"))
 FIRST = int(os.environ.get("HEADRACE_FIRST", "0"))
 WRITERS = 8
+# In each mode, before the next one.
+CUTS = 4
 # So many cuts without reaching what is waited for mean that it is never reached.
 PATIENCE = 400
 QUERY = " UNION ALL ".join(f"SELECT amount FROM {name}" for name in NAMES)
@@ -81,10 +83,11 @@ class Balance:
         raise AssertionError(f"not all sources became {mode}: {self.taker.state.sources}")
 
     def take_rows(self, way: str) -> None:
-        """Until each table had rows taken in this way."""
+        """Some cuts, until each table had rows taken in this way."""
         before = self.taker.taken.copy()
-        for _ in range(PATIENCE):
-            if all(self.taker.taken[name, way] > before[name, way] for name in NAMES):
+        for number in range(PATIENCE):
+            had = all(self.taker.taken[name, way] > before[name, way] for name in NAMES)
+            if had and number >= CUTS:
                 return
             self.take()
         raise AssertionError(f"no rows by {way}: {self.taker.taken}")

@@ -95,7 +95,7 @@ def test_the_log_with_the_least_rights(runtime: Headrace, application: Applicati
         (transaction,) = peeked(database, SLOT, flushed(database))
         assert transaction.rows[table.oid] == {(1, 2): 1}
         with pytest.raises(psycopg.errors.InsufficientPrivilege), database.session() as connection:
-            connection.execute("INSERT INTO orders VALUES (2, 2)")
+            connection.execute("INSERT INTO public.orders VALUES (2, 2)")
     finally:
         drop(database, SLOT)
 

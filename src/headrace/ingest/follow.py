@@ -13,7 +13,7 @@ import pyarrow as pa
 from psycopg import Connection
 
 from headrace.capture.cut import OpenCut
-from headrace.capture.dirt import reason_to_copy_followed
+from headrace.capture.dirt import captured_part, reason_to_copy_followed
 from headrace.capture.wal.ceiling import Ceiling
 from headrace.capture.wal.guard import Place
 from headrace.capture.wal.look import look_at, look_in
@@ -96,10 +96,21 @@ def leaving(
     if following is None:
         return Leaving(dict.fromkeys(by_log, "nothing is recorded of its slot"))
     reasons = look_in(cut, following).reasons(following, followed, _ceiling(settings))
+    for source in sources:
+        if source.oid in followed and _lost_key(source, cut.tables.get(source.oid)):
+            reasons.setdefault(source.oid, "a column of its key is not what it was")
     return Leaving(
         {oid: reason for oid, reason in reasons.items() if oid in by_log},
         frozenset(followed.keys() - by_log - reasons.keys()),
     )
+
+
+def _lost_key(source: Source, table: SourceTable | None) -> bool:
+    """Whether old rows cannot be told by their key any more, although the log has it."""
+    if table is None or source.followed is None:
+        return False
+    captured = {column.number for column in captured_part(source, table).stored}
+    return not captured.issuperset(source.followed.key)
 
 
 @contextmanager

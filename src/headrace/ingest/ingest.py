@@ -85,6 +85,7 @@ def ingest_database(
         sources = sources_in(state, number)
         taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
         followed = followed_of(taking, fallen)
+        taken: Taking | None = None
         try:
             mended = tuple(s for s in taking if s.oid in copies and s.oid not in followed)
             _mend_capture(engine, state, mended, database)
@@ -110,10 +111,11 @@ def ingest_database(
                                 state = take(engine, state, taken, fence)
                             if inside is not None:
                                 inside(cut, state)
-                            return retire(engine, state, taken, fence)
-                # Tables to be copied must be locked before the snapshot is taken: once more.
-                copies |= rewritten | frozenset(look.leaving)
-                fallen |= look.leaving
+            if taken is not None:
+                return retire(engine, state, taken, fence)
+            # Tables to be copied must be locked before the snapshot is taken: once more.
+            copies |= rewritten | frozenset(look.leaving)
+            fallen |= look.leaving
         except Transient as error:
             others = tuple(s for s in taking if s.oid in copies and s.relation not in retry)
             if error.code != "source-busy" or not others:

@@ -289,7 +289,13 @@ def test_slots_that_were_given_up() -> None:
     assert reason_to_leave(RECORDED, HERE, behind, FOUND) is None, "as after a crash of the server"
     for status, word in (
         (replace(STATUS, wal_status="lost"), "invalidated"),
-        (replace(STATUS, invalidated="idle_timeout"), "(idle_timeout)"),
+        (replace(STATUS, wal_status="lost"), "raise max_slot_wal_keep_size"),
+        (replace(STATUS, invalidated="wal_removed"), "; raise max_slot_wal_keep_size"),
+        (
+            replace(STATUS, invalidated="idle_timeout"),
+            "(idle_timeout); raise idle_replication_slot_timeout",
+        ),
+        (replace(STATUS, invalidated="wal_level_insufficient"), "(wal_level_insufficient)"),
         (replace(STATUS, restart=None), "invalidated"),
         (replace(STATUS, database="other"), "not the one"),
         (replace(STATUS, confirmed=401), "somebody else"),

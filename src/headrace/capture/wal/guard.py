@@ -13,6 +13,13 @@ from headrace.capture.wal.identity import Identity
 from headrace.capture.wal.publication import Publication
 from headrace.capture.wal.slot import PLUGIN, SlotStatus
 
+# The setting by which a server gives up slots for a reason; older servers give no reason.
+LIMITS = {
+    None: "max_slot_wal_keep_size",
+    "wal_removed": "max_slot_wal_keep_size",
+    "idle_timeout": "idle_replication_slot_timeout",
+}
+
 
 @dataclass(frozen=True)
 class Place:
@@ -66,7 +73,9 @@ def _slot_reason(recorded: Following, status: SlotStatus | None) -> str | None:
         return f"replication slot {recorded.slot} is not the one that was made"
     if status.lost:
         why = f" ({status.invalidated})" if status.invalidated else ""
-        return f"replication slot {recorded.slot} was invalidated by the server{why}"
+        limit = LIMITS.get(status.invalidated)
+        cure = "" if limit is None else f"; raise {limit}"
+        return f"replication slot {recorded.slot} was invalidated by the server{why}{cure}"
     if status.confirmed is None or status.confirmed > recorded.acknowledged:
         return f"replication slot {recorded.slot} was advanced or made anew by somebody else"
     return None

@@ -1,0 +1,305 @@
+"""Slots, publications, sessions and rights that somebody takes away: noticed, and made good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import headrace
+from headrace.capture.wal import read
+from headrace.capture.wal.slot import read_status
+from headrace.catalog.records import CaptureMode
+from headrace.embedded import EmbeddedServer
+from headrace.errors import HeadraceError
+from headrace.lifecycle.check import Request
+from headrace.publish.alert import ALERTS
+from headrace.steps import Acknowledge, AppendChange, PinCut, Step, TakeCut
+from tests.conftest import extra_database
+from tests.ingest.world import FULL, KEY, MODES, TRIGGER, WAL, Application, World
+from tests.lifecycle.made import put_tables
+
+pytestmark = pytest.mark.postgres
+modes = pytest.mark.parametrize("mode", MODES)
+wal = pytest.mark.parametrize("mode", WAL)
+
+DROP = "SELECT pg_drop_replication_slot('{slot}')"
+CREATE = "SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')"
+TABLE = "CREATE TABLE t (a integer PRIMARY KEY, b text)"
+
+# What somebody does, and why the log is not read any more.
+TAKEN_AWAY = {
+    "slot dropped": ((DROP,), "was dropped"),
+    "slot made anew": ((DROP, CREATE), "made anew by somebody else"),
+    "slot advanced": (
+        ("SELECT pg_replication_slot_advance('{slot}', pg_current_wal_flush_lsn())",),
+        "advanced or made anew by somebody else",
+    ),
+    "slot consumed": (
+        (
+            "SELECT count(*) FROM pg_logical_slot_get_binary_changes('{slot}', NULL, NULL,"
+            " 'proto_version', '1', 'publication_names', 'headrace')",
+        ),
+        "advanced or made anew by somebody else",
+    ),
+    "publication dropped": (("DROP PUBLICATION headrace",), "the publication was dropped"),
+    "publication made anew": (
+        (
+            "DROP PUBLICATION headrace",
+            "CREATE PUBLICATION headrace FOR TABLE t WITH (publish_via_partition_root)",
+        ),
+        "dropped and made anew",
+    ),
+    "publication of less": (
+        ("ALTER PUBLICATION headrace SET (publish = 'insert')",),
+        "options of the publication",
+    ),
+    "table removed": (("ALTER PUBLICATION headrace DROP TABLE t",), "taken out"),
+    "table removed and added": (
+        ("ALTER PUBLICATION headrace DROP TABLE t", "ALTER PUBLICATION headrace ADD TABLE t"),
+        "for a while",
+    ),
+}
+
+
+@wal
+def test_what_is_taken_away(world: World) -> None:
+    """Rows are written before, in between and after; each time all is copied and told."""
+    world.run(TABLE)
+    world.follow("t")
+    world.run(f"LISTEN {ALERTS}")
+    for n, (name, (statements, reason)) in enumerate(TAKEN_AWAY.items()):
+        world.run(f"INSERT INTO t VALUES ({10 * n}, 'before')")
+        slot = world.slot
+        for number, statement in enumerate(statements):
+            world.run(statement.format(slot=slot))
+            world.run(f"INSERT INTO t VALUES ({10 * n + number + 1}, 'after')")
+        world.falls_back(reason)
+        (told,) = world.application.notifies(timeout=60, stop_after=1)
+        said = json.loads(told.payload)
+        assert said["source"] == "public.t" and reason in said["reason"], name
+        world.run(f"UPDATE t SET b = 'by triggers' WHERE a = {10 * n}")
+        assert world.cut().changed == {"t": 2}, name
+        world.go()
+        world.run(f"UPDATE t SET b = 'by the log' WHERE a = {10 * n}")
+        assert world.follows().changed == {"t": 2}, name
+
+
+@wal
+def test_what_is_taken_away_while_nothing_is_written(world: World) -> None:
+    """Nothing new would ever come from the log: that alone must be noticed."""
+    world.run(TABLE)
+    world.follow("t")
+    for statements, reason in TAKEN_AWAY.values():
+        for statement in statements:
+            world.run(statement.format(slot=world.slot))
+        world.falls_back(reason)
+        world.go()
+
+
+@wal
+def test_one_of_two_tables_is_taken_away(world: World) -> None:
+    world.run(TABLE, "CREATE TABLE u (LIKE t INCLUDING ALL)")
+    world.follow("t", "u")
+    world.run("ALTER PUBLICATION headrace DROP TABLE t")
+    world.run("INSERT INTO t VALUES (1, 'unpublished')", "INSERT INTO u VALUES (1, 'x')")
+    taken = world.cut()
+    assert (taken.copied, taken.changed) == ({"t"}, {"u": 1})
+    assert {name: one.mode for name, one in world.sources.items()} == {"t": "TRIGGER", "u": "WAL"}
+    world.run("INSERT INTO t VALUES (2, 'x')", "INSERT INTO u VALUES (2, 'x')")
+    assert world.follows().changed == {"t": 1, "u": 1}
+    world.go()
+
+
+@pytest.mark.parametrize("mode", [KEY])
+def test_a_slot_that_the_server_gave_up(world: World) -> None:
+    world.run(TABLE)
+    world.follow("t")
+    world.run("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+    try:
+        world.run("SELECT pg_reload_conf()")
+        for n in range(4):
+            world.run(f"INSERT INTO t VALUES ({n}, 'x')", "SELECT pg_switch_wal()")
+        world.run("CHECKPOINT")
+        world.falls_back("max_slot_wal_keep_size")
+        assert "was invalidated" in (world.source.mode_reason or "")
+    finally:
+        world.run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
+    world.go()
+
+
+@wal
+def test_a_busy_database_beside_an_idle_source(world: World, server: EmbeddedServer) -> None:
+    """The slot lets go of log that others write, although nothing of ours is ever new."""
+    world.run(TABLE)
+    world.follow("t")
+    world.cut()
+
+    def confirmed() -> int:
+        with world.engine.database.session() as connection:
+            status = read_status(connection, world.slot)
+        assert status is not None and status.confirmed is not None
+        return status.confirmed
+
+    with (
+        extra_database(server) as other,
+        psycopg.connect(other, autocommit=True) as busy,
+    ):
+        busy.execute("CREATE TABLE t (a integer)")
+        for _ in range(2):
+            before = confirmed()
+            busy.execute("INSERT INTO t SELECT generate_series(1, 1000)")
+            busy.execute(
+                "SELECT count(pg_logical_emit_message(false, 'x', repeat('x', 1000000)))"
+                " FROM generate_series(1, 17)"
+            )
+            assert not world.cut().cut
+            assert confirmed() - before >= 17_000_000
+    world.run("INSERT INTO t VALUES (1, 'x')")
+    assert world.follows().changed == {"t": 1}
+
+
+SETTINGS = (
+    "statement_timeout = '1ms'",
+    "lock_timeout = '1ms'",
+    "idle_in_transaction_session_timeout = '1ms'",
+    "idle_session_timeout = '1ms'",
+    "wal_sender_timeout = '1ms'",
+    "default_transaction_read_only = on",
+    "default_transaction_isolation = 'serializable'",
+    "datestyle = 'German'",
+    "timezone = 'Asia/Tokyo'",
+    "bytea_output = 'escape'",
+)
+
+
+@modes
+def test_sessions_have_settings_of_their_own(
+    dsn: str, world: World, application: Application
+) -> None:
+    """Neither timeouts nor spellings of the database reach them; and no WAL sender is needed."""
+    world.run("CREATE TABLE t (a integer PRIMARY KEY, at timestamptz, raw bytea, b text)")
+    name = application.info.dbname
+    for setting in SETTINGS:
+        world.run(f"ALTER DATABASE {name} SET {setting}")
+    try:
+        world.engine.database.close()
+        with pytest.raises(psycopg.Error), psycopg.connect(dsn, autocommit=True) as other:
+            other.execute("SELECT pg_sleep(60)")
+        world.follow("t")
+        world.run(
+            "INSERT INTO t SELECT n, now(), decode('00ff', 'hex'), repeat('x', 100)"
+            " FROM generate_series(1, 20000) n"
+        )
+        assert world.follows().changed == {"t": 20_000}
+        world.run("TRUNCATE t", "INSERT INTO t VALUES (1, '2024-01-02', NULL, 'x')")
+        world.follows(copied=True)
+    finally:
+        world.run(f"ALTER DATABASE {name} RESET ALL")
+
+
+ENDED = """
+SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+WHERE application_name = 'headrace' AND datname = current_database()
+"""
+CUT_OFF = [("before", kind) for kind in (TakeCut, AppendChange, PinCut, Acknowledge)]
+
+
+@modes
+def test_connections_that_are_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two cuts, and in each step of one: what was not durable is read again."""
+    world.run(TABLE)
+    world.follow("t")
+    failed: list[str] = []
+
+    def survive(n: int) -> None:
+        world.run(f"INSERT INTO t VALUES ({n}, 'x')")
+        try:
+            assert world.take().copied == frozenset()
+        except HeadraceError as error:
+            failed.append(error.code)
+        world.engine.watch = world.saw
+        monkeypatch.undo()
+        world.run(f"UPDATE t SET b = 'again' WHERE a = {n}")
+        assert world.follows().changed["t"] > 0
+
+    world.run(ENDED)
+    survive(0)
+    for n, point in enumerate(CUT_OFF, 1):
+
+        def end(when: str, step: Step, point: tuple[str, type[Step]] = point) -> None:
+            world.saw(when, step)
+            if (when, type(step)) == point:
+                world.run(ENDED)
+
+        world.engine.watch = end
+        survive(n)
+    if world.by_log:
+        peek = read.peek
+
+        def ended_first(*arguments: object) -> Iterator[object]:
+            world.run(ENDED)
+            return peek(*arguments)
+
+        monkeypatch.setattr(read, "peek", ended_first)
+        survive(100)
+    assert len(failed) >= 3
+    assert set(failed) <= {"connection-lost", "server-unreachable", "lease-lost"}
+    assert world.source.mode is (CaptureMode.WAL if world.by_log else CaptureMode.TRIGGER)
+
+
+@pytest.fixture
+def role(application: Application) -> Iterator[str]:
+    """A role that may make a schema of its own in the database, and nothing else."""
+    application.execute("CREATE ROLE headrace_runtime LOGIN")
+    database = application.info.dbname
+    application.execute(f"GRANT CREATE ON DATABASE {database} TO headrace_runtime")
+    yield "headrace_runtime"
+    application.execute("DROP OWNED BY headrace_runtime CASCADE; DROP ROLE headrace_runtime")
+
+
+@modes
+def test_rights_that_are_taken_away(
+    dsn: str,
+    mode: str,
+    server: EmbeddedServer,
+    application: Application,
+    role: str,
+    tmp_path: Path,
+) -> None:
+    """An error says so, nothing is lost, and with the right it goes on."""
+    application.execute(f"{TABLE}; GRANT SELECT ON t TO {role}")
+    if mode == FULL:
+        application.execute("ALTER TABLE t REPLICA IDENTITY FULL")
+    address = server.dsn_of(application.info.dbname, role)
+    with headrace.connect(address, home=tmp_path) as project:
+        world = World(project, dsn, application, mode)
+        if mode != TRIGGER:
+            project.set("cdc_mode", "auto")
+        put_tables(project, Request("reader", "SELECT * FROM t"))
+        application.execute(project.cdc_sql())
+        assert world.cut().copied == {"t"}
+        world.cut()
+        assert world.source.mode == (CaptureMode.WAL if world.by_log else CaptureMode.TRIGGER)
+
+        world.run("INSERT INTO t VALUES (1, 'x')", f"REVOKE SELECT ON t FROM {role}")
+        assert world.follows().changed == {"t": 1}, "what was captured needs no right"
+        world.run("TRUNCATE t", "INSERT INTO t VALUES (2, 'x')")
+        before = world.stored(world.source)
+        with pytest.raises(HeadraceError) as refused:
+            world.take()
+        assert refused.value.code == "permission-denied"
+        assert world.stored(world.source) == before
+        world.run(f"GRANT SELECT ON t TO {role}", "INSERT INTO t VALUES (3, 'x')")
+        world.follows(copied=True)
+
+        if world.by_log:
+            world.run(f"ALTER ROLE {role} NOREPLICATION", "INSERT INTO t VALUES (4, 'x')")
+            with pytest.raises(HeadraceError) as refused:
+                world.take()
+            assert refused.value.code == "permission-denied"
+            world.run(f"ALTER ROLE {role} REPLICATION", "INSERT INTO t VALUES (5, 'x')")
+            assert world.follows().changed == {"t": 2}
