@@ -12,6 +12,7 @@ from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Database, Source, Status
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
+from headrace.ingest.follow import slot_ceiling
 from headrace.ingest.wishes import Wished, wished_mode
 from headrace.settings import Settings
 
@@ -67,14 +68,6 @@ def _observe(
         )
     except HeadraceError as error:
         return error
-
-
-def slot_ceiling(settings: Settings) -> Ceiling:
-    """How much log a slot may hold back."""
-    return Ceiling(
-        settings.slot_lag_warning_threshold_mb * MEGABYTE,
-        settings.slot_lag_critical_threshold_mb * MEGABYTE,
-    )
 
 
 def buffer_ceiling(settings: Settings) -> Ceiling:

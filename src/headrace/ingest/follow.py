@@ -95,7 +95,7 @@ def leaving(
     by_log = followed_of(sources, fallen)
     if following is None:
         return Leaving(dict.fromkeys(by_log, "nothing is recorded of its slot"))
-    reasons = look_in(cut, following).reasons(following, followed, _ceiling(settings))
+    reasons = look_in(cut, following).reasons(following, followed, slot_ceiling(settings))
     for source in sources:
         if source.oid in followed and _lost_key(source, cut.tables.get(source.oid)):
             reasons.setdefault(source.oid, "a column of its key is not what it was")
@@ -202,7 +202,8 @@ def _from_file(read: LogRead, oid: int) -> Callable[[], Iterator[pa.Table]]:
     return lambda: read.batches(oid)
 
 
-def _ceiling(settings: Settings) -> Ceiling:
+def slot_ceiling(settings: Settings) -> Ceiling:
+    """How much of the log a slot may hold back."""
     return Ceiling(
         settings.slot_lag_warning_threshold_mb << 20, settings.slot_lag_critical_threshold_mb << 20
     )
@@ -228,7 +229,7 @@ def log_has_news(
         return True
     here = Place(following.system_identifier, following.timeline, following.acknowledged)
     found = look_at(connection, here, following, tables, version)
-    if found.reasons(following, followed, _ceiling(settings)):
+    if found.reasons(following, followed, slot_ceiling(settings)):
         return True
     return look(connection, following.slot, PUBLICATION, known.snapshot, 0).found
 
