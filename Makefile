@@ -83,7 +83,7 @@ bench-plan: install java
 	$(BIN)/python -m bench.plan $(ARGS)
 
 prove-daemon: install java
-	HEADRACE_KILLS=20 $(BIN)/python -m pytest -q tests/e2e/test_daemon_kills.py
+	HEADRACE_KILLS=20 $(BIN)/python -m pytest -q --timeout 3600 tests/e2e/test_daemon_kills.py
 
 prove-groups: install java
 	HEADRACE_EPOCHS=200 HEADRACE_SEEDS=40 $(BIN)/python -m pytest -q --timeout 3600 tests/e2e/test_concurrent_readers.py tests/e2e/test_random_groups.py

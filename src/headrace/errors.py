@@ -95,6 +95,7 @@ class Transient(HeadraceError):
     exit_code = 4
     codes = {
         "source-busy": "A lock on a source table was not to be had in time.",
+        "slot-busy": "Somebody else reads a replication slot of ours.",
         "cut-interrupted": "Sources changed shape while a cut was taken.",
         "connection-lost": "The connection to PostgreSQL broke.",
         "spark-failed": "A Spark job failed.",

@@ -16,6 +16,7 @@ import pytest
 
 import headrace
 from headrace.errors import HeadraceError
+from tests.crash.transitions import there_and_back
 
 Sql = psycopg.Connection[Any]
 
@@ -117,6 +118,13 @@ def alter(hr: headrace.Headrace) -> None:
     hr.refresh("large")
 
 
+def follow_log(hr: headrace.Headrace) -> None:
+    """Those with a key are read from the server's log for a while; `notes` has none."""
+    there_and_back(hr)
+    hr.refresh("large")
+    hr.refresh("noted")
+
+
 def uninstall(hr: headrace.Headrace) -> None:
     hr.uninstall()
 
@@ -167,6 +175,7 @@ LIFE: tuple[Action, ...] = (
     Action("fail", refresh_in_vain, (), before=BROKEN),
     Action("recover", refresh("large", "noted"), EVERYTHING, before=MENDED),
     Action("alter", alter, EVERYTHING, before="ALTER TABLE notes ADD COLUMN extra int"),
+    Action("follow the server's log", follow_log, EVERYTHING, before=CHANGE),
     Action("drop", drop, ()),
     Action("create again", create("noted"), ("noted",)),
     Action("uninstall", uninstall, ()),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import psycopg
+
 import headrace
 from headrace.catalog.records import CaptureMode
 from headrace.ingest.ingest import ingest
@@ -29,7 +31,9 @@ INSERT INTO accounts SELECT max(id) + 1, 'new' FROM accounts;
 UPDATE accounts SET id = id + 1000 WHERE id = 3
 """
 # More than a slot holds back without need.
+MEGABYTES = 20
 NOISE = "SELECT pg_logical_emit_message(false, 'noise', repeat('n', 1 << 20))"
+CUTS = 50
 LOSE_SLOT = (
     "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
     " WHERE database = current_database()"
@@ -48,8 +52,13 @@ def take_cut(hr: headrace.Headrace) -> None:
 
 def go_to_log(hr: headrace.Headrace) -> None:
     hr.set("cdc_mode", "auto")
-    take_cut(hr)
-    assert modes(hr) == {CaptureMode.WAL}
+    for _ in range(CUTS):
+        take_cut(hr)
+        # Transactions of the server's own, in whatever database, may be open for a moment.
+        if CaptureMode.TRANSITIONING not in modes(hr):
+            break
+    assert CaptureMode.WAL in modes(hr)
+    assert CaptureMode.TRANSITIONING not in modes(hr)
 
 
 def go_to_triggers(hr: headrace.Headrace) -> None:
@@ -58,9 +67,14 @@ def go_to_triggers(hr: headrace.Headrace) -> None:
     assert modes(hr) == {CaptureMode.TRIGGER}
 
 
-def fall_back(hr: headrace.Headrace) -> None:
+def there_and_back(hr: headrace.Headrace) -> None:
+    """To the log, where the slot moves on although nothing was changed, and back."""
+    go_to_log(hr)
+    with psycopg.connect(hr._engine.database.conninfo, autocommit=True) as application:
+        for _ in range(MEGABYTES):
+            application.execute(NOISE)
     take_cut(hr)
-    assert modes(hr) == {CaptureMode.TRIGGER}
+    go_to_triggers(hr)
 
 
 def drop(hr: headrace.Headrace) -> None:
@@ -77,26 +91,52 @@ def uninstall(hr: headrace.Headrace) -> None:
 
 @dataclass(frozen=True)
 class Transition:
-    """Something that is done from a start on; `ends` is what all sources are captured by then."""
+    """Something that is done from a start on, and some of the steps that it takes.
+
+    `ends` is how all sources are captured once another process has taken a cut after it.
+    """
 
     name: str
     perform: Callable[[headrace.Headrace], object]
+    ends: CaptureMode | None
+    steps: tuple[str, ...]
     start: str = "log"
     before: str = CHANGE
-    ends: CaptureMode | None = CaptureMode.TRIGGER
 
 
 # From triggers: to the log, or killed on the way there.
 STARTS = {"triggers": None, "log": [], "transitioning": ["after", "RecordModes", 1]}
 
-GO = Transition("go to the log", go_to_log, "triggers", ends=CaptureMode.WAL)
+GO = Transition(
+    "go to the log",
+    go_to_log,
+    CaptureMode.WAL,
+    ("NameSlot", "PublishSource", "MakeSlot", "RecordModes", "PinCut", "TearDownCapture"),
+    start="triggers",
+)
+BACK = ("SetUpCapture", "CopySource", "PinCut", "Acknowledge", "StopFollowing")
 TRANSITIONS = (
     GO,
-    Transition("follow the log", take_cut, ends=CaptureMode.WAL),
-    Transition("move an idle slot", take_cut, before=";".join([NOISE] * 20), ends=CaptureMode.WAL),
-    Transition("go back to triggers", go_to_triggers),
-    Transition("lose the slot", fall_back, before=f"{CHANGE};{LOSE_SLOT}"),
-    Transition("give up on the way", go_to_triggers, "transitioning"),
-    Transition("drop what is followed", drop, ends=None),
-    Transition("uninstall what is followed", uninstall, ends=None),
+    Transition(
+        "follow the log", take_cut, CaptureMode.WAL, ("AppendChange", "PinCut", "Acknowledge")
+    ),
+    Transition(
+        "move an idle slot",
+        take_cut,
+        CaptureMode.WAL,
+        ("MoveSlot",),
+        before=";".join([NOISE] * MEGABYTES),
+    ),
+    Transition("go back to triggers", go_to_triggers, CaptureMode.TRIGGER, BACK),
+    # Triggers take over; the next process is free to try again.
+    Transition("lose the slot", take_cut, CaptureMode.WAL, BACK, before=f"{CHANGE};{LOSE_SLOT}"),
+    Transition(
+        "give up on the way",
+        go_to_triggers,
+        CaptureMode.TRIGGER,
+        ("RecordModes", "StopFollowing"),
+        start="transitioning",
+    ),
+    Transition("drop what is followed", drop, None, ("StopFollowing", "TearDownCapture")),
+    Transition("uninstall what is followed", uninstall, None, ("RemoveCapture",)),
 )

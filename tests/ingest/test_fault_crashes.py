@@ -17,11 +17,14 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.capture.wal.slot import advance, read_status
 from headrace.catalog.records import CaptureMode
-from headrace.embedded import EmbeddedServer
+from headrace.embedded import EmbeddedServer, cluster
+from headrace.errors import NeedsReinit
 from headrace.ingest import transition
 from headrace.steps import Step
 from tests.capture.test_crash import crash, stopped_wal_writer
+from tests.capture.wal.following import flushed, peeked
 from tests.ingest.world import FULL, KEY, WAL, World
 
 pytestmark = pytest.mark.postgres
@@ -95,9 +98,7 @@ WAYS: dict[str, tuple[CaptureMode, Callable[[World], None], Callable[[World], No
 }
 
 
-@pytest.mark.parametrize(
-    ("mode", "way"), [(FULL, "by the log"), *((KEY, way) for way in WAYS)], ids="-".join
-)
+@pytest.mark.parametrize(("mode", "way"), [(FULL, "by the log"), *((KEY, way) for way in WAYS)])
 def test_an_end_in_every_step(lives: Lives, way: str) -> None:
     """Twice in a row at the same place, with rows written in between."""
     world = lives.world
@@ -156,10 +157,37 @@ def test_a_server_that_crashes(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
             assert again.dsn == server.dsn
             for world in worlds:
                 world.application = stack.enter_context(psycopg.connect(world.dsn, autocommit=True))
+                Lives(world, home / world.application.info.dbname).start_again()
                 assert world.follows().changed == {"t": 1}
                 world.run("UPDATE t SET b = 'y' WHERE a % 10 = 0")
                 assert world.follows().changed == {"t": 20}
                 world.project.close()
+
+
+def test_a_slot_that_the_server_gave_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds back more of the log than the server lets it; the setting to raise is told."""
+    monkeypatch.setattr(transition, "AGAIN", math.inf)
+    limit = ("max_slot_wal_keep_size", "1MB")
+    settings = [limit if pair[0] == limit[0] else pair for pair in cluster.SETTINGS]
+    monkeypatch.setattr(cluster, "SETTINGS", tuple(settings))
+    with EmbeddedServer.open(home) as server, ExitStack() as stack:
+        world = _open(stack, server, home, KEY)
+        for n in range(4):
+            world.run(f"INSERT INTO t VALUES ({n}, 'x')", "SELECT pg_switch_wal()")
+        world.run("CHECKPOINT")
+        database, slot = world.engine.database, world.slot
+        with database.session() as connection:
+            status = read_status(connection, slot)
+        assert status is not None and status.lost
+        upto = flushed(database)
+        for act in (lambda: peeked(database, slot, upto), lambda: advance(database, slot, upto)):
+            with pytest.raises(NeedsReinit) as lost:
+                act()
+            assert lost.value.code == "slot-lost"
+        world.falls_back("was invalidated by the server")
+        assert (world.source.mode_reason or "").endswith("; raise max_slot_wal_keep_size")
+        world.go()
+        world.project.close()
 
 
 def _open(stack: ExitStack, server: EmbeddedServer, home: Path, mode: str) -> World:

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.postgres
 ROUNDS = int(os.environ.get("HEADRACE_ROUNDS", "3"))
 SEEDS = int(os.environ.get("HEADRACE_SEEDS", "1"))
 FIRST = int(os.environ.get("HEADRACE_FIRST", "0"))
+# Seeds that failed once.
+KEPT: tuple[int, ...] = ()
 WRITERS = 8
 # In each mode, before the next one.
 CUTS = 4
@@ -116,7 +118,7 @@ def lose_slot(balance: Balance, sql: psycopg.Connection) -> None:
     assert all("was dropped" in str(one.mode_reason) for one in balance.taker.state.sources)
 
 
-@pytest.mark.parametrize("seed", [FIRST + seed for seed in range(SEEDS)])
+@pytest.mark.parametrize("seed", [*KEPT, *(FIRST + seed for seed in range(SEEDS))])
 def test_every_cut_balances_in_both_modes(dsn: str, tmp_path: Path, seed: int) -> None:
     with (
         psycopg.connect(dsn, autocommit=True) as sql,

@@ -44,7 +44,7 @@ CALM = "transition_calm"
 LEFT = """
 SELECT 'slot ' || slot_name FROM pg_replication_slots WHERE database = current_database()
 UNION ALL SELECT 'publication ' || pubname FROM pg_publication
-UNION ALL SELECT 'trigger ' || tgname FROM pg_trigger WHERE tgname LIKE 'headrace%'
+UNION ALL SELECT 'trigger ' || tgname FROM pg_trigger WHERE tgname LIKE 'headrace_capture%'
 """
 
 
@@ -100,7 +100,7 @@ class Lives:
         return moments
 
     def assert_exact(self, name: str, transition: Transition) -> None:
-        """Sources are what their tables are, now and after the next change."""
+        """After the next change, sources are what their tables are: nothing was lost or doubled."""
         dsn = self.dsn(name)
         with psycopg.connect(dsn, autocommit=True) as application:
             if transition.ends is None:
@@ -108,7 +108,6 @@ class Lives:
                 return
             with headrace.connect(dsn, home=self.folder / name) as project:
                 world = World(project, dsn, application, "")
-                assert_same(world)
                 run(dsn, CHANGE)
                 take_cut(project)
                 assert_same(world)
@@ -170,7 +169,7 @@ def apart(moments: list[list[Any]]) -> list[list[Any]]:
 def test_a_kill_at_any_moment_is_made_good(lives: Lives, transition: Transition) -> None:
     with lives.begun("transition_seen", transition):
         moments = lives.finish("transition_seen", transition)
-    assert len(moments) > 1
+    assert set(transition.steps) <= {kind for _, kind, _ in moments}
     failed = []
     for number, moment in enumerate(apart(moments)):
         name = f"transition_{number}"
@@ -182,4 +181,4 @@ def test_a_kill_at_any_moment_is_made_good(lives: Lives, transition: Transition)
                 lives.finish(name, transition)
             except AssertionError as error:
                 failed.append((moment, str(error)))
-    assert failed == []
+    assert not failed, "\n".join(map(str, failed))

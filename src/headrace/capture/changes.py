@@ -138,8 +138,9 @@ def acknowledge(database: Database, sources: Iterable[int], snapshot: str, epoch
             if existing:
                 parameters = {"epoch": epoch, "upto": snapshot, "oids": oids}
                 connection.execute(REMEMBER, parameters)
-    with database.session() as connection:
-        shrink(connection, oids)
+    if existing:
+        with database.session() as connection:
+            shrink(connection, existing)
 
 
 def _between(after: str | None, upto: str) -> sql.Composed:

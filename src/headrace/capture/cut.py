@@ -184,6 +184,15 @@ def flush(database: Database) -> None:
         connection.execute("SELECT pg_logical_emit_message(true, 'headrace', '')")
 
 
+def flush_if_behind(database: Database) -> None:
+    """Have what is visible written to disk, so that the log can be asked for it."""
+    query = "SELECT pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()"
+    with database.session() as connection, translated():
+        row = connection.execute(query).fetchone()
+    if row is not None and not row[0]:
+        flush(database)
+
+
 def _require_primary(connection: Connection[Any]) -> None:
     with translated():
         row = connection.execute("SELECT pg_is_in_recovery()").fetchone()

@@ -30,15 +30,17 @@ from headrace.source.introspect import inspect
 from headrace.source.table import SourceTable
 from headrace.steps import MoveSlot
 
-# What makes a reading of the log useless for all sources.
+# What makes a reading of the log useless, for one source or for all.
 BROKEN = frozenset({"slot-lost", "wal-not-decodable"})
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """Sources, by oid, that cannot be followed any more, and those that may go on with the log."""
+    """Sources, by oid, that cannot be followed any more: of those read from the log, and of those
+    on the way there; and those on the way that may go on with the log."""
 
     leaving: Mapping[int, str] = field(default_factory=dict)
+    stuck: Mapping[int, str] = field(default_factory=dict)
     ready: frozenset[int] = frozenset()
 
 
@@ -94,13 +96,16 @@ def leaving(
         return Leaving()
     by_log = followed_of(sources, fallen)
     if following is None:
-        return Leaving(dict.fromkeys(by_log, "nothing is recorded of its slot"))
-    reasons = look_in(cut, following).reasons(following, followed, slot_ceiling(settings))
+        reasons = dict.fromkeys(followed, "nothing is recorded of its slot")
+    else:
+        found = look_in(cut, following)
+        reasons = found.reasons(following, followed, slot_ceiling(settings))
     for source in sources:
         if source.oid in followed and _lost_key(source, cut.tables.get(source.oid)):
             reasons.setdefault(source.oid, "a column of its key is not what it was")
     return Leaving(
         {oid: reason for oid, reason in reasons.items() if oid in by_log},
+        {oid: reason for oid, reason in reasons.items() if oid not in by_log},
         frozenset(followed.keys() - by_log - reasons.keys()),
     )
 
@@ -137,8 +142,7 @@ def read_changes(
         except NeedsReinit as error:
             if error.code not in BROKEN:
                 raise
-            reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
-            log = LogChanges(leaving=dict.fromkeys(wanted, reason))
+            log = LogChanges(leaving=dict.fromkeys(wanted, _told(error)))
         yield log
 
 
@@ -165,14 +169,27 @@ def _read(
     if too_large:
         return LogChanges(too_large=too_large)
     changes: dict[int, Callable[[], Iterator[pa.Table]]] = {}
+    refused = dict(read.refused)
     for oid, source in wanted.items():
-        if oid not in read.rows or oid in read.refused:
+        if oid not in read.rows or oid in refused:
             continue
-        if oid in keyed:
-            changes[oid] = _kept(_keyed(engine, state, source, read))
-        else:
+        if oid not in keyed:
             changes[oid] = _from_file(read, oid)
-    return LogChanges(changes, read.refused, read.released)
+            continue
+        try:
+            changes[oid] = _kept(_keyed(engine, state, source, read))
+        except NeedsReinit as error:
+            refused[oid] = error
+    return LogChanges(
+        changes,
+        {oid: error for oid, error in refused.items() if error.code not in BROKEN},
+        read.released,
+        leaving={oid: _told(error) for oid, error in refused.items() if error.code in BROKEN},
+    )
+
+
+def _told(error: HeadraceError) -> str:
+    return error.message if error.detail is None else f"{error.message}: {error.detail}"
 
 
 def _wanted(source: Source) -> Wanted:

@@ -6,11 +6,11 @@ anew in the next one, and everything else goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from headrace.capture.changes import pending
-from headrace.capture.cut import OpenCut, open_cut
+from headrace.capture.cut import OpenCut, flush_if_behind, open_cut
 from headrace.capture.dirt import captured_part
 from headrace.capture.setup import set_up
 from headrace.catalog import Change, State
@@ -24,6 +24,7 @@ from headrace.ingest.follow import (
     log_has_news,
     read_changes,
 )
+from headrace.ingest.modes import UNWISHED
 from headrace.ingest.retire import retire
 from headrace.ingest.take import Taking, stopped_or_freed, suspended, take
 from headrace.ingest.transition import begin_transitions, may_complete, unwished
@@ -79,16 +80,23 @@ def ingest_database(
     fallen = unwished(state, settings, number)
     copies = frozenset({*fallen, *(s.oid for s in sources if _wants_copy(s, retry))})
     known = state.database(number)
-    if not copies and inside is None and not has_news(engine, state, number, sources):
-        return advance_quietly(engine, state, number, fence)
     for _ in range(ATTEMPTS):
         sources = sources_in(state, number)
+        if not copies and inside is None and not has_news(engine, state, number, sources):
+            return advance_quietly(engine, state, number, fence)
         taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
         followed = followed_of(taking, fallen)
         taken: Taking | None = None
         try:
             mended = tuple(s for s in taking if s.oid in copies and s.oid not in followed)
-            _mend_capture(engine, state, mended, database)
+            busy = _mend_capture(engine, state, mended, database)
+            if busy:
+                # A writer keeps tables busy: only those that read them wait.
+                waiting = {s: why for s, why in busy.items() if fallen.get(s.oid) != UNWISHED}
+                state = _postpone_all(engine, state, waiting, retry, fence)
+                copies -= {source.oid for source in busy}
+                fallen = {oid: why for oid, why in fallen.items() if oid in copies}
+                continue
             # Where everything is copied anew there is nothing to continue.
             going_on = any(source.oid not in copies for source in taking)
             previous = known.snapshot if going_on else None
@@ -106,7 +114,9 @@ def ingest_database(
                     with read_changes(engine, state, number, cut, taking, copies) as log:
                         rewritten, look = log.too_large, replace(look, leaving=log.leaving)
                         if not rewritten and not log.leaving:
-                            taken = Taking(number, cut, taking, copies, fallen, look.ready, log)
+                            taken = Taking(
+                                number, cut, taking, copies, fallen, look.ready, look.stuck, log
+                            )
                             with engine.step(TakeCut(tuple(s.relation for s in taking))):
                                 state = take(engine, state, taken, fence)
                             if inside is not None:
@@ -143,8 +153,10 @@ def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source
     with database.session() as connection:
         if pending(connection, by_triggers, known.snapshot, known.epoch):
             return True
-        if by_log and log_has_news(connection, known, by_log, database.version, settings):
-            return True
+        if by_log:
+            flush_if_behind(database)
+            if log_has_news(connection, known, by_log, database.version, settings):
+                return True
     return may_complete(database, active)
 
 
@@ -173,16 +185,37 @@ def _postpone(
     return engine.catalog.state()
 
 
+def _postpone_all(
+    engine: Engine,
+    state: State,
+    busy: Mapping[Source, Transient],
+    retry: frozenset[str],
+    fence: int,
+) -> State:
+    """Leave busy sources out; whoever was asked for by name is an error."""
+    for source, error in busy.items():
+        if source.relation in retry:
+            raise error
+        state = _postpone(engine, state, (source,), error, fence)
+    return state
+
+
 def _mend_capture(
     engine: Engine, state: State, sources: tuple[Source, ...], database: Connections
-) -> None:
-    """Triggers and buffers that fit the tables as they are, before the snapshot is taken."""
+) -> dict[Source, Transient]:
+    """Triggers and buffers that fit the tables as they are, before the snapshot is taken.
+
+    Those are told that others keep busy.
+    """
     with database.session() as connection:
         tables = inspect(connection, [source.oid for source in sources])
     settings = engine.settings(state)
+    busy: dict[Source, Transient] = {}
     for source in sources:
-        if source.oid in tables:
-            table = captured_part(source, tables[source.oid])
+        if source.oid not in tables:
+            continue
+        table = captured_part(source, tables[source.oid])
+        try:
             with engine.step(SetUpCapture(source.relation)):
                 set_up(
                     database,
@@ -190,3 +223,8 @@ def _mend_capture(
                     max_buffer_mb=settings.max_buffer_mb,
                     unlogged=settings.unlogged_buffers,
                 )
+        except Transient as error:
+            if error.code != "source-busy":
+                raise
+            busy[source] = error
+    return busy

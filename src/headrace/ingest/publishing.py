@@ -1,7 +1,7 @@
 """Sources enter the publication, after everything was asked that could stand in the way.
 
-Two things are recorded before they are there, so that nothing is left behind unknown: the name of
-the slot, and that a source is on its way. PostgreSQL makes the slot after the publication.
+The name of the slot is recorded before anything is published or made, so that whatever a crash
+leaves behind is found. PostgreSQL makes the slot after the publication.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headrace.capture.wal.slot import create, drop, read_status
 from headrace.catalog import Change, State
 from headrace.catalog.records import CaptureMode, Source
 from headrace.engine import Engine
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, Transient
 from headrace.ingest.modes import record_modes
 from headrace.ingest.wishes import wished_mode
 from headrace.settings import Settings
@@ -123,21 +123,60 @@ def _publish(
     refused: Mapping[Source, str],
 ) -> State:
     database = engine.source_database(state.database(number))
+    following = _named(engine, state, number, database, fence)
+    followed = [s for s in state.sources if s.database == number and s.followed is not None]
+    if followed and not _is_as_recorded(database, following):
+        # Changes of those that are followed may be missing: a cut has to find that out first.
+        return _refuse(engine, engine.catalog.state(), refused, fence)
+    published: list[Source] = []
+    refused = dict(refused)
     for source in sources:
-        with engine.step(PublishSource(source.relation)):
-            publish(database, tables[source.oid])
-    following = _followed_by(engine, state, number, database, fence)
+        try:
+            with engine.step(PublishSource(source.relation)):
+                publish(database, tables[source.oid])
+        except HeadraceError as error:
+            refused[source] = error.message
+        else:
+            published.append(source)
+    if not published:
+        return _refuse(engine, engine.catalog.state(), refused, fence)
+    relied = any(source.mode is CaptureMode.WAL for source in followed)
+    following = _made(engine, state, number, database, following, fence, relied=relied)
+    return _record(engine, number, database, following, published, found, fence, refused)
+
+
+def _is_as_recorded(database: Database, following: Following) -> bool:
+    """Whether the publication is the one that was left, with the same options."""
+    with database.session() as connection:
+        found = read_publication(connection)
+    recorded = following.publication_oid, following.publication_xmin
+    return found is not None and (found.oid, found.xmin) == recorded
+
+
+def _record(
+    engine: Engine,
+    number: int,
+    database: Database,
+    following: Following,
+    sources: Sequence[Source],
+    found: Mapping[int, Identity],
+    fence: int,
+    refused: Mapping[Source, str],
+) -> State:
+    """Sources that are published are on their way, from the next transaction on."""
     state = engine.catalog.state()
     with database.session() as connection, translated():
         publication = read_publication(connection)
         row = connection.execute(
             "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
         ).fetchone()
-    assert publication is not None and row is not None
+    entries = {} if publication is None else publication.entries
+    if publication is None or row is None or any(s.oid not in entries for s in sources):
+        raise Transient("cut-interrupted", "the publication was changed just now")
     now = datetime.now(UTC)
     records = []
     for source in sources:
-        entry, identity = publication.entries[source.oid], found[source.oid]
+        entry, identity = entries[source.oid], found[source.oid]
         followed = Followed(
             int(row[0]), now, (entry.oid, entry.xmin), identity.kind, identity.key, identity.index
         )
@@ -145,43 +184,61 @@ def _publish(
             replace(source, mode=CaptureMode.TRANSITIONING, mode_reason=None, followed=followed)
         )
     records += [replace(source, mode_reason=reason) for source, reason in refused.items()]
-    moved = replace(
-        state.database(number),
-        following=replace(
-            following,
-            publication_oid=publication.oid,
-            publication_xmin=publication.xmin,
-        ),
-    )
+    if not any(s.followed is not None for s in state.sources if s.database == number):
+        following = replace(
+            following, publication_oid=publication.oid, publication_xmin=publication.xmin
+        )
+    moved = replace(state.database(number), following=following)
     return record_modes(engine, state, records, fence, moved)
 
 
-def _followed_by(
-    engine: Engine, state: State, number: int, database: Database, fence: int
-) -> Following:
-    """The slot of a database, made if there is none; its name is recorded first."""
+def _named(engine: Engine, state: State, number: int, database: Database, fence: int) -> Following:
+    """The name of the slot, recorded before anything is published, so that all of it is found."""
     record = state.database(number)
-    following = record.following
-    if following is None:
-        with database.session() as connection, translated():
-            name = connection.info.dbname
-            identity = connection.execute(
-                "SELECT (SELECT system_identifier::text FROM pg_control_system()),"
-                " ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))"
-                "::bit(32)::integer"
-            ).fetchone()
-        assert identity is not None
-        slot = f"headrace_{secrets.token_hex(4)}"
-        following = Following(slot, name, NOT_MADE, 0, "", *identity)
-        with engine.step(NameSlot(slot)), engine.changing(state):
-            change = Change(put=(replace(record, following=following),))
-            engine.catalog.commit(change, fence=fence)
-    if following.acknowledged != NOT_MADE:
-        return following
+    if record.following is not None:
+        return record.following
+    with database.session() as connection, translated():
+        name = connection.info.dbname
+        identity = connection.execute(
+            "SELECT (SELECT system_identifier::text FROM pg_control_system()),"
+            " ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer"
+        ).fetchone()
+    assert identity is not None
+    following = Following(f"headrace_{secrets.token_hex(4)}", name, NOT_MADE, 0, "", *identity)
+    return _name(engine, state, number, following, fence)
+
+
+def _name(engine: Engine, state: State, number: int, following: Following, fence: int) -> Following:
+    """Record the name of a slot that will be made."""
+    with engine.step(NameSlot(following.slot)), engine.changing(state) as current:
+        named = replace(current.database(number), following=following)
+        engine.catalog.commit(Change(put=(named,)), fence=fence)
+    return following
+
+
+def _made(
+    engine: Engine,
+    state: State,
+    number: int,
+    database: Database,
+    following: Following,
+    fence: int,
+    *,
+    relied: bool,
+) -> Following:
+    """The slot of that name, made if it is not there; then with the position at which it begins.
+
+    Where a source relies on one that was lost, that is for the next cut to find out.
+    """
     with database.session() as connection:
-        left_behind = read_status(connection, following.slot) is not None
+        status = read_status(connection, following.slot)
+    there = status is not None and not status.lost
+    if following.acknowledged != NOT_MADE and (relied or there):
+        return following
+    if following.acknowledged != NOT_MADE:
+        following = _name(engine, state, number, replace(following, acknowledged=NOT_MADE), fence)
     with engine.step(MakeSlot(following.slot)):
-        if left_behind:
+        if status is not None:
             drop(database, following.slot)
         position = create(database, following.slot, seconds=SLOT_SECONDS)
     return replace(following, acknowledged=position)

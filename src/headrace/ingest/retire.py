@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from headrace.capture.setup import tear_down
 from headrace.catalog import State
@@ -17,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
-    """Take away triggers of sources that are read from the log, and stop following those fallen.
+    """Take away triggers of sources that are read from the log, and stop following those that left.
 
     What cannot go now, because somebody holds a lock, goes after a later cut: until then the
     triggers fill a buffer that every cut empties.
@@ -32,6 +33,11 @@ def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
                 tear_down(database, source.oid, patient=False)
         except HeadraceError as error:
             logger.info("triggers stay for now", extra={"error": error.message})
-    if taking.fallen:
-        return stop_following(engine, state, taking.number, sorted(taking.fallen), fence)
+    now = {source.relation: source for source in state.sources}
+    left = [one for one in taking.sources if one.followed and not now[one.relation].followed]
+    for source in left:
+        engine.looked_at[source.relation] = time.monotonic()
+    if left:
+        oids = [source.oid for source in left]
+        return stop_following(engine, state, taking.number, oids, fence)
     return state

@@ -50,7 +50,8 @@ class Taking:
 
     Sources are told by their oids. `copies` are copied anew, of all others the changes are taken:
     from the server's `log` or from their buffers. Those that have `fallen` are captured by
-    triggers from now on, for a reason. Those `ready` go on with the log if the cut lets them.
+    triggers from now on, for a reason. Of those on the way to the log, `ready` ones go on with it
+    if the cut lets them, and those `stuck` stay with their triggers, each for a reason.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Taking:
     copies: frozenset[int]
     fallen: Mapping[int, str] = field(default_factory=dict)
     ready: frozenset[int] = frozenset()
+    stuck: Mapping[int, str] = field(default_factory=dict)
     log: LogChanges = NO_LOG
 
 
@@ -117,12 +119,17 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
 
 def _moved(taking: Taking, source: Source) -> Source:
     """The source with the mode that it has from this cut on."""
-    if source.oid in taking.fallen:
-        reason = taking.fallen[source.oid]
-        return replace(source, mode=CaptureMode.TRIGGER, mode_reason=reason, followed=None)
+    reason = taking.fallen.get(source.oid) or taking.stuck.get(source.oid)
+    if reason is not None:
+        return by_triggers(source, reason)
     if source.oid in taking.ready and completes(source, taking.cut.cut.snapshot):
         return replace(source, mode=CaptureMode.WAL, mode_reason=None)
     return source
+
+
+def by_triggers(source: Source, reason: str) -> Source:
+    """The source captured by triggers, for a reason."""
+    return replace(source, mode=CaptureMode.TRIGGER, mode_reason=reason, followed=None)
 
 
 def _following(database: Database, log: LogChanges) -> Following | None:
@@ -224,6 +231,9 @@ def suspended(state: State, source: Source, relation: Relation, error: HeadraceE
     """The source and all that read it stand still, with the reason; everything else goes on."""
     reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
     complaints = {reader.relation: reason for reader in state.readers(source.relation)}
+    if source.mode is CaptureMode.WAL:
+        # It will be copied in any case: until then nothing has to be kept for it in the log.
+        source = by_triggers(source, "it stands still")
     return Taken(replace(source, status=Status.SUSPENDED, reason=reason), relation, complaints)
 
 

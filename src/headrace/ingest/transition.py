@@ -23,7 +23,7 @@ from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
 from headrace.ingest.modes import UNWISHED, record_modes
 from headrace.ingest.publishing import publish_sources
-from headrace.ingest.unfollow import stop_following
+from headrace.ingest.unfollow import is_left_behind, stop_following
 from headrace.ingest.wishes import wished_mode
 from headrace.settings import Settings
 from headrace.source.connection import Database
@@ -39,6 +39,8 @@ def begin_transitions(engine: Engine, state: State, number: int, fence: int) -> 
     What stands in the way is recorded with the source, and tried again later.
     """
     settings = engine.settings(state)
+    if is_left_behind(state, number):
+        state = stop_following(engine, state, number, (), fence)
     ours = [source for source in state.sources if source.database == number]
     back = {s: why for s in ours if (why := _reason_to_give_up(state, settings, s)) is not None}
     if back:

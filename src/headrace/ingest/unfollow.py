@@ -33,24 +33,27 @@ def stop_following(
 def unfollow(engine: Engine, state: State, number: int, oids: Sequence[int], fence: int) -> State:
     """Take sources out of the publication. With the last one the slot goes, then the publication.
 
-    Repeating it does no harm.
+    Repeating it does no harm. What was published and never recorded goes with the last one, too.
     """
     record = state.database(number)
     if record.following is None:
         return state
     database = engine.source_database(record)
-    staying = [
-        source
-        for source in state.sources
-        if source.database == number and source.followed is not None and source.oid not in oids
-    ]
-    gone = tuple(s.relation for s in state.sources if s.database == number and s.oid in oids)
-    with engine.step(StopFollowing(gone)):
-        if not staying:
+    ours = [source for source in state.sources if source.database == number]
+    last = not any(source.followed is not None and source.oid not in oids for source in ours)
+    gone = {*oids, *(source.oid for source in ours if last)}
+    with engine.step(StopFollowing(tuple(s.relation for s in ours if s.oid in gone))):
+        if last:
             drop(database, record.following.slot)
-        unpublish(database, oids)
-    if not staying:
-        with engine.changing(state):
-            change = Change(put=(replace(record, following=None),))
-            engine.catalog.commit(change, fence=fence)
+        unpublish(database, gone)
+        if last:
+            with engine.changing(state) as current:
+                known = replace(current.database(number), following=None)
+                engine.catalog.commit(Change(put=(known,)), fence=fence)
     return engine.catalog.state()
+
+
+def is_left_behind(state: State, number: int) -> bool:
+    """Whether a slot is recorded that no source needs: whoever made or left it has died."""
+    followed = any(s.followed is not None for s in state.sources if s.database == number)
+    return state.database(number).following is not None and not followed

@@ -8,6 +8,7 @@ from headrace.catalog import Change, State
 from headrace.catalog.records import Database
 from headrace.engine import HOME, Engine
 from headrace.errors import Unavailable, UserError
+from headrace.ingest.unfollow import unfollow
 from headrace.settings import resolve
 from headrace.source import connection
 from headrace.source.conninfo import parse
@@ -72,6 +73,7 @@ def detach(engine: Engine, alias: str) -> None:
                 detail=f"They are read by {', '.join(readers)}." if readers else None,
                 hint="Drop the stream tables that read them first.",
             )
+        unfollow(engine, state, known.id, (), lease.fence)
         engine.catalog.commit(Change(remove=(known,)), fence=lease.fence)
 
 

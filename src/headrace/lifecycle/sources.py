@@ -29,7 +29,7 @@ def remove_idle_sources(engine: Engine, fence: int, *, patient: bool = True) -> 
             continue
         try:
             database = engine.source_database(state.database(source.database))
-            if source.followed is not None:
+            if state.database(source.database).following is not None:
                 unfollow(engine, engine.catalog.state(), source.database, [source.oid], fence)
             with engine.step(TearDownCapture(source.relation)):
                 tear_down(database, source.oid, patient=patient)

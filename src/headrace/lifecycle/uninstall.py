@@ -11,7 +11,7 @@ from headrace.capture.setup import perform
 from headrace.capture.statements import script
 from headrace.capture.wal.following import Following
 from headrace.capture.wal.publication import PUBLICATION, read_publication
-from headrace.capture.wal.slot import read_status
+from headrace.capture.wal.slot import drop, read_status
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import StreamTable
 from headrace.engine import HOME, Engine
@@ -112,6 +112,9 @@ def _databases(engine: Engine, state: State) -> tuple[tuple[Following | None, Da
 
 
 def _remove_capture(database: Database, following: Following | None) -> None:
+    if following is not None:
+        # That a slot was dropped no rollback undoes.
+        drop(database, following.slot)
     with database.session() as connection:
         capture = _capture_sql(connection, following)
     try:

@@ -120,29 +120,6 @@ def test_a_slot_that_is_gone(
         assert look(connection, slot, PUBLICATION, snapshot_now(database), 0).found
 
 
-def test_a_slot_that_the_server_invalidated(
-    database: Database, application: Application, slot: str, position: int
-) -> None:
-    application.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
-    try:
-        application.execute("SELECT pg_reload_conf()")
-        for _ in range(4):
-            application.execute("INSERT INTO t VALUES (1)")
-            application.execute("SELECT pg_switch_wal()")
-        application.execute("CHECKPOINT")
-        with database.session() as connection:
-            status = read_status(connection, slot)
-        assert status is not None and status.lost
-        upto = flushed(database)
-        for act in (lambda: peeked(database, slot, upto), lambda: advance(database, slot, upto)):
-            with pytest.raises(NeedsReinit) as lost:
-                act()
-            assert lost.value.code == "slot-lost"
-    finally:
-        application.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
-        application.execute("SELECT pg_reload_conf()")
-
-
 def test_making_a_slot_waits_for_open_transactions(
     dsn: str, database: Database, application: Application, slot: str
 ) -> None:

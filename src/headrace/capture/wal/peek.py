@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from psycopg import Connection, errors, sql
+from psycopg import Connection, sql
 
 from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.lsn import to_text
 from headrace.capture.wal.messages import BEGIN, COMMIT
-from headrace.capture.wal.slot import slot_fault, slot_faults
+from headrace.capture.wal.slot import ATTEMPTS, patiently, slot_faults
 from headrace.errors import Transient
 from headrace.source.connection import Database
 
@@ -39,16 +39,27 @@ def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator
     """All messages of the slot up to a position that is on disk, some megabytes at a time.
 
     Columns are `lsn` (int64) and `data` (binary). A transaction that ends right after `upto` may
-    be among them. Raises `slot-lost`, and `source-busy` while someone else reads the slot.
+    be among them. Raises `slot-lost`, and `slot-busy` while someone else reads the slot.
     """
     query = _query(slot, publication, upto)
-    try:
-        yield from database.arrow_batches(query)
-    except Transient as error:
-        # Arrow passes no SQLSTATE on. Asking once more by other means brings it to light.
-        with database.session() as connection, slot_faults():
-            connection.execute(sql.SQL("SELECT FROM ({}) AS p LIMIT 1").format(query))
-        raise Transient("source-busy", "the slot could not be read", detail=str(error)) from error
+    for last in (*(False,) * ATTEMPTS, True):
+        begun = False
+        try:
+            for batch in database.arrow_batches(query):
+                begun = True
+                yield batch
+            return
+        except Transient as error:
+            # Arrow passes no SQLSTATE on. Asking once more by other means brings it to light.
+            with database.session() as connection, slot_faults():
+                patiently(
+                    lambda: connection.execute(
+                        sql.SQL("SELECT FROM ({}) AS p LIMIT 1").format(query)
+                    )
+                )
+            if begun or last:
+                message = "the slot could not be read"
+                raise Transient("slot-busy", message, detail=str(error)) from error
 
 
 def peek_transactions(
@@ -61,10 +72,8 @@ def peek_transactions(
     query = TRANSACTIONS.format(
         _query(slot, publication, upto, limit), sql.Literal(BEGIN), sql.Literal(COMMIT)
     )
-    try:
-        messages = [message for (message,) in connection.execute(query)]
-    except errors.Error as error:
-        raise slot_fault(error) from error
+    with slot_faults():
+        messages = [message for (message,) in patiently(lambda: connection.execute(query))]
     begins, commits = messages[::2], messages[1::2]
     return tuple(
         Committed(XID.unpack_from(begin, XID_AT)[0], POSITION.unpack_from(commit, END_AT)[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +43,9 @@ class Wanted:
 class LogRead:
     """What was read: a file of weighted rows, or of events, for every source that has any.
 
-    `refused` are sources whose changes are there and cannot be used: only a new copy helps, or a
-    person. The slot may let go of what is before `released`, if of anything.
+    `refused` are sources whose changes are there and cannot be used: a value does not fit, or what
+    is in the log does not lead on from what is recorded. The slot may let go of what is before
+    `released`, if of anything.
     """
 
     files: Mapping[int, Path]
@@ -70,7 +72,7 @@ def read_log(
 ) -> LogRead:
     """Read up to the cut's position what is visible in it and was not in the cut `after`.
 
-    Raises `slot-lost`, `wal-not-decodable`, and `source-busy` while another reads the slot.
+    Raises `slot-lost`, `wal-not-decodable`, and `slot-busy` while another reads the slot.
     """
     reading = _Reading(cut, wanted, None if after is None else Snapshot.read(after), folder)
     full = [oid for oid, one in wanted.items() if one.followed.kind == "full"]
@@ -116,7 +118,7 @@ class _Reading:
     _ours: dict[int, bool] = field(default_factory=dict)
     _matched: dict[RelationMessage, tuple[str, ...]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def upto(self) -> Snapshot:
         return Snapshot.read(self.cut.cut.snapshot)
 
@@ -136,18 +138,17 @@ class _Reading:
                 try:
                     self._keep(oid, self._stored(ours))
                 except NeedsReinit as error:
-                    if error.code != "value-does-not-fit":
-                        raise
                     self.refused[oid] = error
 
     def _visible(self, images: Images) -> Mask:
         """Which rows are of transactions that belong to the cut."""
-        upto = self.upto
-        for xid in np.unique(images.xid).tolist():
+        xids, places = np.unique(images.xid, return_inverse=True)
+        for xid in xids.tolist():
             if xid not in self._ours:
-                self._ours[xid] = belongs(xid, self.after, upto)
-        wanted = np.array([xid for xid, ours in self._ours.items() if ours], dtype=np.int64)
-        return np.isin(images.xid, wanted)
+                self._ours[xid] = belongs(xid, self.after, self.upto)
+        ours = np.array([self._ours[xid] for xid in xids.tolist()], dtype=np.bool_)
+        visible: Mask = ours[places]
+        return visible
 
     def _stored(self, images: Images) -> pa.Table:
         one = self.wanted[images.relation.oid]

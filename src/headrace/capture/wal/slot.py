@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg import Connection, errors
 
@@ -16,6 +17,11 @@ from headrace.source.faults import translate, translated
 
 PLUGIN = "pgoutput"
 CREATE_SECONDS = 30
+# Reading takes moments, unless there is much to read.
+ATTEMPTS = 40
+PAUSE_SECONDS = 0.05
+
+R = TypeVar("R")
 
 # What only newer versions have is NULL in older ones.
 STATUS = """
@@ -96,21 +102,25 @@ def advance(database: Database, slot: str, upto: int) -> int:
     """Let go of what is before `upto`, and return the slot's position.
 
     What it hands out from there on must not be needed again. Being there already is no fault.
-    Raises `slot-lost`, and `source-busy` while someone else reads the slot.
+    Raises `slot-lost`, and `slot-busy` while someone else reads the slot.
     """
-    with database.connect() as connection, slot_faults():
+
+    def move() -> int:
         status = read_status(connection, slot)
         if status is not None and status.confirmed is not None and status.confirmed >= upto:
             return status.confirmed
         row = connection.execute(
             "SELECT end_lsn::text FROM pg_replication_slot_advance(%s, %s)", (slot, to_text(upto))
         ).fetchone()
-    assert row is not None
-    return from_text(row[0])
+        assert row is not None
+        return from_text(row[0])
+
+    with database.connect() as connection, slot_faults():
+        return patiently(move)
 
 
 def drop(database: Database, slot: str) -> bool:
-    """Drop the slot; False if there is none. `source-busy` while someone else reads it."""
+    """Drop the slot; False if there is none. `slot-busy` while someone else reads it."""
     with database.connect() as connection:
         status = read_status(connection, slot)
         if status is None:
@@ -121,7 +131,7 @@ def drop(database: Database, slot: str) -> bool:
             return False
         except errors.ObjectInUse as error:
             raise Transient(
-                "source-busy",
+                "slot-busy",
                 f"replication slot {slot} is in use",
                 detail=error.diag.message_primary,
                 hint=f"Another program reads it: SELECT pg_terminate_backend({status.active_pid});"
@@ -131,6 +141,16 @@ def drop(database: Database, slot: str) -> bool:
         except errors.Error as error:
             raise translate(error) from error
     return True
+
+
+def patiently(use: Callable[[], R]) -> R:
+    """Use the slot, again after a moment while another process of ours does."""
+    for _ in range(ATTEMPTS):
+        try:
+            return use()
+        except errors.ObjectInUse:
+            time.sleep(PAUSE_SECONDS)
+    return use()
 
 
 @contextmanager
@@ -144,6 +164,8 @@ def slot_faults() -> Iterator[None]:
 
 def slot_fault(error: errors.Error) -> HeadraceError:
     """The error for what PostgreSQL said about the slot or its publication."""
+    if isinstance(error, errors.ObjectInUse):
+        return Transient("slot-busy", error.diag.message_primary or str(error))
     if error.sqlstate not in LOST:
         return translate(error)
     return NeedsReinit(
