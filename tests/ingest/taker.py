@@ -122,11 +122,11 @@ class Taker:
     def _take_in(self, before: State) -> None:
         state = self.state
         modes = {source.relation: source.mode for source in before.sources}
-        ways = {step.source: step for step in self._steps if isinstance(step, AppendChange)}
+        changed = {step.source for step in self._steps if isinstance(step, AppendChange)}
         copies = {step.source for step in self._steps if isinstance(step, CopySource)}
-        cuts = {state.relation(source.relation).pin.epoch for source in state.sources}
-        self.cuts += bool(ways) or bool(copies)
-        assert len(cuts) == 1, "all sources are at one cut"
+        if changed or copies:
+            self.cuts += 1
+            assert changed | copies == modes.keys(), "all sources are in every cut"
         for source in state.sources:
             assert source.status is Status.ACTIVE, source.reason
             relation = state.relation(source.relation)

@@ -96,7 +96,7 @@ class Balance:
 
 
 def begin_and_give_up(balance: Balance) -> None:
-    """On the way to the log, and back before that is reached."""
+    """On the way to the log, and back at once, whether that was reached or not."""
     project, taker = balance.taker.project, balance.taker
     project.set("cdc_mode", "auto")
     taker.engine.looked_at.clear()
@@ -154,7 +154,7 @@ def test_every_cut_balances_in_both_modes(dsn: str, tmp_path: Path, seed: int) -
             assert taker.whole(source) == read_table(sql, source) == taker.bags[source.name]
         for name in NAMES:
             reached = [after for changed, _, after in taker.changes if changed == name]
-            assert reached.count(WAL) == ROUNDS + 1
+            assert reached.count(WAL) > ROUNDS
             assert reached.count(TRIGGER) >= ROUNDS
             assert min(taker.taken[name, way] for way in ("TRIGGER", "WAL", "COPY")) > 0
         assert taker.compared > 0
