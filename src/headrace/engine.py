@@ -61,7 +61,8 @@ class Engine:
     `held` is the number of the lease while it is held, `recovery` what is done besides. A lease
     that is `shared` is held for the life of a daemon, and all its threads write under it. What was
     `asked` are the requests that a daemon does for this process now. `looked_at` has the times at
-    which sources were last found to be captured by triggers although that is not wished.
+    which sources were last found to be captured by triggers although that is not wished, `torn_at`
+    those at which triggers were last tried to be taken away that are not needed any more.
     """
 
     database: Database
@@ -76,6 +77,7 @@ class Engine:
     shared: Lease | None = field(default=None, init=False)
     asked: set[int] = field(default_factory=set, init=False)
     looked_at: dict[str, float] = field(default_factory=dict, init=False)
+    torn_at: dict[str, float] = field(default_factory=dict, init=False)
     _attached: dict[tuple[str, str | None], Database] = field(
         default_factory=dict, init=False, repr=False
     )

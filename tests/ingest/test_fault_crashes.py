@@ -82,7 +82,7 @@ def stay(world: World) -> None:
     """Only rows are written."""
 
 
-# What is done between two cuts; afterwards the source goes to the log again by itself.
+# What is done between two cuts; afterwards the source goes to the log again.
 WAYS: dict[str, Callable[[World], None]] = {
     "by the log": stay,
     "away from the log": lose_the_slot,
@@ -101,7 +101,6 @@ def test_an_end_in_every_step(lives: Lives, way: str) -> None:
         assert world.source.mode is CaptureMode.WAL
         world.run("UPDATE t SET b = b || 'x' WHERE a % 2 = 0")
         act(world)
-        world.engine.looked_at.clear()
         ended = lives.end_at(place)
         lives.start_again()
         world.run(f"INSERT INTO t VALUES ({place + 1}, 'between')")
@@ -109,6 +108,7 @@ def test_an_end_in_every_step(lives: Lives, way: str) -> None:
             lives.end_at(place)
             lives.start_again()
         world.cut()
+        world.engine.looked_at.clear()
         world.run(f"UPDATE t SET b = 'after' WHERE a = {place + 1}")
         world.cut()
         assert not world.cut().cut

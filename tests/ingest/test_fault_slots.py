@@ -232,7 +232,7 @@ def test_connections_that_are_cut(world: World, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(read, "peek", ended_first)
         survive(100)
     assert len(failed) >= 3
-    assert set(failed) <= {"connection-lost", "server-unreachable", "lease-lost", "source-busy"}
+    assert set(failed) <= {"connection-lost", "server-unreachable", "lease-lost"}
     assert world.source.mode is (CaptureMode.WAL if world.by_log else CaptureMode.TRIGGER)
 
 

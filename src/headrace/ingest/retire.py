@@ -14,6 +14,9 @@ from headrace.ingest.take import Taking
 from headrace.ingest.unfollow import stop_following
 from headrace.steps import TearDownCapture
 
+# Seconds between two tries: while one waits for a lock, writers wait behind it.
+AGAIN = 30.0
+
 logger = logging.getLogger(__name__)
 
 
@@ -28,13 +31,17 @@ def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
         by_log = source.database == taking.number and source.mode is CaptureMode.WAL
         if not by_log or source.oid not in taking.cut.acknowledged:
             continue
+        now = time.monotonic()
+        if now - engine.torn_at.get(source.relation, -AGAIN) < AGAIN:
+            continue
+        engine.torn_at[source.relation] = now
         try:
             with engine.step(TearDownCapture(source.relation)):
                 tear_down(database, source.oid, patient=False)
         except HeadraceError as error:
             logger.info("triggers stay for now", extra={"error": error.message})
-    now = {source.relation: source for source in state.sources}
-    left = [one for one in taking.sources if one.followed and not now[one.relation].followed]
+    known = {source.relation: source for source in state.sources}
+    left = [one for one in taking.sources if one.followed and not known[one.relation].followed]
     for source in left:
         engine.looked_at[source.relation] = time.monotonic()
     if left:

@@ -49,7 +49,7 @@ def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator
                 begun = True
                 yield batch
             return
-        except Transient as error:
+        except Transient:
             # Arrow passes no SQLSTATE on. Asking once more by other means brings it to light.
             with database.session() as connection, slot_faults():
                 patiently(
@@ -58,8 +58,7 @@ def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator
                     )
                 )
             if begun or last:
-                message = "the slot could not be read"
-                raise Transient("slot-busy", message, detail=str(error)) from error
+                raise
 
 
 def peek_transactions(
