@@ -41,6 +41,7 @@ from headrace.schedule.commands import (
     decode_command,
     encode_command,
 )
+from headrace.schedule.database_commands import Attach, Detach
 from tests.catalog import examples
 
 PATH = ("public", "Sales")
@@ -73,6 +74,8 @@ EXAMPLES: tuple[Command[Any], ...] = (
     Verify("public", "totals", source=True),
     Apply("shop", (WANTED,)),
     Apply("shop", (), prune=True, expected=PROJECT_PLAN),
+    Attach("crm", "env:CRM", "file:setup", 3),
+    Detach("crm"),
 )
 
 

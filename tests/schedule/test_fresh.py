@@ -164,13 +164,13 @@ def test_a_cut_between_two_looks_is_no_news_and_no_proof(
 ) -> None:
     """The cut empties the buffer after the state was read: an empty buffer proves nothing."""
     sql.execute("INSERT INTO orders VALUES (2, 'south', 20)")
-    asked = fresh.pending
+    asked = fresh.has_news
 
-    def late(*given: object) -> frozenset[int]:
+    def late(*given: object) -> bool:
         hands.cut()
         return asked(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fresh, "pending", late)
+    monkeypatch.setattr(fresh, "has_news", late)
     assert behind(reader) == "Behind are public.best."
 
 
