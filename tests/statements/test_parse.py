@@ -51,8 +51,8 @@ def test_every_form() -> None:
 def test_every_option() -> None:
     (one,) = parse(
         "CREATE STREAM TABLE t WITH (tier = 'warm', max_change_rows = 1000, refresh_mode = full,"
-        " diamond_consistency = none, diamond_schedule_policy = SLOWEST, schedule = calculated)"
-        " AS SELECT 1"
+        " diamond_consistency = none, diamond_schedule_policy = SLOWEST, schedule = calculated,"
+        " cdc_mode = auto) AS SELECT 1"
     )
     assert isinstance(one, Create)
     assert one.options == {
@@ -62,6 +62,7 @@ def test_every_option() -> None:
         "diamond_consistency": "none",
         "diamond_schedule_policy": "SLOWEST",
         "schedule": "calculated",
+        "cdc_mode": "auto",
     }
     assert one.options.keys() == {option.name for option in OPTIONS}
 

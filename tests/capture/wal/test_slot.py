@@ -102,7 +102,7 @@ def test_another_consumer(
         ):
             with pytest.raises(Transient) as busy:
                 act()
-            assert busy.value.code == "source-busy"
+            assert busy.value.code == "slot-busy"
             assert str(pid) in str(busy.value)
 
 
