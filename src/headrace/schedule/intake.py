@@ -46,7 +46,7 @@ class Intake:
     def take(self, state: State, *, thorough: bool) -> bool:
         """Take in a cut if anything is new; whether there is one now that was not.
 
-        Without `thorough` only the buffers are looked into.
+        Without `thorough` only buffers and log are asked for changes.
         """
         if time.monotonic() < self._not_before or not self._is_reached(state):
             return False
