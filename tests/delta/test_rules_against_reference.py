@@ -28,6 +28,7 @@ from headrace.plan.passes import improve, push_filters
 from headrace.plan.scalar import Column, Literal, Scalar, Value
 from headrace.plan.stages import Stage, cut_stages
 from headrace.types import DOUBLE, INTEGER, Type
+from tests.delta.reduced import evaluated
 
 RELATIONS = ("a", "b", "c")
 FUNCTIONS = ("count", "sum", "avg", "min", "max", "stddev", "var_pop", "bit_xor", "mode")
@@ -234,7 +235,7 @@ def refreshed(
     moved = set(world.changed)
     found = 0
     for stage in stages:
-        change = evaluate(stage_change(stage, frozenset(moved)), reader(world, logs))
+        change = evaluated(stage_change(stage, frozenset(moved)), reader(world, logs))
         if stage.may_be_stale:
             width = len(stage.keys)
             stale = frozenset(row[:width] for row in change if row[-1])
@@ -242,7 +243,7 @@ def refreshed(
             if stale:
                 found += len(stale)
                 again = stale_change(stage, frozenset(moved))
-                change.update(evaluate(again, reader(world, logs, stale)))
+                change.update(evaluated(again, reader(world, logs, stale)))
         logs[stage.relation].added = net(change)
         moved.add(stage.relation)
     return logs, found

@@ -1,0 +1,193 @@
+"""Restrictions of scans: which there are, and that a plan's rows are the same over what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.delta.differentiate import stage_change
+from headrace.delta.reduction import Restriction, restrictions
+from headrace.functions import call
+from headrace.plan.evaluate import Bag
+from headrace.plan.operators import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Join,
+    MatchJoin,
+    Operator,
+    Project,
+    Restrict,
+    Scan,
+    Top,
+    UnionAll,
+)
+from headrace.plan.scalar import Column, Literal, Scalar
+from headrace.plan.stages import cut_stages
+from headrace.types import BIGINT, DOUBLE, INTEGER, Type
+from tests.delta import test_match_joins, test_partitions
+from tests.delta.reduced import chosen, evaluated, scans
+from tests.delta.test_rules_against_reference import World, reader
+
+
+@st.composite
+def some_changed(draw: st.DrawFn, plan: Operator) -> Operator:
+    """The plan with some of its scans reading a change."""
+    if isinstance(plan, Scan):
+        return replace(plan, version=draw(st.sampled_from(("after", "after", "change"))))
+    return plan.with_children(*(draw(some_changed(child)) for child in plan.children))
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.one_of(test_match_joins.plans(3), test_partitions.plans()).flatmap(some_changed),
+    test_match_joins.small_worlds(),
+)
+def test_rows_that_do_not_reach_a_change_do_not_matter(plan: Operator, world: World) -> None:
+    read = reader(world, {})
+
+    def there(scan: Scan) -> Bag:
+        """Rows with positive weights under either name: a window counts them."""
+        return read(replace(scan, version="before") if scan.version == "change" else scan)
+
+    evaluated(plan, there)
+
+
+def relation(name: str, first: str, second: str, type_: Type = INTEGER) -> Scan:
+    return Scan(name, (("c1", Column(first, type_)), ("c2", Column(second, type_))))
+
+
+LINES = relation("a", "line_order", "line_price")
+ORDERS = relation("b", "order_key", "order_customer")
+CUSTOMERS = relation("c", "customer_key", "customer_name")
+
+
+def on(one: Scan, first: int, other: Scan, second: int) -> Scalar:
+    return call("=", one.columns[first], other.columns[second])
+
+
+def by_relation(plan: Operator) -> dict[str, list[Restriction]]:
+    found: dict[str, list[Restriction]] = {}
+    for one in restrictions(plan):
+        found.setdefault(f"{one.scan.relation} {one.scan.version}", []).append(one)
+    return found
+
+
+def test_the_way_leads_outward_from_the_change() -> None:
+    changed = replace(LINES, version="change")
+    joined = Join(
+        Join(CUSTOMERS, ORDERS, on(CUSTOMERS, 0, ORDERS, 1)), changed, on(ORDERS, 0, LINES, 0)
+    )
+    orders, customers = restrictions(joined)
+    assert (orders.scan, orders.columns) == (ORDERS, ("c1",))
+    assert [origin.columns for origin in orders.origins] == [("c1",)]
+    assert (customers.scan, customers.columns) == (CUSTOMERS, ("c1",))
+    assert [(o.path, o.columns) for o in customers.origins] == [(orders.path, ("c2",))]
+
+
+def test_every_term_of_a_delta_and_the_stored_groups_are_restricted() -> None:
+    joined = Join(LINES, ORDERS, on(LINES, 0, ORDERS, 0))
+    total = AggregateCall(Column("total", BIGINT), "sum", LINES.columns[1])
+    (stage,) = cut_stages(Aggregate(joined, (ORDERS.columns[1],), (total,)), "x")
+    change = stage_change(stage, frozenset({"a", "b"}))
+    found = by_relation(change)
+    assert {name: [one.columns for one in ways] for name, ways in found.items()} == {
+        "a before": [("c1",)],
+        "b after": [("c1",)],
+        "x before": [("k1",)],
+    }
+    (groups,) = found["x before"]
+    # The key is a column of orders: as found for the changed lines, and as changed itself.
+    paths = scans(change)
+    assert {paths[o.path].version for o in groups.origins} == {"after", "change"}
+    assert groups.null_safe
+
+
+@pytest.mark.parametrize("kind", ["left", "anti"])
+def test_a_side_that_is_kept_without_a_match_is_not_restricted_by_it(kind: str) -> None:
+    plan = MatchJoin(LINES, replace(ORDERS, version="change"), kind, on(LINES, 0, ORDERS, 0))
+    assert restrictions(plan) == ()
+
+
+def test_a_key_may_be_of_nulls_that_pad() -> None:
+    changed = replace(LINES, version="change")
+    padded = MatchJoin(changed, ORDERS, "left", on(LINES, 0, ORDERS, 0))
+    plan = Restrict(CUSTOMERS, padded, ((CUSTOMERS.columns[0], ORDERS.columns[1]),))
+    customers = by_relation(plan)["c after"][0]
+    assert customers.padded and customers.null_safe
+
+
+def test_two_equal_columns_are_one_key() -> None:
+    changed = replace(LINES, version="change")
+    both = call("and", on(LINES, 0, ORDERS, 0), on(LINES, 1, ORDERS, 1))
+    (found,) = restrictions(Join(changed, ORDERS, both))
+    assert found.columns == ("c1", "c2")
+    assert [origin.columns for origin in found.origins] == [("c1", "c2")]
+
+
+def test_keys_come_from_every_part_of_a_union() -> None:
+    parts = tuple(
+        Project(replace(LINES, version=version), ((Column("key", INTEGER), LINES.columns[0]),))
+        for version in ("change", "change")
+    )
+    union = UnionAll(parts)
+    (found,) = restrictions(Join(union, ORDERS, call("=", union.columns[0], ORDERS.columns[0])))
+    assert len(found.origins) == 2
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Join(replace(LINES, version="change"), ORDERS),
+        Join(
+            replace(LINES, version="change"),
+            ORDERS,
+            call("<", LINES.columns[0], ORDERS.columns[0]),
+        ),
+        Join(
+            Project(
+                replace(LINES, version="change"),
+                ((Column("next", INTEGER), call("+", LINES.columns[0], Literal(1, INTEGER))),),
+            ),
+            ORDERS,
+            call("=", Column("next", INTEGER), ORDERS.columns[0]),
+        ),
+        Join(
+            relation("a", "x", "y", DOUBLE),
+            replace(relation("b", "u", "v", DOUBLE), version="change"),
+            call("=", Column("x", DOUBLE), Column("u", DOUBLE)),
+        ),
+    ],
+    ids=["no condition", "not an equality", "a computed key", "floats"],
+)
+def test_what_cannot_be_restricted(plan: Operator) -> None:
+    assert restrictions(plan) == ()
+
+
+def test_only_whole_groups_are_taken_away() -> None:
+    changed = replace(LINES, version="change")
+    first = Top(ORDERS, (ORDERS.columns[0],), (), (), limit=1)
+    (found,) = restrictions(Join(changed, first, on(LINES, 0, ORDERS, 0)))
+    assert found.columns == ("c1",)
+    assert restrictions(Join(changed, first, on(LINES, 0, ORDERS, 1))) == ()
+
+
+def test_what_is_left() -> None:
+    changed = replace(LINES, version="change")
+    kept = Filter(ORDERS, call("<", ORDERS.columns[1], Literal(9, INTEGER)))
+    plan = Join(changed, kept, on(LINES, 0, ORDERS, 0))
+    nothing: Counter[tuple[int, ...]] = Counter()
+    world = World(
+        {"a": nothing, "b": Counter({(1, 1): 1, (2, 2): 1, (None, 3): 1}), "c": nothing},
+        {
+            "a": Counter({(1, 5): 1, (None, 5): 1}),
+            "b": Counter({(1, 1): 1, (2, 2): 1, (None, 3): 1}),
+            "c": nothing,
+        },
+    )
+    left = chosen(plan, reader(world, {}))
+    assert left[(1, 0)] == Counter({(1, 1): 1})
