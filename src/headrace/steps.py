@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from headrace.delta.reduction import Reduction
 from headrace.plan.loop import Loop
 from headrace.plan.operators import Operator
 from headrace.plan.stages import Stage
@@ -153,7 +154,8 @@ class Acknowledge(Step):
 class ComputeStage(Step):
     """One Spark query: the weighted rows that a stage appends to its relation at the epoch.
 
-    Where it can leave stale groups, `stale` is the query that recomputes these, and `touched` the
+    `reduction` says which rows of its states a change can reach, where it is known. Where it can
+    leave stale groups, `stale` is the query that recomputes these, and `touched` the
     one that recomputes every touched group, which is taken instead when there is much to do.
     """
 
@@ -163,6 +165,7 @@ class ComputeStage(Step):
     plan: Operator
     inputs: tuple[PlanInput, ...]
     sql: str
+    reduction: Reduction | None = None
     stale: ComputeStage | None = None
     touched: ComputeStage | None = None
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from headrace.delta.reduction import GIVEN, Path, Restriction, restrictions
+from headrace.delta.reduction import GIVEN, Path, Restriction, reduction
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.scalar import Value
@@ -38,7 +38,7 @@ def chosen(plan: Operator, read: Read) -> dict[Path, Bag]:
         }
         return keys | {(None,) * len(one.columns)} if one.padded else keys
 
-    for one in restrictions(plan):
+    for one in reduction(plan).restrictions:
         keys, at = keys_of(one), [places[one.path].index(name) for name in one.columns]
         rows[one.path] = Counter(
             {

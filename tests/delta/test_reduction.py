@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.delta.differentiate import stage_change
-from headrace.delta.reduction import Restriction, restrictions
+from headrace.delta.reduction import Restriction, reduction
 from headrace.functions import call
 from headrace.plan.evaluate import Bag
 from headrace.plan.operators import (
@@ -72,7 +72,7 @@ def on(one: Scan, first: int, other: Scan, second: int) -> Scalar:
 
 def by_relation(plan: Operator) -> dict[str, list[Restriction]]:
     found: dict[str, list[Restriction]] = {}
-    for one in restrictions(plan):
+    for one in reduction(plan).restrictions:
         found.setdefault(f"{one.scan.relation} {one.scan.version}", []).append(one)
     return found
 
@@ -82,7 +82,7 @@ def test_the_way_leads_outward_from_the_change() -> None:
     joined = Join(
         Join(CUSTOMERS, ORDERS, on(CUSTOMERS, 0, ORDERS, 1)), changed, on(ORDERS, 0, LINES, 0)
     )
-    orders, customers = restrictions(joined)
+    orders, customers = reduction(joined).restrictions
     assert (orders.scan, orders.columns) == (ORDERS, ("c1",))
     assert [origin.columns for origin in orders.origins] == [("c1",)]
     assert (customers.scan, customers.columns) == (CUSTOMERS, ("c1",))
@@ -110,7 +110,7 @@ def test_every_term_of_a_delta_and_the_stored_groups_are_restricted() -> None:
 @pytest.mark.parametrize("kind", ["left", "anti"])
 def test_a_side_that_is_kept_without_a_match_is_not_restricted_by_it(kind: str) -> None:
     plan = MatchJoin(LINES, replace(ORDERS, version="change"), kind, on(LINES, 0, ORDERS, 0))
-    assert restrictions(plan) == ()
+    assert reduction(plan).restrictions == ()
 
 
 def test_a_key_may_be_of_nulls_that_pad() -> None:
@@ -124,7 +124,7 @@ def test_a_key_may_be_of_nulls_that_pad() -> None:
 def test_two_equal_columns_are_one_key() -> None:
     changed = replace(LINES, version="change")
     both = call("and", on(LINES, 0, ORDERS, 0), on(LINES, 1, ORDERS, 1))
-    (found,) = restrictions(Join(changed, ORDERS, both))
+    (found,) = reduction(Join(changed, ORDERS, both)).restrictions
     assert found.columns == ("c1", "c2")
     assert [origin.columns for origin in found.origins] == [("c1", "c2")]
 
@@ -135,7 +135,8 @@ def test_keys_come_from_every_part_of_a_union() -> None:
         for version in ("change", "change")
     )
     union = UnionAll(parts)
-    (found,) = restrictions(Join(union, ORDERS, call("=", union.columns[0], ORDERS.columns[0])))
+    joined = Join(union, ORDERS, call("=", union.columns[0], ORDERS.columns[0]))
+    (found,) = reduction(joined).restrictions
     assert len(found.origins) == 2
 
 
@@ -165,15 +166,17 @@ def test_keys_come_from_every_part_of_a_union() -> None:
     ids=["no condition", "not an equality", "a computed key", "floats"],
 )
 def test_what_cannot_be_restricted(plan: Operator) -> None:
-    assert restrictions(plan) == ()
+    assert reduction(plan).restrictions == ()
 
 
 def test_only_whole_groups_are_taken_away() -> None:
     changed = replace(LINES, version="change")
     first = Top(ORDERS, (ORDERS.columns[0],), (), (), limit=1)
-    (found,) = restrictions(Join(changed, first, on(LINES, 0, ORDERS, 0)))
+    (found,) = reduction(Join(changed, first, on(LINES, 0, ORDERS, 0))).restrictions
     assert found.columns == ("c1",)
-    assert restrictions(Join(changed, first, on(LINES, 0, ORDERS, 1))) == ()
+    other = reduction(Join(changed, first, on(LINES, 0, ORDERS, 1)))
+    assert other.restrictions == ()
+    assert other.whole == {("b", "after")}
 
 
 def test_what_is_left() -> None:

@@ -161,6 +161,27 @@ def _table(rows: list[tuple[int, str, bool]]) -> pa.Table:
     )
 
 
-def test_a_key_has_values() -> None:
-    with pytest.raises(ValueError, match="a key has no value"):
-        Keys(pa.table({"c1": [1, None]}))
+def test_null_is_a_value_of_its_own() -> None:
+    keys = Keys(pa.table({"c1": pa.array([1, None], pa.int64())}))
+    rows = pa.table({"c1": pa.array([2, None, 1], pa.int64())})
+    assert keys.has(rows).tolist() == [False, True, True]
+    assert keys_of(1, 2).has(rows).tolist() == [True, False, True]
+
+
+whole = st.one_of(st.integers(-3, 3), st.sampled_from([-(2**63), 2**63 - 1, 1 << 40]))
+
+
+@given(st.lists(whole), st.lists(st.one_of(st.none(), whole)))
+def test_whole_numbers_are_found_near_each_other_and_far_apart(
+    wanted: list[int], rows: list[int | None]
+) -> None:
+    table = pa.table({"c1": pa.array(rows, pa.int64())})
+    assert keys_of(*wanted).has(table).tolist() == [row in wanted for row in rows]
+
+
+def test_some_columns_up_to_an_epoch(store: Store) -> None:
+    pin = store.append("r1", store.create("r1", COLUMNS), 1, weighted_rows((1, 1, "a")))
+    pin = store.append("r1", pin, 2, weighted_rows((-1, 1, "a"), (1, 1, "b")))
+    found = store.lookup("r1", pin, keys_of(1), ["c2"], 1)
+    assert found.to_pylist() == [{"_weight": 1, "c2": "a"}]
+    assert store.lookup("r1", pin, keys_of(1), ["c2"]).num_rows == 3

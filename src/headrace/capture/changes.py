@@ -144,13 +144,18 @@ def acknowledge(database: Database, sources: Iterable[int], snapshot: str, epoch
 
 
 def _between(after: str | None, upto: str) -> sql.Composed:
-    conditions = [
+    conditions: list[sql.Composable] = [
         sql.SQL("_xid < pg_snapshot_xmax({0}::pg_snapshot)").format(sql.Literal(upto)),
         sql.SQL("pg_visible_in_snapshot(_xid, {}::pg_snapshot)").format(sql.Literal(upto)),
     ]
     if after is not None:
-        conditions += [
-            sql.SQL("_xid >= pg_snapshot_xmin({0}::pg_snapshot)").format(sql.Literal(after)),
-            sql.SQL("NOT pg_visible_in_snapshot(_xid, {}::pg_snapshot)").format(sql.Literal(after)),
-        ]
+        conditions.append(unseen(after))
     return sql.SQL(" AND ").join(conditions)
+
+
+def unseen(after: str) -> sql.Composed:
+    """The condition on rows of a buffer that a cut does not see."""
+    return sql.SQL(
+        "_xid >= pg_snapshot_xmin({0}::pg_snapshot)"
+        " AND NOT pg_visible_in_snapshot(_xid, {0}::pg_snapshot)"
+    ).format(sql.Literal(after))

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from headrace.capture.wal.following import Followed, Following
 from headrace.catalog.records import (
+    Access,
     CaptureMode,
     Cut,
     Database,
@@ -107,6 +108,11 @@ def _mappings(*names: str) -> tuple[Field, ...]:
 
 def _tuples(*names: str) -> tuple[Field, ...]:
     return tuple(Field(name, list, tuple) for name in names)
+
+
+def _decode_stage(row: Row) -> StageRun:
+    accesses = tuple(Access(**access) for access in row.get("accesses", ()))
+    return StageRun(**{**row, "accesses": accesses})
 
 
 def _encode_type(value: Type | None) -> Row | None:
@@ -236,7 +242,7 @@ REFRESHES = Codec(
         Field(
             "stages",
             lambda stages: [asdict(stage) for stage in stages],
-            lambda stages: tuple(StageRun(**stage) for stage in stages),
+            lambda stages: tuple(map(_decode_stage, stages)),
         ),
     ),
 )

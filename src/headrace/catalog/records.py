@@ -197,11 +197,26 @@ def is_stale(table: StreamTable) -> bool:
 
 
 @dataclass(frozen=True)
+class Access:
+    """How a stage got at an input of which not all rows matter: `kept` of `rows`, by `keys` keys.
+
+    `way` is probe (PostgreSQL's index on a source) or scan (of the key's column in the files).
+    """
+
+    relation: str
+    version: str
+    way: str
+    keys: int
+    kept: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class StageRun:
     """What one stage of a refresh did: which way, why that way, and what it read and wrote.
 
-    Rows are those of the inputs' logs and changes, as they are stored. `iterations` are the rounds
-    of a stage that is a loop, None for all others.
+    Rows are those of the inputs' logs and changes, as they are stored; of inputs in `accesses`
+    those that were kept. `iterations` are the rounds of a stage that is a loop, else None.
     """
 
     relation: str
@@ -211,6 +226,7 @@ class StageRun:
     rows_written: int
     seconds: float
     iterations: int | None = None
+    accesses: tuple[Access, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from headrace.plan.operators import (
     Top,
     UnionAll,
     Unnest,
+    Version,
     Window,
 )
 from headrace.plan.passes.push_filters import conjuncts
@@ -54,6 +55,7 @@ class Origin:
     """Physical columns of the scan at `path`, whose rows have all values in question."""
 
     path: Path
+    scan: Scan
     columns: tuple[str, ...]
 
 
@@ -72,14 +74,24 @@ class Restriction:
     padded: bool
 
 
-def restrictions(plan: Operator) -> tuple[Restriction, ...]:
-    """One restriction for each scan of a state that has any, in an order in which keys are known.
+@dataclass(frozen=True)
+class Reduction:
+    """The restrictions of a plan, in an order in which their keys are known.
 
-    Each takes the way with the fewest steps from the change.
+    `whole` are inputs, a relation and a version each, with a scan that is not restricted.
     """
+
+    restrictions: tuple[Restriction, ...]
+    whole: frozenset[tuple[str, Version]]
+
+
+def reduction(plan: Operator) -> Reduction:
+    """One restriction for each scan of a state that has any: the fewest steps from the change."""
     found: dict[Path, list[Restriction]] = {}
+    scans: dict[Path, Scan] = {}
     known: set[Path] = set()
     for path, scan, demands in _demanded(plan, (), ()):
+        scans[path] = scan
         if scan.version in GIVEN:
             known.add(path)
         else:
@@ -93,7 +105,8 @@ def restrictions(plan: Operator) -> tuple[Restriction, ...]:
             and (best := _best(one for one in ways if _origins_known(one, known))) is not None
         ]
         if not reached:
-            return tuple(ordered)
+            whole = {(s.relation, s.version) for path, s in scans.items() if path not in known}
+            return Reduction(tuple(ordered), frozenset(whole))
         ordered += reached
         known |= {one.path for one in reached}
 
@@ -277,7 +290,7 @@ def _origins(plan: Operator, path: Path, columns: tuple[Column, ...]) -> _Found 
     match plan:
         case Scan(fields=fields):
             physical = {column: name for name, column in fields}
-            return _Found(frozenset({Origin(path, tuple(physical[c] for c in columns))}))
+            return _Found(frozenset({Origin(path, plan, tuple(physical[c] for c in columns))}))
         case UnionAll(inputs=inputs):
             return _all(_origins(one, (*path, i), columns) for i, one in enumerate(inputs))
         case Project(child=child, outputs=outputs):

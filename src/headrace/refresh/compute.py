@@ -19,9 +19,11 @@ from headrace.engine import Engine
 from headrace.plan.operators import STALE, Net
 from headrace.refresh.clock import Clock
 from headrace.refresh.loop import run_loop
-from headrace.refresh.plan import names_of, netted
+from headrace.refresh.plan import Decision, names_of, netted, taking_in
+from headrace.relations.access import Ways
 from headrace.relations.reading import Reading
 from headrace.relations.recursion import endless
+from headrace.relations.reduce import reduced
 from headrace.relations.rows import stored_schema, with_epoch
 from headrace.render import PlanInput, render
 from headrace.spark.profiles import Profile
@@ -55,14 +57,14 @@ def compute(
         current = state.with_relations(written.values())
         reading = Reading(engine.store, current, frontier, settings.collect_rows)
         started = time.perf_counter()
+        ways = Ways(engine, reading, settings.access_path)
         iterations = None
         pins: dict[str, Pin] = {}
         with engine.step(step):
             if isinstance(step, ComputeStage):
                 relation = written[step.stage.relation]
-                pin = _compute_stage(engine, step, reading, relation, epoch, clock)
+                pin = _compute_stage(ways, step, relation, epoch, clock)
                 pins = {} if pin is None else {relation.id: pin}
-                read = step.inputs
             else:
                 cycle = step.stages[0].cycle
                 most = settings.max_fixpoint_iterations if cycle else settings.max_recursion_levels
@@ -72,7 +74,8 @@ def compute(
                     raise endless(error, tables, cycle=cycle) from error
                 if done is not None:
                     pins = _append(engine, done.rows, written, epoch, clock)
-                    iterations, read = done.iterations, done.inputs
+                    iterations = done.iterations
+                    ways.read.extend(done.inputs)
         seconds = time.perf_counter() - started
         for number, (name, pin) in enumerate(pins.items()):
             relation = written[name]
@@ -85,10 +88,11 @@ def compute(
                     name,
                     step.mode,
                     step.reason,
-                    sum(map(reading.size, read)) if first else 0,
+                    ways.rows_read if first else 0,
                     sum(file.rows for file in added),
                     seconds if first else 0.0,
                     iterations,
+                    tuple(ways.taken),
                 )
             )
     return written
@@ -113,26 +117,34 @@ def _append(
 
 
 def _compute_stage(
-    engine: Engine,
-    step: ComputeStage,
-    reading: Reading,
-    relation: Relation,
-    epoch: int,
-    clock: Clock,
+    ways: Ways, step: ComputeStage, relation: Relation, epoch: int, clock: Clock
 ) -> Pin | None:
     """The relation's pin after the stage's rows were appended; None if nothing was to be done."""
-    names = names_of(step.stage, step.plan)
+    engine, reading = ways.engine, ways.reading
     with clock.phase("read"):
         inputs = [reading.input(wanted) for wanted in step.inputs]
-    if step.mode == "DIFFERENTIAL" and not any(map(_may_have_rows, _changes(step, inputs))):
-        return None
+    if step.mode == "DIFFERENTIAL":
+        watched, moved = _moved(step, inputs)
+        if not moved:
+            return None
+        if moved != watched:
+            # What changed in columns that nobody reads takes no part in the query.
+            with clock.phase("plan"):
+                step = taking_in(step.stage, Decision(step.mode, step.reason), moved)
+            with clock.phase("read"):
+                inputs = [reading.input(wanted) for wanted in step.inputs]
+    ways.start(step.inputs)
+    names = names_of(step.stage, step.plan)
     large = frozenset(
         wanted.relation
         for wanted, given in zip(step.inputs, inputs, strict=True)
         if wanted.version == "change" and given.rows is None
     )
     if large and step.touched is not None:
-        return _compute_stage(engine, step.touched, reading, relation, epoch, clock)
+        return _compute_stage(ways, step.touched, relation, epoch, clock)
+    if not large and step.reduction is not None:
+        with clock.phase("look up"):
+            inputs = reduced(ways, step.reduction, step.inputs, inputs)
     plan = netted(step.plan, large) if large else step.plan
     tiny = not large and (step.mode == "DIFFERENTIAL" or reading.is_small(step.inputs))
     as_planned = tiny == (step.mode == "DIFFERENTIAL") and not large
@@ -141,10 +153,10 @@ def _compute_stage(
     with clock.phase("compute"):
         rows = engine.runner.collect(text, inputs, profile=profile, limit=reading.limit)
         if step.stale is not None and isinstance(rows, pa.Table):
-            rows = _settled(engine, step.stale, rows, reading, relation)
+            rows = _settled(ways, step.stale, rows, relation)
     if isinstance(rows, TooLarge):
         if step.touched is not None:
-            return _compute_stage(engine, step.touched, reading, relation, epoch, clock)
+            return _compute_stage(ways, step.touched, relation, epoch, clock)
         folder = engine.store.new_folder(relation.id, epoch)
         with clock.phase("compute"):
             engine.runner.write(with_epoch(render(Net(plan), names), epoch), inputs, folder)
@@ -158,18 +170,22 @@ def _compute_stage(
 
 
 def _settled(
-    engine: Engine, again: ComputeStage, rows: pa.Table, reading: Reading, relation: Relation
+    ways: Ways, again: ComputeStage, rows: pa.Table, relation: Relation
 ) -> pa.Table | TooLarge:
     """The rows with stale groups taken out, and these recomputed by a second query, if any are."""
     known = rows.filter(pc.invert(rows[STALE.id])).drop_columns(STALE.id)
     stale = rows.filter(rows[STALE.id])
     if stale.num_rows == 0:
         return known
+    reading = ways.reading
     inputs = [
         _keys(wanted, stale, relation) if wanted.version == "stale" else reading.input(wanted)
         for wanted in again.inputs
     ]
-    found = engine.runner.collect(again.sql, inputs, limit=reading.limit)
+    ways.read.extend(wanted for wanted in again.inputs if wanted.version != "stale")
+    if again.reduction is not None:
+        inputs = reduced(ways, again.reduction, again.inputs, inputs)
+    found = ways.engine.runner.collect(again.sql, inputs, limit=reading.limit)
     if isinstance(found, TooLarge):
         return found
     schema = stored_schema(relation)
@@ -182,14 +198,15 @@ def _keys(wanted: PlanInput, stale: pa.Table, relation: Relation) -> Input:
     return Input(wanted.name, schema, rows=stale.select(schema.names).cast(schema))
 
 
-def _changes(step: ComputeStage, inputs: list[Input]) -> list[Input]:
-    return [
-        given
+def _moved(step: ComputeStage, inputs: list[Input]) -> tuple[frozenset[str], frozenset[str]]:
+    """The relations whose changes the step reads, and those of them that may have rows.
+
+    A change in memory is netted, so it is known to be empty; one in files is not.
+    """
+    changes = {
+        wanted.relation: given
         for wanted, given in zip(step.inputs, inputs, strict=True)
         if wanted.version == "change"
-    ]
-
-
-def _may_have_rows(change: Input) -> bool:
-    """A change in memory is netted, so it is known to be empty; one in files is not."""
-    return change.rows is None or change.rows.num_rows > 0
+    }
+    moved = (name for name, given in changes.items() if given.rows is None or given.rows.num_rows)
+    return frozenset(changes), frozenset(moved)

@@ -14,6 +14,7 @@ from headrace.delta.differentiate import (
     stage_full,
     stale_change,
 )
+from headrace.delta.reduction import reduction
 from headrace.plan.operators import STALE, FullJoin, MatchJoin, Net, Operator, Scan, Top
 from headrace.plan.stage import Partitions
 from headrace.plan.stages import Stage
@@ -120,7 +121,7 @@ def _computed(
         elif decision.mode == "FULL":
             steps.append(compute(stage, decision, stage_full(stage, stored=stored)))
         elif relations_of(stage.region) & moved:
-            steps.append(_changed(stage, decision, frozenset(moved)))
+            steps.append(taking_in(stage, decision, frozenset(moved)))
         else:
             continue
         moved.add(stage.relation)
@@ -138,7 +139,9 @@ def loop_reason(stage: Stage, decision: Decision) -> str:
     return "rows that lost a derivation are deleted and derived again, then what came is followed"
 
 
-def _changed(stage: Stage, decision: Decision, moved: frozenset[str]) -> ComputeStage:
+@lru_cache(maxsize=1024)
+def taking_in(stage: Stage, decision: Decision, moved: frozenset[str]) -> ComputeStage:
+    """The step that takes in the changes of these relations, remembered for the next time."""
     step = _watching(compute(stage, decision, stage_change(stage, moved)), moved)
     if not stage.may_be_stale:
         return step
@@ -167,7 +170,8 @@ def compute(stage: Stage, decision: Decision, plan: Operator) -> ComputeStage:
     reason = decision.reason if decision.mode == "FULL" else strategy(stage)
     tiny = decision.mode == "DIFFERENTIAL"
     text = render(plan, names_of(stage, plan), one_partition=tiny)
-    return ComputeStage(stage, decision.mode, reason, plan, inputs_of(plan), text)
+    reach = reduction(plan) if tiny else None
+    return ComputeStage(stage, decision.mode, reason, plan, inputs_of(plan), text, reach)
 
 
 def names_of(stage: Stage, plan: Operator) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from headrace.catalog.records import Relation
 from headrace.catalog.state import State
 from headrace.render import PlanInput
 from headrace.spark.run import Input
-from headrace.store import WEIGHT, Store, net
+from headrace.store import WEIGHT, Keys, Store, net
 
 SMALL_ROWS = 10_000
 
@@ -61,6 +61,12 @@ class Reading:
         relation = self.state.relation(wanted.relation)
         files = self.store.files(wanted.relation, relation.pin, after, upto)
         return Input(wanted.name, schema, files=tuple(file.uri for file in files))
+
+    def lookup(self, wanted: PlanInput, keys: Keys) -> pa.Table:
+        """The stored rows of an input that have one of the keys, not netted."""
+        pin = self.state.relation(wanted.relation).pin
+        _, upto = self.span(wanted.relation, wanted.version)
+        return self.store.lookup(wanted.relation, pin, keys, wanted.columns, upto)
 
     def size(self, wanted: PlanInput) -> int:
         """How many stored rows an input is made of, before they are netted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ from headrace.errors import HeadraceError, InternalError
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, unavailable
 from headrace.store.keys import Keys
-from headrace.store.layout import check_columns, conform, weighted
+from headrace.store.layout import check_columns, conform, some_columns, weighted
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.lookup import read_matching
 from headrace.store.net import net
@@ -198,17 +198,24 @@ class DeltaStore(Store):
             tables.append(recent)
         return pa.concat_tables(tables)
 
-    def lookup(self, relation: str, pin: Pin, keys: Keys) -> pa.Table:
-        columns = self._log(relation, pin).columns
-        tables = [weighted(columns).empty_table()]
-        for file in self.files(relation, pin, 0, pin.epoch):
+    def lookup(
+        self,
+        relation: str,
+        pin: Pin,
+        keys: Keys,
+        columns: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> pa.Table:
+        wanted = some_columns(self._log(relation, pin).columns, columns)
+        tables = [weighted(wanted).empty_table()]
+        for file in self.files(relation, pin, 0, pin.epoch if upto is None else upto):
             recent = self._recent.get(file.uri)
             if recent is not None:
-                tables.append(keys.matching(recent))
+                tables.append(keys.matching(recent).select(tables[0].column_names))
                 continue
             with self._reading(relation, pin, file):
                 path = self._place.path(file.uri)
-                tables.append(read_matching(self._place.files, path, columns, keys))
+                tables.append(read_matching(self._place.files, path, wanted, keys))
         return pa.concat_tables(tables)
 
     def rollback(self, relation: str, pin: Pin) -> Pin:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,9 @@ from headrace.store.lists import as_bytes
 from headrace.store.net import one_nan
 
 Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 ABSENT = -1
+WIDEST_SPAN = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,18 +51,17 @@ def _pairs(values: pa.Array, numbers: Numbers, column: pa.ChunkedArray) -> Numbe
 class Keys:
     """The rows of a table as keys, numbered from 0; equal ones have one number.
 
-    Any stored type may be in a key, NULL may not. Values are equal as they are for `net`. `own` are
-    the numbers of the rows themselves, `integers` the values of columns of whole numbers, in order.
+    Any stored type may be in a key. Values are equal as they are for `net`, NULLs among them. `own`
+    are the numbers of the rows themselves, `integers` the values, in order, of columns of whole
+    numbers without NULL.
     """
 
     def __init__(self, rows: pa.Table) -> None:
-        if any(column.null_count for column in rows.columns):
-            raise ValueError("a key has no value")
         self.names: tuple[str, ...] = tuple(rows.column_names)
         self.integers: dict[str, Numbers] = {
             field.name: np.unique(rows[field.name].to_numpy().astype(np.int64))
             for field in rows.schema
-            if pa.types.is_integer(field.type)
+            if pa.types.is_integer(field.type) and not rows[field.name].null_count
         }
         self._steps: list[_Step] = []
         numbers = np.zeros(rows.num_rows, np.int64)
@@ -82,9 +84,33 @@ class Keys:
             numbers = step.number(numbers, column)
         return numbers
 
+    def has(self, rows: pa.Table) -> Mask:
+        """Whether each row's key is in the set."""
+        column = rows[self.names[0]]
+        if len(self.names) == 1 and self._span is not None and not column.null_count:
+            least, wanted = self._span
+            place = column.to_numpy().astype(np.int64) - least
+            inside = (place >= 0) & (place < len(wanted))
+            found: Mask = inside & wanted[np.where(inside, place, 0)]
+            return found
+        return self.find(rows) >= 0
+
+    @cached_property
+    def _span(self) -> tuple[int, Mask] | None:
+        """Of one column of whole numbers close together: the least, and which of those after it."""
+        values = self.integers.get(self.names[0])
+        if values is None or not len(values):
+            return None
+        least, greatest = int(values[0]), int(values[-1])
+        if greatest - least >= WIDEST_SPAN:
+            return None
+        wanted = np.zeros(greatest - least + 1, np.bool_)
+        wanted[values - least] = True
+        return least, wanted
+
     def matching(self, rows: pa.Table) -> pa.Table:
         """The rows whose key is in the set."""
-        return rows.filter(pa.array(self.find(rows) >= 0))
+        return rows.filter(pa.array(self.has(rows)))
 
     def between(self, name: str, low: int, high: int) -> bool:
         """Whether a key has a value from low to high in a column of whole numbers."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 from headrace.errors import InternalError
@@ -47,6 +49,11 @@ def fields(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
 def columns_of(schema: pa.Schema) -> pa.Schema:
     """The relation's own columns of a schema that may have internal ones."""
     return pa.schema([(name, kind) for name, kind in fields(schema) if name not in (EPOCH, WEIGHT)])
+
+
+def some_columns(columns: pa.Schema, names: Collection[str] | None) -> pa.Schema:
+    """The columns of these names, all if none are given, in the relation's order."""
+    return pa.schema([field for field in columns if names is None or field.name in names])
 
 
 def check_columns(columns: pa.Schema) -> None:

@@ -27,7 +27,7 @@ def read_matching(files: pafs.FileSystem, path: str, columns: pa.Schema, keys: K
             if not _may_match(part.metadata.row_group(number), keys):
                 continue
             group = part.read_row_group(number, key.names).select(key.names).cast(key)
-            matches = keys.find(group) >= 0
+            matches = keys.has(group)
             if not matches.any():
                 continue
             start = 0

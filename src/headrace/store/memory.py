@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.errors import InternalError
 from headrace.store.failure import behind, lease_lost, readable, require_after
 from headrace.store.keys import Keys
-from headrace.store.layout import check_columns, columns_of, conform, weighted
+from headrace.store.layout import check_columns, columns_of, conform, some_columns, weighted
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.net import net
 from headrace.store.store import Store
@@ -83,8 +83,16 @@ class MemoryStore(Store):
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
         return self.read(relation, pin, after, upto)
 
-    def lookup(self, relation: str, pin: Pin, keys: Keys) -> pa.Table:
-        return keys.matching(self.read(relation, pin, 0, pin.epoch))
+    def lookup(
+        self,
+        relation: str,
+        pin: Pin,
+        keys: Keys,
+        columns: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> pa.Table:
+        rows = keys.matching(self.read(relation, pin, 0, pin.epoch if upto is None else upto))
+        return rows.select(weighted(some_columns(columns_of(rows.schema), columns)).names)
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         rows = net(pa.concat_tables([self._relations[relation].rows[f.uri] for f in chosen]))

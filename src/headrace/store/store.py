@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Protocol
 
@@ -86,10 +86,18 @@ class Store(Protocol):
         """What `read` gives, if it can be had without reading any file."""
         ...
 
-    def lookup(self, relation: str, pin: Pin, keys: Keys) -> pa.Table:
-        """The weighted rows up to the pin whose key is in the set, not netted.
+    def lookup(
+        self,
+        relation: str,
+        pin: Pin,
+        keys: Keys,
+        columns: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> pa.Table:
+        """The weighted rows up to the pin, or an earlier epoch, whose key is in the set.
 
-        No other rows are in memory, except those that are there already.
+        They have all columns, or those named, and are not netted. No other rows are in memory,
+        except those that are there already.
         """
         ...
 

@@ -1,0 +1,112 @@
+"""Ways to the rows of an input that have certain keys, and the one that is likely the fastest.
+
+| way | how | costs |
+|---|---|---|
+| probe | PostgreSQL's index on a source, as it was at the last cut | with the keys |
+| scan | the key's column in all files, the other columns where it is found | with the rows |
+| whole | Spark reads the input | with the rows, some ten times as much |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.capture.probe import LastCut, probe
+from headrace.catalog.records import Access, CaptureMode, Source, Status
+from headrace.engine import Engine
+from headrace.relations.reading import Reading
+from headrace.render import PlanInput
+from headrace.store import WEIGHT, Keys
+
+Way = Literal["probe", "scan", "whole"]
+Wish = Literal["auto", "probe", "scan", "whole"]
+
+# Measured on one machine, in milliseconds; only their order of magnitude matters.
+PROBE_BEGINS = 8.0
+PROBE_A_KEY = 0.02
+SCAN_BEGINS = 2.0
+SCAN_A_ROW = 0.000_015
+# After a probe that could not tell, the next one of that column waits for so long.
+PAUSE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Finds the rows of a stage's inputs by their keys.
+
+    `read` are the inputs that the stage came to read, `taken` those of them found by keys.
+    """
+
+    engine: Engine
+    reading: Reading
+    wish: Wish
+    read: list[PlanInput] = field(default_factory=list)
+    taken: list[Access] = field(default_factory=list)
+
+    def start(self, inputs: Iterable[PlanInput]) -> None:
+        """The stage reads these, whatever was tried before."""
+        self.read[:] = inputs
+        self.taken.clear()
+
+    @property
+    def rows_read(self) -> int:
+        """The stored rows of all inputs, of those found by keys only what was kept."""
+        spared = sum(access.rows - access.kept for access in self.taken)
+        return sum(map(self.reading.size, self.read)) - spared
+
+    def find(self, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, Way]:
+        """The weighted rows of the input with one of the keys, not netted."""
+        rows = self._probed(wanted, keys) if self._may_probe(wanted, keys) else None
+        if rows is not None:
+            return rows, "probe"
+        return self.reading.lookup(wanted, keys), "scan"
+
+    def _may_probe(self, wanted: PlanInput, keys: Keys) -> bool:
+        if self.wish == "probe":
+            return True
+        if self.wish != "auto":
+            return False
+        scan = SCAN_BEGINS + SCAN_A_ROW * self.reading.size(wanted)
+        return PROBE_BEGINS + PROBE_A_KEY * len(keys) < scan
+
+    def _probed(self, wanted: PlanInput, keys: Keys) -> pa.Table | None:
+        """What the source database says, taken back to the epoch that the input is read at."""
+        state, reading = self.reading.state, self.reading
+        source = next((s for s in state.sources if s.relation == wanted.relation), None)
+        if source is None or not _is_buffered(source):
+            return None
+        column = next((name for name in keys.names if name in keys.integers), None)
+        known = state.database(source.database)
+        at = (source.relation, column or "")
+        waiting = time.monotonic() < self.engine.unanswered.get(at, 0.0)
+        if column is None or known.snapshot is None or waiting:
+            return None
+        cut = LastCut(known.snapshot, known.epoch, known.system_identifier, known.timeline)
+        database = self.engine.source_database(known)
+        columns = {*wanted.columns, *keys.names}
+        values = keys.integers[column].tolist()
+        found = probe(database, source, cut, column, values, columns)
+        if found is None:
+            self.engine.unanswered[at] = time.monotonic() + PAUSE_SECONDS
+            return None
+        pin = state.relation(wanted.relation).pin
+        _, upto = reading.span(wanted.relation, wanted.version)
+        later = reading.store.read(wanted.relation, pin, upto, pin.epoch)
+        names = [WEIGHT, *wanted.columns]
+        tables = [keys.matching(found).select(names)]
+        if later.num_rows:
+            back = keys.matching(later).select(names)
+            tables.append(back.set_column(0, WEIGHT, pc.negate(back[WEIGHT])))
+        schema = pa.schema([(WEIGHT, pa.int64()), *(later.schema.field(n) for n in wanted.columns)])
+        return pa.concat_tables([table.cast(schema) for table in tables])
+
+
+def _is_buffered(source: Source) -> bool:
+    """Whether every change since the last cut is in a buffer."""
+    return source.mode is CaptureMode.TRIGGER and source.status is Status.ACTIVE
