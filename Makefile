@@ -7,6 +7,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
 BENCH_STAMP := .venv/.bench-installed
+TPCH_OPTIONS := SCALE CHANGE ROWS MODE WARMUP ROUNDS ONLY SKIP MASTER HEAP KEEP OUT
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -104,7 +105,7 @@ bench-capture: install
 	$(BIN)/python -m bench.capture $(if $(ROWS),ROWS=$(ROWS)) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(ARGS)
 
 bench-tpch: $(BENCH_STAMP) java
-	$(BIN)/python -m bench.tpch $(if $(ONLY),ONLY=$(ONLY)) $(ARGS)
+	$(BIN)/python -m bench.tpch $(foreach name,$(TPCH_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
 
 $(BENCH_STAMP): bench/requirements.lock $(STAMP)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r bench/requirements.lock

@@ -1,0 +1,89 @@
+"""The queries computed anew by Spark, nothing stored: over the project's files, and over copies.
+
+A copy is plain Parquet of a table's present rows, without weights; the query is TPC-H's own text.
+Both run on all cores, and of both the result is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import headrace
+from bench.tpch.rounds import engine_of, seconds
+from headrace.definition import define
+from headrace.plan.operators import Scan
+from headrace.plan.scalar import Column
+from headrace.relations.reading import Reading
+from headrace.relations.recursion import materialised
+from headrace.render import inputs_of
+from headrace.render.native import render_native
+from headrace.spark.views import quoted
+from headrace.verify.recompute import MOST_ROUNDS, at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TIMES = 3
+
+
+def over_files(hr: headrace.Headrace, name: str) -> Callable[[], int]:
+    """The query over the files that refreshes read, as `verify` recomputes it; gives its rows."""
+    engine = engine_of(hr)
+    state = engine.catalog.state()
+    table = state.stream_table("public", name)
+    assert table is not None
+    plan, inputs = materialised(
+        engine, define(table, state).plan, at(engine, state, table), MOST_ROUNDS
+    )
+    text = render_native(plan, tuple(column.name for column in table.columns))
+
+    def run() -> int:
+        return int(engine.runner.collect(text, inputs, profile="wide").num_rows)  # type: ignore[union-attr]
+
+    return run
+
+
+def over_copies(session: SparkSession, query: str) -> Callable[[], int]:
+    """The query as it is written, over the views of a session; gives its rows."""
+    return lambda: int(session.sql(query).toArrow().num_rows)
+
+
+def copies(hr: headrace.Headrace, folder: Path) -> SparkSession:
+    """A session with a view of every source: its present rows, copied into a folder."""
+    engine = engine_of(hr)
+    state = engine.catalog.state()
+    session = hr._spark.new_session("wide")  # noqa: SLF001
+    reading = Reading(engine.store, state, {}, limit=0)
+    for source in state.sources:
+        columns = {c.physical: c for c in source.columns if c.type is not None}
+        fields = tuple((c.physical, Column(c.physical, c.type)) for c in columns.values() if c.type)
+        scan = Scan(source.relation, fields)
+        rows = render_native(scan, tuple(columns))
+        shown = ", ".join(
+            f"rtrim({quoted(name)}) AS {quoted(c.name)}"
+            if c.type is not None and c.type.kind == "character"
+            else f"{quoted(name)} AS {quoted(c.name)}"
+            for name, c in columns.items()
+        )
+        place = str(folder / source.name)
+        inputs = [reading.input(wanted) for wanted in inputs_of(scan)]
+        engine.runner.write(f"SELECT {shown} FROM ({rows})", inputs, place)
+        session.read.parquet(place).createOrReplaceTempView(quoted(source.name))
+    return session
+
+
+def timed(run: Callable[[], int], rows: int) -> tuple[list[float], str | None]:
+    """Seconds of each time after one of warm-up, and what is wrong, if anything.
+
+    Only the number of rows is looked at: the values are compared elsewhere.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        found = run()
+        problem = None if found == rows else f"computed anew: {found} rows, {rows} are served"
+        return [seconds(run) for _ in range(TIMES)], problem
+    except PySparkException as error:
+        return [], f"not computed anew: {str(error).splitlines()[0]}"

@@ -1,0 +1,170 @@
+"""Where the time of a refresh goes, over TPC-H: `make bench-tpch SCALE=1 CHANGE=0.001`.
+
+All 22 queries are stream tables of one project. Batches of orders that come and go, and of updates
+(`changes`), are written and taken in; then every query is refreshed by itself, one after the
+other. In the end each is compared with PostgreSQL's own answer, and the same query is timed as
+a full recompute on Spark and as a materialized view of PostgreSQL. The last line is one JSON
+object; a wrong row fails the run.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+import headrace
+from bench.tpch.changes import Shop
+from bench.tpch.data import generated
+from bench.tpch.equality import judge
+from bench.tpch.figures import Seen
+from bench.tpch.full import copies, over_copies, over_files, timed
+from bench.tpch.options import Options
+from bench.tpch.postgres import refresh_times, settings, tune
+from bench.tpch.queries import queries
+from bench.tpch.report import summary
+from bench.tpch.rounds import Rounds, run_batch, tick, was_full, watch
+from bench.tpch.schema import add_keys, create_tables, load
+from headrace.errors import HeadraceError
+from headrace.spark.launch import LOCAL
+from headrace.spark.session import local_session
+
+MAX_BUFFER_MB = 100_000
+Sql = psycopg.Connection[Any]
+
+
+@dataclass
+class Progress:
+    """Tells on stderr what is done, and how long each part took."""
+
+    began: float = field(default_factory=time.perf_counter)
+    parts: dict[str, float] = field(default_factory=dict)
+
+    def say(self, words: str) -> None:
+        sys.stderr.write(f"{time.perf_counter() - self.began:7.1f} s  {words}\n")
+
+    def part(self, name: str) -> None:
+        """What is done from now on belongs to a part; the one before has ended."""
+        spent = time.perf_counter() - self.began - sum(self.parts.values())
+        self.parts[name] = spent
+        self.say(f"{name} done in {spent:.1f} s")
+
+
+def measure(options: Options) -> dict[str, Any]:
+    """One run; all that it saw."""
+    wanted = {n: q for n, q in queries().items() if not options.only or n in options.only}
+    if options.only - set(wanted):
+        raise SystemExit(f"unknown queries: {', '.join(sorted(options.only - set(wanted)))}")
+    with tempfile.TemporaryDirectory(prefix="headrace-tpch-", ignore_cleanup_errors=True) as place:
+        folder = Path(place)
+        progress = Progress()
+        data = generated(options.keep or folder, options.scale)
+        progress.part("generate")
+        tune(folder / "home")
+        session = None
+        if options.heap is not None:
+            session = local_session(options.master or LOCAL, memory=options.heap)
+        try:
+            with (
+                headrace.connect(home=folder / "home", spark=session or options.master) as hr,
+                psycopg.connect(hr.dsn, autocommit=True) as sql,
+            ):
+                return _measured(hr, sql, options, wanted, folder, data, progress)
+        finally:
+            if session is not None:
+                session.stop()
+
+
+def _measured(
+    hr: headrace.Headrace,
+    sql: Sql,
+    options: Options,
+    wanted: dict[str, str],
+    folder: Path,
+    data: Path,
+    progress: Progress,
+) -> dict[str, Any]:
+    runner = watch(hr)
+    create_tables(sql)
+    load(sql, data)
+    add_keys(sql)
+    progress.part("load")
+    hr.set("max_buffer_mb", MAX_BUFFER_MB)
+    seen = _create(hr, options, wanted, progress)
+    progress.part("create")
+    shop = Shop.of(sql, options.change, options.rows)
+    rounds = Rounds({name: one.taken for name, one in seen.items()})
+    for number in range(options.batches):
+        run_batch(hr, sql, runner, shop, number, rounds)
+        if number == 0 and "equality" not in options.skip:
+            _judge(hr, sql, wanted, seen, "after the first batch")
+        progress.say(f"batch {number + 1} of {options.batches}")
+    for name, one in seen.items():
+        one.problems += rounds.problems.get(name, [])
+        if options.mode == "DIFFERENTIAL" and any(map(was_full, one.taken)):
+            one.problems.append("was computed in full although it is DIFFERENTIAL")
+    progress.part("refresh")
+    ticks = None if "tick" in options.skip else tick(hr)
+    if "equality" not in options.skip:
+        _judge(hr, sql, wanted, seen, "in the end")
+        progress.part("compare")
+    if "full" not in options.skip:
+        _full(hr, sql, wanted, seen, folder / "copies", progress)
+        progress.part("full")
+    if "postgres" not in options.skip:
+        sql.execute("VACUUM (ANALYZE)")
+        for name, one in seen.items():
+            one.postgres = refresh_times(sql, name, wanted[name])
+            one.asked_postgres = True
+        progress.part("postgres")
+    return summary(options, shop, rounds, seen, ticks, settings(sql), hr, progress.parts)
+
+
+def _create(
+    hr: headrace.Headrace, options: Options, wanted: dict[str, str], progress: Progress
+) -> dict[str, Seen]:
+    seen = {}
+    for name, query in wanted.items():
+        started = time.perf_counter()
+        try:
+            hr.create_stream_table(name, query, refresh_mode=options.mode)
+        except HeadraceError as error:
+            progress.say(f"{name} refused: {error}")
+            continue
+        seen[name] = Seen(time.perf_counter() - started, options.warmup)
+        progress.say(f"{name} created in {seen[name].create_seconds:.1f} s")
+    return seen
+
+
+def _judge(
+    hr: headrace.Headrace, sql: Sql, wanted: dict[str, str], seen: dict[str, Seen], when: str
+) -> None:
+    for name, one in seen.items():
+        one.judged_by, differs = judge(hr, sql, name, wanted[name])
+        if differs is not None:
+            one.problems.append(f"{when}: {differs}")
+
+
+def _full(
+    hr: headrace.Headrace,
+    sql: Sql,
+    wanted: dict[str, str],
+    seen: dict[str, Seen],
+    folder: Path,
+    progress: Progress,
+) -> None:
+    session = copies(hr, folder)
+    progress.say("copies written")
+    for name, one in seen.items():
+        counted = sql.execute(f"SELECT count(*) FROM {name}".encode()).fetchone()
+        assert counted is not None
+        ways = {"files": over_files(hr, name), "copies": over_copies(session, wanted[name])}
+        for way, run in ways.items():
+            one.full[way], problem = timed(run, counted[0])
+            if problem is not None:
+                one.full_problems.append(f"over {way}: {problem}")
