@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from headrace.delta.reduction import GIVEN, Path, Restriction, reduction
-from headrace.plan.evaluate import Bag, evaluate, net
+from headrace.delta.origins import Path
+from headrace.delta.reduction import GIVEN, Restriction, reduction
+from headrace.plan.evaluate import Bag, evaluate, net, scalar
 from headrace.plan.operators import Operator, Scan
-from headrace.plan.scalar import Value
+from headrace.plan.scalar import Scalar, Value
 
 Read = Callable[[Scan], Bag]
 Key = tuple[Value, ...]
@@ -25,29 +26,48 @@ def scans(plan: Operator, path: Path = ()) -> dict[Path, Scan]:
 
 
 def chosen(plan: Operator, read: Read) -> dict[Path, Bag]:
-    """The rows that each restricted scan is left with, all of its columns."""
-    rows = {path: read(scan) for path, scan in scans(plan).items() if scan.version in GIVEN}
-    places = {path: [name for name, _ in scan.fields] for path, scan in scans(plan).items()}
+    """The rows that each restricted scan is left with, all of its columns.
+
+    Of several ways the one with the fewest keys is taken, and conditions make keys fewer still.
+    """
+    every, found = scans(plan), reduction(plan)
+    places = {path: [name for name, _ in scan.fields] for path, scan in every.items()}
+    rows = {path: read(scan) for path, scan in every.items() if scan.version in GIVEN}
+    conditions = dict(found.conditions)
 
     def keys_of(one: Restriction) -> set[Key]:
         keys = {
             tuple(row[places[origin.path].index(name)] for name in origin.columns)
             for origin in one.origins
             for row, weight in rows[origin.path].items()
-            if weight
+            if weight and passes(every[origin.path], conditions.get(origin.path, ()), row)
         }
         return keys | {(None,) * len(one.columns)} if one.padded else keys
 
-    for one in reduction(plan).restrictions:
-        keys, at = keys_of(one), [places[one.path].index(name) for name in one.columns]
-        rows[one.path] = Counter(
+    while ready := [
+        one
+        for one in found.restrictions
+        if one.path not in rows and all(origin.path in rows for origin in one.origins)
+    ]:
+        path = ready[-1].path
+        keys, one = min(
+            ((keys_of(one), one) for one in ready if one.path == path), key=lambda way: len(way[0])
+        )
+        at = [places[path].index(name) for name in one.columns]
+        rows[path] = Counter(
             {
                 row: weight
                 for row, weight in read(one.scan).items()
                 if (key := tuple(row[i] for i in at)) in keys and (one.null_safe or None not in key)
             }
         )
+    assert all((s.relation, s.version) in found.whole for p, s in every.items() if p not in rows)
     return rows
+
+
+def passes(scan: Scan, conditions: Iterable[Scalar], row: Key) -> bool:
+    values = dict(zip(scan.columns, row, strict=True))
+    return all(scalar(condition, values) is True for condition in conditions)
 
 
 def reduced(plan: Operator, read: Read) -> Read:

@@ -70,9 +70,17 @@ def on(one: Scan, first: int, other: Scan, second: int) -> Scalar:
     return call("=", one.columns[first], other.columns[second])
 
 
+def shortest(plan: Operator) -> tuple[Restriction, ...]:
+    """For each scan the ways with the fewest steps, near scans first."""
+    found = reduction(plan).restrictions
+    least = {o.path: min(way.steps for way in found if way.path == o.path) for o in found}
+    ways = (one for one in found if one.steps == least[one.path])
+    return tuple(sorted(ways, key=lambda one: one.steps))
+
+
 def by_relation(plan: Operator) -> dict[str, list[Restriction]]:
     found: dict[str, list[Restriction]] = {}
-    for one in reduction(plan).restrictions:
+    for one in shortest(plan):
         found.setdefault(f"{one.scan.relation} {one.scan.version}", []).append(one)
     return found
 
@@ -82,7 +90,7 @@ def test_the_way_leads_outward_from_the_change() -> None:
     joined = Join(
         Join(CUSTOMERS, ORDERS, on(CUSTOMERS, 0, ORDERS, 1)), changed, on(ORDERS, 0, LINES, 0)
     )
-    orders, customers = reduction(joined).restrictions
+    orders, customers = shortest(joined)
     assert (orders.scan, orders.columns) == (ORDERS, ("c1",))
     assert [origin.columns for origin in orders.origins] == [("c1",)]
     assert (customers.scan, customers.columns) == (CUSTOMERS, ("c1",))
@@ -192,5 +200,21 @@ def test_what_is_left() -> None:
             "c": nothing,
         },
     )
+    assert [path for path, _ in reduction(plan).conditions] == [(1, 0)]
     left = chosen(plan, reader(world, {}))
     assert left[(1, 0)] == Counter({(1, 1): 1})
+
+
+def test_conditions_make_keys_fewer() -> None:
+    """Of changed lines only dear ones matter, so the orders of others do not, either."""
+    dear = Filter(
+        replace(LINES, version="change"), call(">", LINES.columns[1], Literal(5, INTEGER))
+    )
+    plan = Join(dear, ORDERS, on(LINES, 0, ORDERS, 0))
+    nothing: Bag = Counter()
+    orders: Bag = Counter({(1, 1): 1, (2, 2): 1})
+    world = World(
+        {"a": nothing, "b": orders, "c": nothing},
+        {"a": Counter({(1, 5): 1, (2, 6): 1}), "b": orders, "c": nothing},
+    )
+    assert chosen(plan, reader(world, {}))[(1,)] == Counter({(2, 2): 1})

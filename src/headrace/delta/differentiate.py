@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headrace.delta.guard_errors import guard_errors, is_net
+from headrace.delta.order_joins import order_joins
 from headrace.plan.operators import (
     Empty,
     Filter,
@@ -83,6 +84,10 @@ def drop_empty(plan: Operator) -> Operator:
 
 def stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
     """The stage's stored columns with the weights to append, given what changed below it."""
+    return order_joins(_stage_change(_ordered(stage), changed))
+
+
+def _stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
     of = Differentiation(changed)
     change = of.change(stage.region)
     if isinstance(change, Empty):
@@ -121,7 +126,16 @@ def stale_change(stage: Stage, changed: frozenset[str]) -> Operator:
     """The change of the stage's stale groups, whose keys the caller gives."""
     keys = (replace(column, id=f"touched_{column.id}") for column, _ in stage.keys)
     fields = tuple((f"k{i}", touched) for i, touched in enumerate(keys, 1))
-    return _recomputed(stage, Scan(stage.relation, fields, "stale"), Differentiation(changed))
+    stale = Scan(stage.relation, fields, "stale")
+    return order_joins(_recomputed(_ordered(stage), stale, Differentiation(changed)))
+
+
+def _ordered(stage: Stage) -> Stage:
+    """The stage with joins of which each connects something, as far as conditions do.
+
+    Of a product of two relations the change is a sum, into which no join above it could be moved.
+    """
+    return replace(stage, region=order_joins(stage.region))
 
 
 def _touched(stage: Stage, change: Operator) -> Operator:
@@ -146,7 +160,7 @@ def stage_full(stage: Stage, *, stored: bool) -> Operator:
     """The stage evaluated anew, minus everything stored (if anything is)."""
     region = guard_errors(Differentiation(frozenset()).after(stage.region))
     raw = stage.additive and not stage.may_be_stale
-    new = stage.computed(region if raw else Net(region))
+    new = order_joins(stage.computed(region if raw else Net(region)))
     if not stored:
         return new
     return UnionAll((new, Negate(Scan(stage.relation, stage.stored, "before"))))

@@ -13,9 +13,11 @@ may serve several scans, and restrictions may be left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from headrace.delta.origins import Origin, Path, origins_of
+from headrace.functions import can_raise
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -38,25 +40,13 @@ from headrace.plan.operators import (
     Window,
 )
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Column, Scalar
-
-Path = tuple[int, ...]
-"""Where in a plan a node stands: which child of which child."""
+from headrace.plan.scalar import Call, Column, Scalar, columns_of, substitute
 
 GIVEN = ("change", "stale")
 """Versions that are there before anything is restricted."""
 
 # Their stored values are equal where both engines call them equal.
-PLAIN = frozenset({"boolean", "text", "character varying", "date", "uuid", "bytea"})
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Physical columns of the scan at `path`, whose rows have all values in question."""
-
-    path: Path
-    scan: Scan
-    columns: tuple[str, ...]
+PLAIN = frozenset({"boolean", "text", "character varying", "character", "date", "uuid", "bytea"})
 
 
 @dataclass(frozen=True)
@@ -64,6 +54,7 @@ class Restriction:
     """Of the scan at `path` only rows matter whose `columns` are among the keys of the origins.
 
     `null_safe` says that NULL equals NULL, and `padded` that there is a key of NULLs besides.
+    `steps` is how far from the change this way is: no scan needs one with more than its least.
     """
 
     path: Path
@@ -72,52 +63,72 @@ class Restriction:
     origins: tuple[Origin, ...]
     null_safe: bool
     padded: bool
+    steps: int = 1
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """The restrictions of a plan, in an order in which their keys are known.
+    """The restrictions of a plan, each of which is enough for its scan.
 
     `whole` are inputs, a relation and a version each, with a scan that is not restricted.
+    `conditions` has scans of which, besides, only rows matter for which these are true; each reads
+    one column.
     """
 
     restrictions: tuple[Restriction, ...]
     whole: frozenset[tuple[str, Version]]
+    conditions: tuple[tuple[Path, tuple[Scalar, ...]], ...] = ()
 
 
 def reduction(plan: Operator) -> Reduction:
-    """One restriction for each scan of a state that has any: the fewest steps from the change."""
+    """All ways from the change to the scans of states that it reaches."""
     found: dict[Path, list[Restriction]] = {}
     scans: dict[Path, Scan] = {}
-    known: set[Path] = set()
+    known: dict[Path, int] = {}
     for path, scan, demands in _demanded(plan, (), ()):
         scans[path] = scan
         if scan.version in GIVEN:
-            known.add(path)
+            known[path] = 0
         else:
             found[path] = [_restriction(path, scan, demand) for demand in demands]
-    ordered: list[Restriction] = []
-    while True:
-        reached = [
-            best
-            for path, ways in found.items()
-            if path not in known
-            and (best := _best(one for one in ways if _origins_known(one, known))) is not None
-        ]
-        if not reached:
-            whole = {(s.relation, s.version) for path, s in scans.items() if path not in known}
-            return Reduction(tuple(ordered), frozenset(whole))
-        ordered += reached
-        known |= {one.path for one in reached}
+    while reached := {
+        path: 1 + max((known[origin.path] for origin in one.origins), default=0)
+        for path, ways in found.items()
+        if path not in known
+        for one in ways
+        if all(origin.path in known for origin in one.origins)
+    }:
+        known |= reached
+    restrictions = (
+        replace(one, steps=1 + max((known[origin.path] for origin in one.origins), default=0))
+        for ways in found.values()
+        for one in ways
+        if all(origin.path in known for origin in one.origins)
+    )
+    whole = {(scan.relation, scan.version) for path, scan in scans.items() if path not in known}
+    return Reduction(tuple(restrictions), frozenset(whole), tuple(_conditions(plan, (), ())))
 
 
-def _origins_known(one: Restriction, known: set[Path]) -> bool:
-    return all(origin.path in known for origin in one.origins)
-
-
-def _best(ways: Iterable[Restriction]) -> Restriction | None:
-    """The one with the most columns: it lets the fewest rows through."""
-    return max(ways, key=lambda one: len(one.columns), default=None)
+def _conditions(
+    plan: Operator, path: Path, above: tuple[Scalar, ...]
+) -> Iterator[tuple[Path, tuple[Scalar, ...]]]:
+    """Scans with the conditions of filters right above them."""
+    match plan:
+        case Scan():
+            alone = tuple(c for c in above if len(columns_of(c)) == 1 and not can_raise(c))
+            if alone:
+                yield path, alone
+        case Filter(child=child, condition=condition):
+            yield from _conditions(child, (*path, 0), (*above, *conjuncts(condition)))
+        case Project(child=child, outputs=outputs):
+            values = dict(outputs)
+            below = tuple(substitute(c, lambda column: values[column]) for c in above)
+            yield from _conditions(child, (*path, 0), below)
+        case Net(child=child):
+            yield from _conditions(child, (*path, 0), above)
+        case _:
+            for place, child in enumerate(plan.children):
+                yield from _conditions(child, (*path, place), ())
 
 
 @dataclass(frozen=True)
@@ -255,7 +266,7 @@ def _among(other: Operator, path: Path, equal: tuple[_Equal, ...], place: int) -
 
 
 def _matching(other: Operator, path: Path, pairs: list[_Equal], place: int) -> _Demand | None:
-    found = _origins(other, path, tuple(pair.columns[1 - place] for pair in pairs))
+    found = origins_of(other, path, tuple(pair.columns[1 - place] for pair in pairs))
     if found is None:
         return None
     columns = tuple(pair.columns[place] for pair in pairs)
@@ -275,73 +286,3 @@ def _equal(condition: Scalar | None, left: Operator, right: Operator) -> Iterato
             yield _Equal((one, other), null_safe)
         elif other in left.columns and one in right.columns:
             yield _Equal((other, one), null_safe)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Where values come from; `padded` says that there are NULLs besides."""
-
-    origins: frozenset[Origin]
-    padded: bool = False
-
-
-def _origins(plan: Operator, path: Path, columns: tuple[Column, ...]) -> _Found | None:
-    """Scans that have all values of these columns together, None if they are computed."""
-    match plan:
-        case Scan(fields=fields):
-            physical = {column: name for name, column in fields}
-            return _Found(frozenset({Origin(path, plan, tuple(physical[c] for c in columns))}))
-        case UnionAll(inputs=inputs):
-            return _all(_origins(one, (*path, i), columns) for i, one in enumerate(inputs))
-        case Project(child=child, outputs=outputs):
-            return _renamed(child, path, columns, dict(outputs))
-        case Accumulate(child=child, state=state):
-            return _renamed(child, path, columns, dict(state.keys))
-        case Filter() | Net() | Negate() | Replicate() | Restrict() | Top():
-            return _origins(plan.children[0], (*path, 0), columns)
-        case Unnest(child=child) | Window(child=child) | Aggregate(child=child):
-            return _of_child(child, path, 0, columns)
-        case Join(left=left, right=right):
-            return _of_child(left, path, 0, columns) or _of_child(right, path, 1, columns)
-        case MatchJoin(left=left, right=right):
-            found = _of_child(left, path, 0, columns)
-            return found or _padded(_of_child(right, path, 1, columns))
-        case Rematch(change=change, before=before, after=after):
-            if set(columns) <= set(change.columns):
-                return _all(_origins(plan.children[i], (*path, i), columns) for i in (0, 1))
-            if set(columns) <= set(before.columns) == set(after.columns):
-                sides = _all(_origins(plan.children[i], (*path, i), columns) for i in (2, 3))
-                return _padded(sides)
-            return None
-        case _:
-            return None
-
-
-def _of_child(
-    child: Operator, path: Path, place: int, columns: tuple[Column, ...]
-) -> _Found | None:
-    if not set(columns) <= set(child.columns):
-        return None
-    return _origins(child, (*path, place), columns)
-
-
-def _renamed(
-    child: Operator, path: Path, columns: tuple[Column, ...], names: Mapping[Column, Scalar]
-) -> _Found | None:
-    below = [scalar for column in columns if isinstance(scalar := names.get(column), Column)]
-    return _origins(child, (*path, 0), tuple(below)) if len(below) == len(columns) else None
-
-
-def _all(parts: Iterable[_Found | None]) -> _Found | None:
-    origins: frozenset[Origin] = frozenset()
-    padded = False
-    for part in parts:
-        if part is None:
-            return None
-        origins |= part.origins
-        padded |= part.padded
-    return _Found(origins, padded)
-
-
-def _padded(found: _Found | None) -> _Found | None:
-    return None if found is None else replace(found, padded=True)

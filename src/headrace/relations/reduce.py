@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.catalog.records import Access
-from headrace.delta.reduction import GIVEN, Origin, Path, Reduction, Restriction
+from headrace.delta.origins import Origin, Path
+from headrace.delta.reduction import GIVEN, Reduction, Restriction
+from headrace.plan.operators import Scan
+from headrace.plan.scalar import Scalar
 from headrace.relations.access import Way, Ways
+from headrace.relations.conditions import passing
 from headrace.render import PlanInput
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
@@ -45,9 +50,8 @@ def reduced(
     }
     if not worth:
         return list(inputs)
-    search = _Search(ways, given, {plan.name: plan for plan in wanted})
-    for restriction in _needed(reduction.restrictions, worth):
-        search.follow(restriction)
+    search = _Search(ways, reduction, given, {plan.name: plan for plan in wanted})
+    search.follow(_needed(reduction, worth))
     result: list[Input] = []
     for plan, one in zip(wanted, inputs, strict=True):
         pieces = search.pieces.get(plan.name, [])
@@ -73,13 +77,24 @@ def _name(of: Origin | Restriction) -> str:
     return input_name(of.scan.relation, of.scan.version)
 
 
-def _needed(restrictions: tuple[Restriction, ...], worth: Iterable[str]) -> tuple[Restriction, ...]:
-    """The restrictions of these inputs, and those on the way to them."""
-    names, paths = set(worth), set[Path]()
-    for one in reversed(restrictions):
-        if _name(one) in names or one.path in paths:
-            paths |= {one.path, *(origin.path for origin in one.origins)}
-    return tuple(one for one in restrictions if one.path in paths)
+def _needed(reduction: Reduction, worth: Iterable[str]) -> dict[Path, list[Restriction]]:
+    """The ways to these inputs, to what stands on the shortest of them, and to what has conditions.
+
+    Conditions make keys few. All other scans are left out.
+    """
+    ways: dict[Path, list[Restriction]] = {}
+    for one in reduction.restrictions:
+        ways.setdefault(one.path, []).append(one)
+    names = set(worth)
+    paths = {path for path, (one, *_) in ways.items() if _name(one) in names}
+    paths |= {path for path, _ in reduction.conditions if path in ways}
+    due = list(paths)
+    while due:
+        shortest = min(ways[due.pop()], key=lambda one: one.steps)
+        new = {origin.path for origin in shortest.origins if origin.path in ways} - paths
+        paths |= new
+        due += new
+    return {path: ways[path] for path in paths}
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,7 @@ class _Search:
     """The rows that each restricted scan was left with so far."""
 
     ways: Ways
+    reduction: Reduction
     given: dict[str, Input]
     wanted: dict[str, PlanInput]
     pieces: dict[str, list[_Piece]] = field(default_factory=dict)
@@ -103,36 +119,66 @@ class _Search:
     _rows: dict[Path, pa.Table] = field(default_factory=dict)
     _known: dict[tuple[object, ...], _Piece] = field(default_factory=dict)
 
-    def follow(self, one: Restriction) -> None:
-        """Look up the rows of a scan by the keys of its origins, if these are known and few."""
+    @cached_property
+    def _conditions(self) -> dict[Path, tuple[Scalar, ...]]:
+        return dict(self.reduction.conditions)
+
+    def follow(self, restrictions: dict[Path, list[Restriction]]) -> None:
+        """Look up the rows of every scan by the fewest keys that are known when its turn comes.
+
+        Small inputs come first: what they leave makes the keys of large ones fewer.
+        """
+        pending = dict(restrictions)
+        while ready := {path: known for path in pending if (known := self._ready(pending[path]))}:
+            path = min(ready, key=lambda path: self._size(ready[path][0]))
+            del pending[path]
+            tables = [(self._keys(one), one) for one in ready[path]]
+            keys, best = min(tables, key=lambda pair: pair[0].num_rows)
+            self._look_up(best, keys)
+        self.given_up |= {_name(ways[0]) for ways in pending.values()}
+
+    def _ready(self, ways: list[Restriction]) -> list[Restriction]:
+        return [one for one in ways if all(map(self._is_known, one.origins))]
+
+    def _is_known(self, origin: Origin) -> bool:
+        return origin.scan.version in GIVEN or origin.path in self._rows
+
+    def _size(self, one: Restriction) -> int:
+        return self.ways.reading.size(self.wanted[_name(one)])
+
+    def _look_up(self, one: Restriction, keys: pa.Table) -> None:
         name = _name(one)
         same = (name, one.columns, one.origins, one.null_safe, one.padded)
         if same not in self._known:
-            piece = self._found(one, name)
+            piece = self._found(name, keys)
             if piece is None:
                 self.given_up.add(name)
                 return
             self._known[same] = piece
             self.pieces.setdefault(name, []).append(piece)
-        self._rows[one.path] = self._known[same].rows
+        rows = self._known[same].rows
+        self._rows[one.path] = self._passing(one.path, one.scan, rows)
 
-    def _found(self, one: Restriction, name: str) -> _Piece | None:
+    def _found(self, name: str, keys: pa.Table) -> _Piece | None:
+        wanted, reading = self.wanted[name], self.ways.reading
+        if keys.num_rows > min(MOST_KEYS, max(WORTH_ROWS, reading.size(wanted) // 2)):
+            return None
+        found, way = self.ways.find(wanted, indexed := Keys(keys))
+        return None if found.num_rows > reading.limit else _Piece(indexed, found, way)
+
+    def _keys(self, one: Restriction) -> pa.Table:
         tables = [self._origin(origin) for origin in one.origins]
-        known = [table for table in tables if table is not None]
-        if len(known) < len(tables):
-            return None
-        wanted = self.wanted[name]
-        rows = keys_table(known, self._key_schema(wanted, one.columns), one)
-        if rows.num_rows > min(MOST_KEYS, max(WORTH_ROWS, self.ways.reading.size(wanted) // 2)):
-            return None
-        keys = Keys(rows)
-        found, way = self.ways.find(wanted, keys)
-        return None if found.num_rows > self.ways.reading.limit else _Piece(keys, found, way)
+        return keys_table(tables, self._key_schema(self.wanted[_name(one)], one.columns), one)
 
-    def _origin(self, origin: Origin) -> pa.Table | None:
-        given = origin.scan.version in GIVEN
-        rows = self.given[_name(origin)].rows if given else self._rows.get(origin.path)
-        return None if rows is None else rows.select(origin.columns)
+    def _origin(self, origin: Origin) -> pa.Table:
+        if origin.path not in self._rows:
+            rows = self.given[_name(origin)].rows
+            assert rows is not None
+            self._rows[origin.path] = self._passing(origin.path, origin.scan, rows)
+        return self._rows[origin.path].select(origin.columns)
+
+    def _passing(self, path: Path, scan: Scan, rows: pa.Table) -> pa.Table:
+        return passing(rows, scan, self._conditions.get(path, ()))
 
     def _key_schema(self, wanted: PlanInput, columns: tuple[str, ...]) -> pa.Schema:
         types = dict(self.ways.reading.state.relation(wanted.relation).columns)
@@ -141,7 +187,7 @@ class _Search:
 
 def keys_table(tables: Sequence[pa.Table], schema: pa.Schema, one: Restriction) -> pa.Table:
     """The keys of the origins, each once, as values of the columns that are restricted."""
-    keys = pa.concat_tables([_fitted(table, schema) for table in tables])
+    keys = pa.concat_tables([schema.empty_table(), *(_fitted(table, schema) for table in tables)])
     if not one.null_safe:
         keys = keys.drop_null()
     elif one.padded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_VIEWS = 256
 MOST_BYTES = 64 << 20
+HANDS = 4
 
 Files = tuple[pa.Schema, tuple[str, ...]]
 """Which columns of which files: inputs of any name share the opened list."""
@@ -54,6 +56,7 @@ class Views:
         self._registered: OrderedDict[str, Input] = OrderedDict()
         self._scans: OrderedDict[Files, DataFrame] = OrderedDict()
         self._kept: dict[str, dict[Files, DataFrame]] = {}
+        self._hands = ThreadPoolExecutor(HANDS, "headrace-inputs")
 
     def matches(self, inputs: Iterable[Input]) -> int:
         """How many of the inputs are registered as they are, or kept in memory here."""
@@ -62,12 +65,28 @@ class Views:
         )
 
     def register(self, inputs: Sequence[Input]) -> None:
-        """Make every input readable under its name."""
+        """Make every input readable under its name.
+
+        Handing rows to the JVM takes dozens of small calls, so several inputs go side by side.
+        """
+        missing = [wanted for wanted in inputs if not self._is_registered(wanted)]
+        for wanted in missing:
+            if wanted.files:
+                self._show(wanted)
+        from_memory = [wanted for wanted in missing if not wanted.files]
+        if len(from_memory) == 1:
+            self._show(from_memory[0])
+        elif from_memory:
+            wait(showing := [self._hands.submit(self._show, one) for one in from_memory])
+            for shown in showing:
+                shown.result()
+        for wanted in missing:
+            self._registered[wanted.name] = wanted
         for wanted in inputs:
-            if not self._is_registered(wanted):
-                self._frame(wanted).createOrReplaceTempView(quoted(wanted.name))
-                self._registered[wanted.name] = wanted
             self._registered.move_to_end(wanted.name)
+
+    def _show(self, wanted: Input) -> None:
+        self._frame(wanted).createOrReplaceTempView(quoted(wanted.name))
 
     def release(self, name: str) -> None:
         """Let go of what is kept in memory for a piece of work."""

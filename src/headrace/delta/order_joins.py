@@ -1,0 +1,81 @@
+"""Inner joins in an order that leads outward from the change.
+
+    (A × B) ⋈ ΔC  =  (ΔC ⋈ A) ⋈ B         where a condition connects C with A, and one C with B
+
+As a query has them written, two relations may stand beside each other that only a third connects.
+In the change of the third, their product would come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headrace.functions import can_raise, chain
+from headrace.plan.operators import Join, Operator, Project, Scan
+from headrace.plan.passes.push_filters import conjuncts
+from headrace.plan.scalar import Call, Column, Scalar, columns_of
+
+
+def order_joins(plan: Operator) -> Operator:
+    """The same rows; joins with a condition that can raise stay as they are."""
+    if not isinstance(plan, Join):
+        return plan.with_children(*map(order_joins, plan.children))
+    leaves = [order_joins(leaf) for leaf in _leaves(plan)]
+    conditions = [term for node in _joins(plan) for term in _terms(node)]
+    if len(leaves) < 3 or any(map(can_raise, conditions)):
+        return plan.with_children(*map(order_joins, plan.children))
+    joined = _joined(leaves, conditions)
+    if joined.columns == plan.columns:
+        return joined
+    return Project(joined, tuple((column, column) for column in plan.columns))
+
+
+def _joins(plan: Operator) -> Iterator[Join]:
+    if isinstance(plan, Join):
+        yield plan
+        yield from _joins(plan.left)
+        yield from _joins(plan.right)
+
+
+def _leaves(plan: Operator) -> Iterator[Operator]:
+    if isinstance(plan, Join):
+        yield from _leaves(plan.left)
+        yield from _leaves(plan.right)
+    else:
+        yield plan
+
+
+def _terms(join: Join) -> tuple[Scalar, ...]:
+    return () if join.condition is None else conjuncts(join.condition)
+
+
+def _joined(leaves: list[Operator], conditions: list[Scalar]) -> Operator:
+    """One leaf after the other, each connected with those before it as far as possible."""
+    first = next((leaf for leaf in leaves if _has_change(leaf)), leaves[0])
+    left, rest, open_terms = first, [leaf for leaf in leaves if leaf is not first], conditions
+    while rest:
+        known = frozenset(left.columns)
+        leaf = next((leaf for leaf in rest if _connected(known, leaf, open_terms)), rest[0])
+        rest.remove(leaf)
+        both = known | frozenset(leaf.columns)
+        due = tuple(term for term in open_terms if columns_of(term) <= both)
+        open_terms = [term for term in open_terms if term not in due]
+        left = Join(left, leaf, chain("and", due) if due else None)
+    return left
+
+
+def _connected(known: frozenset[Column], leaf: Operator, terms: list[Scalar]) -> bool:
+    """Whether a column of the leaf is equal to something known."""
+    own = frozenset(leaf.columns)
+    for term in terms:
+        if isinstance(term, Call) and term.function in ("=", "is not distinct from"):
+            read = columns_of(term)
+            if read & own and read & known and read <= own | known:
+                return True
+    return False
+
+
+def _has_change(plan: Operator) -> bool:
+    if isinstance(plan, Scan):
+        return plan.version in ("change", "stale")
+    return any(map(_has_change, plan.children))

@@ -1,0 +1,68 @@
+"""Conditions on one column, tried on the values that rows have in it: on each value once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.functions.errors import EvaluationError
+from headrace.plan.evaluate import scalar
+from headrace.plan.operators import Scan
+from headrace.plan.scalar import Column, Scalar, Value, columns_of
+
+# More different values than these are not tried: the query itself does it.
+MOST_VALUES = 3_000
+# What Arrow gives as a Python value is what the expression is defined over.
+KINDS = frozenset(
+    {
+        "boolean",
+        "smallint",
+        "integer",
+        "bigint",
+        "numeric",
+        "text",
+        "character varying",
+        "character",
+        "date",
+    }
+)
+
+
+def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Table:
+    """The rows of a scan for which all conditions are true, or too dear to be tried."""
+    physical = {column: name for name, column in scan.fields}
+    for condition in conditions:
+        (column,) = columns_of(condition)
+        if column.type.kind not in KINDS or not rows.num_rows:
+            continue
+        found = rows[physical[column]]
+        values = found.unique()
+        if len(values) > MOST_VALUES:
+            continue
+        kept = [holds(condition, column, value) for value in values.to_pylist()]
+        if not all(kept):
+            rows = rows.filter(pc.is_in(found, values.filter(pa.array(kept))))
+    return rows
+
+
+def holds(condition: Scalar, column: Column, value: Value) -> bool:
+    """Whether the condition is true for a value; remembered."""
+    known = _verdicts(condition)
+    if value not in known:
+        if len(known) > MOST_VALUES:
+            known.clear()
+        try:
+            known[value] = scalar(condition, {column: value}) is True
+        except EvaluationError:
+            # Whether the row is ever tried is for the query to say.
+            known[value] = True
+    return known[value]
+
+
+@lru_cache(maxsize=512)
+def _verdicts(_: Scalar) -> dict[Value, bool]:
+    """What is remembered of a condition."""
+    return {}
