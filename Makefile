@@ -12,7 +12,7 @@ TPCH_OPTIONS := SCALE CHANGE ROWS MODE WARMUP ROUNDS ONLY SKIP MASTER HEAP KEEP 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch fuzz prove-capture prove-daemon prove-groups prove-recursion golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch fuzz prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ prove-daemon: install java
 
 prove-groups: install java
 	HEADRACE_EPOCHS=200 HEADRACE_SEEDS=40 $(BIN)/python -m pytest -q --timeout 3600 tests/e2e/test_concurrent_readers.py tests/e2e/test_random_groups.py
+
+prove-access: install java
+	for way in probe scan whole; do HEADRACE_ACCESS_PATH=$$way $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/e2e || exit 1; done
 
 prove-capture: install
 	HEADRACE_ROUNDS=20 HEADRACE_SEEDS=6 $(BIN)/python -m pytest -q --timeout 3600 tests/ingest/test_modes_under_load.py

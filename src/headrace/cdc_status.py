@@ -135,6 +135,8 @@ def _alerts(
         size = seen.buffers.get(source.oid, 0)
         text = f"the change buffer has {_megabytes(size)} of {settings.max_buffer_mb} MB"
         found.append((buffer_ceiling(settings).level(size), text))
+    if source.mode is CaptureMode.WAL and source.oid in seen.buffers:
+        found.append(("warning", "read from the log, and its triggers could not be dropped yet"))
     if wished == "wal" and source.mode is CaptureMode.TRIGGER and source.mode_reason is not None:
         found.append(("warning", f"captured by triggers, not from the log: {source.mode_reason}"))
     return [one for one in found if one[0] != "fine"]

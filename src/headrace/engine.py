@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from headrace.capture.wal.logs import Logs
 from headrace.catalog import Catalog, Change, State, new_relation_id, records
 from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
 from headrace.errors import HeadraceError, NeedsReinit
@@ -44,6 +45,9 @@ def nobody_watches(when: str, step: Step) -> None:
     """Steps are performed unseen."""
 
 
+# Where a database is, for its runtime role and for the one that sets capture up.
+_Address = tuple[str, str | None]
+
 # What is told "before" and "after" every step.
 Watch = Callable[[str, Step], None]
 
@@ -63,6 +67,8 @@ class Engine:
     `asked` are the requests that a daemon does for this process now. `looked_at` has the times at
     which sources were last found to be captured by triggers although that is not wished, `torn_at`
     those at which triggers were last tried to be taken away that are not needed any more.
+    `unanswered` says until when no source is asked by a column that it could not be asked by.
+    `logs` are the servers' logs; a daemon has them streamed.
     """
 
     database: Database
@@ -78,7 +84,9 @@ class Engine:
     asked: set[int] = field(default_factory=set, init=False)
     looked_at: dict[str, float] = field(default_factory=dict, init=False)
     torn_at: dict[str, float] = field(default_factory=dict, init=False)
-    _attached: dict[tuple[str, str | None], Database] = field(
+    unanswered: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+    logs: Logs = field(default_factory=Logs, init=False, repr=False)
+    _attached: dict[int, tuple[_Address, Database]] = field(
         default_factory=dict, init=False, repr=False
     )
     _read: list[State] = field(default_factory=list, init=False, repr=False)
@@ -92,18 +100,29 @@ class Engine:
         if known.id == HOME:
             return self.database
         assert known.address is not None
-        place = (known.address, known.setup_address)
+        address = (known.address, known.setup_address)
         with self._changes:
-            if place not in self._attached:
-                setup = known.setup_address
-                self._attached[place] = Database(
-                    resolve(known.address), None if setup is None else resolve(setup)
-                )
-            return self._attached[place]
+            if known.id in self._attached:
+                given, database = self._attached[known.id]
+                if given == address:
+                    return database
+                database.close()
+            setup = known.setup_address
+            opened = Database(resolve(known.address), None if setup is None else resolve(setup))
+            self._attached[known.id] = address, opened
+            return opened
+
+    def forget_database(self, known: records.Database) -> None:
+        """Let go of the connections to a database that is detached."""
+        with self._changes:
+            if known.id in self._attached:
+                _, database = self._attached.pop(known.id)
+                database.close()
 
     def close(self) -> None:
         """Close the connections to all databases."""
-        for database in (self.database, *self._attached.values()):
+        self.logs.close()
+        for database in (self.database, *(database for _, database in self._attached.values())):
             database.close()
 
     @contextmanager

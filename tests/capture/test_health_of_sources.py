@@ -14,7 +14,7 @@ import pytest
 import headrace
 from headrace.api import Headrace
 from headrace.capture.observe import Observed
-from headrace.capture.setup import set_up
+from headrace.capture.setup import set_up, tear_down
 from headrace.capture.wal.following import Followed, Following
 from headrace.capture.wal.identity import identities
 from headrace.capture.wal.lsn import to_text
@@ -25,10 +25,10 @@ from headrace.catalog.records import CaptureMode, Database, Source, Status
 from headrace.cdc_status import MEGABYTE, SourceHealth, health_of
 from headrace.embedded import EmbeddedServer
 from headrace.errors import Unavailable
-from headrace.lifecycle.attach import IDENTITY
 from headrace.lifecycle.check import Request
 from headrace.settings import Settings
 from headrace.source.introspect import find_table, inspect
+from headrace.source.server_identity import server_identity
 from tests.conftest import extra_database
 from tests.lifecycle.made import put_tables
 from tests.readers.states import NOON, state_of, table
@@ -165,11 +165,17 @@ def follow(project: Headrace, slot: str) -> int:
         position = create(database, slot)
         publication = read_publication(connection)
         identity = identities(connection, [found], database.version)[found.oid]
-        row = connection.execute(IDENTITY).fetchone()
-        assert publication is not None and row is not None
+        server = server_identity(connection)
+        assert publication is not None
         entry = publication.entries[found.oid]
         following = Following(
-            slot, connection.info.dbname, position, publication.oid, publication.xmin, *row[:2]
+            slot,
+            connection.info.dbname,
+            position,
+            publication.oid,
+            publication.xmin,
+            server.system_identifier,
+            server.timeline,
         )
     followed = Followed(
         0, NOON, (entry.oid, entry.xmin), identity.kind, identity.key, identity.index
@@ -202,6 +208,10 @@ def test_a_source_that_is_read_from_the_log(
     project: Headrace, application: Application, slot: str
 ) -> None:
     position = follow(project, slot)
+    (found,) = project.check_cdc_health()
+    left = "read from the log, and its triggers could not be dropped yet"
+    assert told(found) == ("warning", left)
+    tear_down(project._engine.database, project._engine.catalog.state().sources[0].oid)
     now = datetime.now(UTC)
     home = project._engine.catalog.state().database(1)
     put(project, replace(home, cut_at=now - timedelta(hours=1)))

@@ -13,6 +13,7 @@ import psycopg
 import headrace
 from headrace.catalog.records import CaptureMode
 from headrace.ingest.ingest import ingest
+from tests.ingest.world import begin_stream
 
 TABLES = """
 CREATE TABLE entries (account integer, amount integer);
@@ -65,6 +66,21 @@ def go_to_triggers(hr: headrace.Headrace) -> None:
     hr.set("cdc_mode", "trigger")
     take_cut(hr)
     assert modes(hr) == {CaptureMode.TRIGGER}
+
+
+def take_streamed_cut(hr: headrace.Headrace) -> None:
+    """As a daemon does it: the log is streamed before."""
+    engine = hr._engine
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        begin_stream(engine, state)
+        ingest(engine, state, lease.fence)
+
+
+def leave_the_stream(hr: headrace.Headrace) -> None:
+    with hr._engine.writing():
+        begin_stream(hr._engine, hr._engine.catalog.state())
+    go_to_triggers(hr)
 
 
 def there_and_back(hr: headrace.Headrace) -> None:
@@ -128,6 +144,13 @@ TRANSITIONS = (
         before=";".join([NOISE] * MEGABYTES),
     ),
     Transition("go back to triggers", go_to_triggers, CaptureMode.TRIGGER, BACK),
+    Transition(
+        "follow a stream",
+        take_streamed_cut,
+        CaptureMode.WAL,
+        ("AppendChange", "PinCut", "Acknowledge"),
+    ),
+    Transition("leave a stream", leave_the_stream, CaptureMode.TRIGGER, BACK),
     # Triggers take over; the next process is free to try again.
     Transition("lose the slot", take_cut, CaptureMode.WAL, BACK, before=f"{CHANGE};{LOSE_SLOT}"),
     Transition(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def project(dsn: str, tmp_path: Path, spark: SparkSession) -> Iterator[headrace.Headrace]:
+    """A project; `HEADRACE_ACCESS_PATH` forces a way to rows that a change joins with."""
     with headrace.connect(dsn=dsn, home=tmp_path, spark=spark) as opened:
+        if way := os.environ.get("HEADRACE_ACCESS_PATH"):
+            opened.set("access_path", way)
         yield opened
 
 

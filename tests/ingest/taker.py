@@ -15,6 +15,7 @@ from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.errors import Transient
 from headrace.ingest.ingest import ingest
+from headrace.ingest.streaming import keep_streaming
 from headrace.relations.compact import compact
 from headrace.steps import AppendChange, CopySource, Step
 from headrace.store import WEIGHT
@@ -41,7 +42,8 @@ def bag_of(rows: pa.Table, source: Source) -> Bag:
 class Taker:
     """Takes cuts of a project's sources and compares each with what PostgreSQL says of it.
 
-    `taken` counts the rows that each source got in each way: by TRIGGER, by WAL or by a COPY.
+    `taken` counts the rows that each source got in each way: by TRIGGER, by WAL or by a COPY. With
+    `streams` the log is streamed as a daemon does it.
     """
 
     project: headrace.Headrace
@@ -51,6 +53,8 @@ class Taker:
     taken: Counter[tuple[str, str]] = field(default_factory=Counter)
     changes: list[tuple[str, CaptureMode, CaptureMode]] = field(default_factory=list)
     cuts: int = 0
+    streams: bool = False
+    streamed: int = 0
     compared: int = 0
     busy: int = 0
 
@@ -84,13 +88,15 @@ class Taker:
         try:
             with self.engine.writing() as lease:
                 # Naming all of them has none of them left out of the cut.
-                ingest(
+                after = ingest(
                     self.engine,
                     before,
                     lease.fence,
                     retry=everything,
                     inside=look if compare else None,
                 )
+                if self.streams:
+                    self._keep_streaming(after)
         except Transient as error:
             if error.code != "source-busy":
                 raise
@@ -112,6 +118,11 @@ class Taker:
         """The relation's state at its pin, read from its beginning."""
         pin = self.state.relation(source.relation).pin
         return bag_of(self.engine.store.read(source.relation, pin, 0, pin.epoch), source)
+
+    def _keep_streaming(self, state: State) -> None:
+        """What a daemon does after a cut; counted are those after which there was a stream."""
+        log = keep_streaming(self.engine, state, 1)
+        self.streamed += log is not None and log.news() is not None
 
     def _note_changes(self, before: State) -> None:
         modes = {source.name: source.mode for source in before.sources}

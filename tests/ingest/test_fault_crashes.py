@@ -1,4 +1,4 @@
-"""A process that ends in any step of ingest, and a server that does: made good in WAL mode.
+"""A process that ends in any step of ingest, and a server that does: made good in every mode.
 
 Processes are really killed in tests/crash and in test_transition_crashes. Here the next one goes on
 from where a step was left, which costs no start of a process, so that every place is tried.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,16 +19,22 @@ import pytest
 
 import headrace
 from headrace.capture.wal.slot import advance, read_status
-from headrace.catalog.records import CaptureMode
+from headrace.catalog.records import Status
 from headrace.embedded import EmbeddedServer, cluster
 from headrace.errors import NeedsReinit
-from headrace.ingest import transition
+from headrace.ingest import copying, transition
+from headrace.lifecycle.check import Request
 from headrace.steps import Step
+from tests.capture.follower import Bag
 from tests.capture.test_crash import crash, stopped_wal_writer
 from tests.capture.wal.following import flushed, peeked
-from tests.ingest.world import FULL, KEY, WAL, World
+from tests.ingest.world import KEY, MODES, TRIGGER, World
+from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
+
+TABLE = "CREATE TABLE t (a integer PRIMARY KEY, b text)"
+ROWS = "INSERT INTO t SELECT n, 'x' FROM generate_series(1, 10) n"
 
 
 class Ended(BaseException):
@@ -78,27 +85,41 @@ def lose_the_slot(world: World) -> None:
     world.run(f"SELECT pg_drop_replication_slot('{world.slot}')")
 
 
+def rewrite(world: World) -> None:
+    world.together("TRUNCATE t", "INSERT INTO t SELECT n, 'again' FROM generate_series(-9, 0) n")
+
+
 def stay(world: World) -> None:
     """Only rows are written."""
 
 
-# What is done between two cuts; afterwards the source goes to the log again.
+# What is done between two cuts; a source that left the log goes to it again.
 WAYS: dict[str, Callable[[World], None]] = {
-    "by the log": stay,
+    "changes": stay,
+    "a copy": rewrite,
     "away from the log": lose_the_slot,
 }
 
 
-@pytest.mark.parametrize(("mode", "way"), [(FULL, "by the log"), *((KEY, way) for way in WAYS)])
+@pytest.mark.parametrize(
+    ("mode", "way"),
+    [
+        *((mode, "changes") for mode in MODES),
+        (TRIGGER, "a copy"),
+        (KEY, "a copy"),
+        (KEY, "away from the log"),
+    ],
+)
 def test_an_end_in_every_step(lives: Lives, way: str) -> None:
     """Twice in a row at the same place, with rows written in between."""
     world = lives.world
     act = WAYS[way]
-    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)", "INSERT INTO t VALUES (0, 'x')")
+    world.run(TABLE, "INSERT INTO t VALUES (0, 'x')")
     world.follow("t")
+    mode = world.source.mode
     place, ended = 0, True
     while ended:
-        assert world.source.mode is CaptureMode.WAL
+        assert world.source.mode is mode
         world.run("UPDATE t SET b = b || 'x' WHERE a % 2 = 0")
         act(world)
         ended = lives.end_at(place)
@@ -116,6 +137,77 @@ def test_an_end_in_every_step(lives: Lives, way: str) -> None:
     assert place > 8, "there were steps to end in"
 
 
+def begin(world: World) -> None:
+    """A table that a stream table reads and that was not copied yet."""
+    world.run(TABLE, ROWS)
+    put_tables(world.project, Request("reader", "SELECT * FROM t"))
+
+
+def arrive(world: World) -> None:
+    """The source is copied, and captured in the mode of the world; its changes are followed."""
+    world.cut()
+    assert world.source.status is Status.ACTIVE
+    if world.by_log:
+        world.go()
+    world.run("UPDATE t SET b = 'after' WHERE a = 1")
+    assert world.follows().changed == {"t": 2}
+
+
+@pytest.mark.parametrize("mode", [TRIGGER])
+def test_an_end_in_every_step_of_a_first_copy(lives: Lives) -> None:
+    """At any moment a source has no rows at all, or all of them. Each begins with triggers."""
+    world = lives.world
+    place, ended, seen = 0, True, set()
+    while ended:
+        begin(world)
+        states: list[Bag] = [Counter()]
+        for n in range(2):
+            states.append(world.live(world.source))
+            ended = lives.end_at(place)
+            lives.start_again()
+            assert world.stored(world.source) in states
+            assert (world.source.status is Status.ACTIVE) is bool(world.stored(world.source))
+            seen.add(world.source.status)
+            world.run(f"INSERT INTO t VALUES ({100 + n}, 'between')")
+        arrive(world)
+        world.project.drop_stream_table("reader")
+        assert not world.sources
+        world.run("DROP TABLE t")
+        place += 1
+    assert place > 8
+    assert seen == {Status.INITIALIZING, Status.ACTIVE}
+
+
+@pytest.mark.parametrize("mode", [TRIGGER, KEY])
+def test_an_end_in_the_middle_of_a_copy(lives: Lives, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some parts of a table that executors copy are written, and others are not."""
+    world = lives.world
+    begin(world)
+    folders: list[Path] = []
+
+    def write_half(*arguments: object) -> None:
+        folder = Path(str(arguments[6]).removeprefix("file://"))
+        folder.mkdir()
+        (folder / "part-0.parquet").write_bytes(b"half of a table")
+        folders.append(folder)
+        raise Ended
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "difference_in_memory", lambda *_: None)
+        patched.setattr(copying, "copy_table", write_half)
+        for n in range(2):
+            with pytest.raises(Ended):
+                world.take()
+            lives.start_again()
+            assert world.source.status is Status.INITIALIZING
+            assert not world.stored(world.source)
+            world.run(f"INSERT INTO t VALUES ({100 + n}, 'between')")
+    assert world.cut().copied == {"t"}
+    arrive(world)
+    assert len(folders) == 2
+    assert not any(folder.exists() for folder in folders)
+
+
 @pytest.fixture
 def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="headrace-faults-"))
@@ -128,7 +220,7 @@ def test_a_server_that_crashes(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(transition, "AGAIN", math.inf)
     with ExitStack() as stack:
         with EmbeddedServer.open(home) as server:
-            worlds = [_open(stack, server, home, mode) for mode in WAL]
+            worlds = [_open(stack, server, home, mode) for mode in MODES]
             for world in worlds:
                 world.run("SET synchronous_commit = off")
                 with stopped_wal_writer(world.application):
@@ -184,6 +276,6 @@ def _open(stack: ExitStack, server: EmbeddedServer, home: Path, mode: str) -> Wo
     application = stack.enter_context(psycopg.connect(dsn, autocommit=True))
     project = headrace.connect(dsn, home=home / name)
     world = World(project, dsn, application, mode)
-    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)")
+    world.run(TABLE)
     world.follow("t")
     return world

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.capture.wal import identity
 from headrace.catalog.records import CaptureMode, Status
+from headrace.lifecycle import build
+from headrace.lifecycle.check import FIRST, Request
+from headrace.lifecycle.planning import plan
+from headrace.lifecycle.wish import Wish
 from tests.ingest.world import FULL, KEY, MODES, TRIGGER, World
 
 pytestmark = pytest.mark.postgres
@@ -143,6 +148,65 @@ def test_columns_that_are_added(world: World) -> None:
     assert len([one for one in world.source.columns if one.type is not None]) == 2
     (reader,) = world.engine.catalog.state().stream_tables
     assert (reader.status, [one.name for one in reader.columns]) == (Status.ACTIVE, ["a", "b"])
+
+
+@pytest.mark.parametrize("mode", [FULL, KEY])
+def test_a_generated_column_is_not_in_the_way_of_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older servers do not publish it, which matters only where it is captured."""
+    monkeypatch.setattr(identity, "GENERATED_SINCE", world.engine.database.version + 1)
+    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)")
+    world.follow("t")
+    world.run("ALTER TABLE t ADD COLUMN e integer GENERATED ALWAYS AS (a * 2) STORED")
+    world.run("INSERT INTO t VALUES (1, 'x')")
+    assert world.follows(copied=True).copied == {"t"}
+    world.run("UPDATE t SET b = 'y'")
+    assert world.follows().changed == {"t": 2}
+    world.project.set("cdc_mode", "trigger")
+    assert world.cut().copied == {"t"}
+    world.go()
+    world.run("UPDATE t SET b = 'z'")
+    assert world.follows().changed == {"t": 2}
+    capture_again(world, "SELECT a, e FROM t")
+    assert world.cut().copied == {"t"}
+    world.engine.looked_at.clear()
+    world.run("UPDATE t SET b = 'by triggers'")
+    assert world.cut().changed == {"t": 2}
+    assert world.source.mode is CaptureMode.TRIGGER
+    assert "generated columns" in (world.source.mode_reason or "")
+
+
+def capture_again(world: World, query: str) -> None:
+    """What is recorded first when a stream table is made of columns that are not captured yet."""
+    engine = world.engine
+    with engine.writing() as lease:
+        work = plan(engine, engine.catalog.state(), [Wish(FIRST, Request("more", query))])
+        assert [old.name for old, _ in work.recaptured] == ["t"]
+        build._capture(engine, work, lease.fence)
+
+
+@modes
+def test_a_column_that_is_added_and_used(world: World) -> None:
+    """The source is copied with it and goes the same way again; others are followed meanwhile."""
+    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x')")
+    world.run("CREATE TABLE u (a integer PRIMARY KEY)")
+    world.follow("t", "u")
+    before = world.sources["u"].mode
+    world.run("ALTER TABLE t ADD COLUMN c integer DEFAULT 5", "INSERT INTO t VALUES (2, 'y', 6)")
+    capture_again(world, "SELECT a, c FROM t")
+    world.run("INSERT INTO u VALUES (1)", "UPDATE t SET c = 7 WHERE a = 1")
+    taken = world.cut()
+    assert (taken.copied, taken.changed) == ({"t"}, {"u": 1})
+    assert [one.name for one in world.sources["t"].columns if one.type] == ["a", "b", "c"]
+    assert world.sources["u"].mode is before
+    world.run("UPDATE t SET c = c + 1", "INSERT INTO u VALUES (2)")
+    if world.by_log:
+        world.go()
+    else:
+        assert world.follows().changed == {"t": 4, "u": 1}
+    world.run("UPDATE t SET c = NULL", "INSERT INTO t VALUES (3, NULL, 8)")
+    assert world.follows().changed == {"t": 5, "u": 0}
 
 
 @modes

@@ -9,8 +9,11 @@ import psycopg
 import pytest
 
 from headrace.capture.wal.decode import Decoder
+from headrace.catalog.records import CaptureMode
+from headrace.lifecycle.check import Request
 from headrace.steps import CopySource, Step
-from tests.ingest.world import FULL, MODES, WAL, Application, World
+from tests.ingest.world import FULL, KEY, MODES, WAL, Application, World
+from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
 modes = pytest.mark.parametrize("mode", MODES)
@@ -198,6 +201,10 @@ def test_a_transaction_that_is_large_comes_whole_and_in_parts(
     if table.by_log:
         assert sum(sizes) == 100_000
         assert max(sizes) < 50_000, "it came in several parts"
+    if table.mode != KEY:
+        pin = table.engine.catalog.state().relation(table.source.relation).pin
+        files = table.engine.store.files(table.source.relation, pin, pin.epoch - 1, pin.epoch)
+        assert max(file.rows for file in files) < 100_000, "each was written before the next came"
 
 
 @wal
@@ -237,31 +244,54 @@ def test_asynchronous_commits_are_in_the_cut_that_sees_them(table: World) -> Non
         assert table.follows().changed == {"t": 1}
 
 
-@modes
-def test_a_copy_while_others_write(table: World) -> None:
-    """Whatever is committed between the copy's snapshot and its end comes with the next cut."""
-    writes = iter(
-        (
-            "INSERT INTO t VALUES (10, 'during')",
-            "UPDATE t SET b = 'during' WHERE a = 1",
-            "DELETE FROM t WHERE a = 10",
-        )
-    )
+# Why a table is copied: what is done before, with the slot's name.
+CAUSES = {
+    "rewritten": ("TRUNCATE t", "INSERT INTO t SELECT n, 'copied' FROM generate_series(1, 5) n"),
+    "slot lost": ("SELECT pg_drop_replication_slot('{slot}')", "INSERT INTO t VALUES (5, 'lost')"),
+}
+
+
+def copy_while_others_write(world: World, early: Application) -> None:
+    """The copy is of its snapshot; what is committed during it or after it comes later, once."""
 
     def write(when: str, step: Step) -> None:
-        table.saw(when, step)
-        if isinstance(step, CopySource):
-            table.run(next(writes))
+        world.saw(when, step)
+        if isinstance(step, CopySource) and when == "before":
+            early.execute("INSERT INTO t VALUES (20, 'open')")
+            world.run("INSERT INTO t VALUES (10, 'during')")
+        elif isinstance(step, CopySource):
+            world.run("UPDATE t SET b = 'during' WHERE a = 1")
 
+    world.engine.watch = write
+    before = world.live(world.source)
+    assert world.take().copied == {"t"}
+    assert world.stored(world.source) == before
+    world.engine.watch = world.saw
+    assert world.follows().changed == {"t": 3}
+    early.commit()
+    assert world.follows().changed == {"t": 1}
+    if world.source.mode is CaptureMode.TRIGGER and world.by_log:
+        world.go()
+    world.run("UPDATE t SET b = 'afterwards' WHERE a IN (1, 20)")
+    assert world.follows().changed == {"t": 4}
+
+
+@modes
+def test_a_first_copy_while_others_write(world: World) -> None:
+    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x')")
+    if world.mode == FULL:
+        world.run("ALTER TABLE t REPLICA IDENTITY FULL")
+    put_tables(world.project, Request("reader", "SELECT * FROM t"))
+    with session(world) as early:
+        copy_while_others_write(world, early)
+
+
+@pytest.mark.parametrize(
+    ("mode", "cause"),
+    [*((mode, "rewritten") for mode in MODES), *((mode, "slot lost") for mode in WAL)],
+)
+def test_a_copy_anew_while_others_write(table: World, cause: str) -> None:
+    slot = table.slot if table.by_log else ""
+    table.run(*(statement.format(slot=slot) for statement in CAUSES[cause]))
     with session(table) as early:
-        table.run("CREATE TABLE u (LIKE t INCLUDING ALL)", "TRUNCATE t")
-        table.run("INSERT INTO t SELECT n, 'copied' FROM generate_series(1, 5) n")
-        early.execute("INSERT INTO t VALUES (20, 'open')")
-        table.engine.watch = write
-        before = table.live(table.source)
-        assert table.take().copied == {"t"}
-        assert table.stored(table.source) == before, "the copy is of its snapshot"
-        table.engine.watch = table.saw
-        assert table.follows().changed == {"t": 3}
-        early.commit()
-    assert table.follows().changed == {"t": 1}
+        copy_while_others_write(table, early)

@@ -7,6 +7,7 @@ import threading
 import psycopg
 import pytest
 
+from headrace.capture import settle
 from headrace.catalog.records import CaptureMode, Status
 from headrace.errors import HeadraceError, Transient, UserError
 from headrace.ingest import unfollow
@@ -108,6 +109,45 @@ def test_a_busy_table_keeps_no_other_from_falling_back(world: World) -> None:
         assert caught.value.code == "source-busy"
     assert world.take(["a"]).copied == {"a"}
     world.cut()
+
+
+def test_a_writer_that_is_in_the_way_of_one_copy_keeps_no_other_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has recorded reads otherwise by now, so that the copy has to wait for its end."""
+    monkeypatch.setattr(settle, "LOCK_MILLISECONDS", 50)
+    world.run("CREATE TYPE mood AS ENUM ('good')", "CREATE TABLE c (m mood)", A, B)
+    put_tables(world.project, *(Request(f"r{one}", f"SELECT * FROM {one}") for one in "abc"))
+    world.cut()
+    with psycopg.connect(world.dsn) as writer:
+        writer.execute("INSERT INTO c VALUES ('good')")
+        world.run("ALTER TYPE mood RENAME VALUE 'good' TO 'fine'", "TRUNCATE b")
+        world.run("INSERT INTO a VALUES (1, 1)", "INSERT INTO b VALUES (1)")
+        taken = world.cut()
+        assert (taken.copied, taken.changed) == ({"b"}, {"a": 1})
+        stopped = world.sources["c"]
+        assert stopped.status is Status.SUSPENDED
+        assert stopped.reason == "a transaction that wrote to public.c is still open"
+        with pytest.raises(Transient) as caught:
+            world.take(["c"])
+        assert caught.value.code == "source-busy"
+    assert world.cut(["c"]).copied == {"c"}
+    assert {one.status for one in world.sources.values()} == {Status.ACTIVE}
+
+
+def test_a_table_that_is_locked_keeps_no_other_waiting(world: World) -> None:
+    world.run(A, B)
+    put_tables(world.project, *(Request(f"r{one}", f"SELECT * FROM {one}") for one in "ab"))
+    world.cut()
+    world.run("VACUUM FULL a", "TRUNCATE b", "INSERT INTO b VALUES (1)")
+    with world.engine.database.session() as session:
+        session.execute("SET lock_timeout = '100ms'")  # the cut is lent the same one
+    with psycopg.connect(world.dsn) as owner:
+        owner.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
+        assert world.take().copied == {"b"}
+        assert world.sources["a"].status is Status.SUSPENDED
+        assert world.sources["a"].reason == "public.a is locked by another session"
+    assert world.cut(["a"]).copied == {"a"}
 
 
 def test_a_busy_table_is_read_from_the_log_until_its_triggers_can_be_made(world: World) -> None:

@@ -1,11 +1,13 @@
 """Sources in a mode of capture, an application that writes, and cuts that are compared with it.
 
 No Spark: a project whose stream tables are recorded and never computed. What stands for the truth
-is the table itself, as a bag of rows.
+is the table itself, as a bag of rows. With `HEADRACE_STREAMED` in the environment every log is
+streamed after the first cut of it, as a daemon does.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,9 +18,11 @@ from psycopg import sql
 
 import headrace
 from headrace.capture.dirt import captured_part
+from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
 from headrace.ingest.ingest import ingest
+from headrace.ingest.streaming import keep_streaming
 from headrace.lifecycle.check import Request
 from headrace.relations.rows import with_missing_columns
 from headrace.source.connection import Database
@@ -35,11 +39,25 @@ FULL = "wal full"
 KEY = "wal key"
 MODES = (TRIGGER, FULL, KEY)
 WAL = (FULL, KEY)
+STREAMED = bool(os.environ.get("HEADRACE_STREAMED"))
 
 LEAVES = """
 SELECT t.relid::regclass::text FROM pg_partition_tree(%s::regclass) AS t WHERE t.isleaf
 UNION SELECT c.oid::regclass::text FROM pg_class c WHERE c.oid = %s::regclass AND relkind = 'r'
 """
+
+
+END_STREAMS = """
+SELECT pg_terminate_backend(active_pid, 60000) FROM pg_replication_slots
+WHERE database = current_database() AND active_pid IS NOT NULL
+"""
+
+
+def begin_stream(engine: Engine, state: State) -> None:
+    """Have the log streamed, from the next cut on at the latest."""
+    log = keep_streaming(engine, state, 1)
+    if log is not None and log.stream is not None:
+        log.stream.wait(1, 60)
 
 
 @dataclass(frozen=True)
@@ -67,6 +85,7 @@ class World:
         self.steps: list[tuple[str, Step]] = []
         self.engine.watch = self.saw
         self.followed = 0
+        self.streams = STREAMED
 
     @property
     def engine(self) -> Engine:
@@ -82,6 +101,9 @@ class World:
     def run(self, *statements: str) -> None:
         """Statements of the application, each a transaction of its own."""
         for statement in statements:
+            if self.streams and "_slot" in statement:
+                # Nobody can take away or move a slot that a session has.
+                self.application.execute(END_STREAMS)
             self.application.execute(statement)
 
     def together(self, *statements: str) -> None:
@@ -144,6 +166,8 @@ class World:
             again = frozenset(r for r, name in names.items() if name in retry)
             self.steps.clear()
             after = ingest(engine, state, lease.fence, retry=again)
+            if self.streams:
+                begin_stream(engine, after)
             done = [step for when, step in self.steps if when == "after"]
         changed = {}
         for step in done:

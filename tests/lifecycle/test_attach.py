@@ -68,6 +68,28 @@ def test_a_database_is_attached_listed_and_let_go(project: Headrace, other: str)
     refused("unknown-database", project.detach, "crm")
 
 
+def test_connections_go_with_the_address_and_with_the_database(
+    project: Headrace, other: str
+) -> None:
+    engine = project._engine
+
+    def kept() -> Any:
+        """The session that is kept for the database's next use."""
+        known = engine.catalog.state().databases[-1]
+        with engine.source_database(known).session() as session:
+            return session
+
+    project.attach("crm", other)
+    first = kept()
+    assert kept() is first
+    project.attach("crm", f"{other} ")
+    second = kept()
+    assert second is not first
+    assert first.closed and not second.closed
+    project.detach("crm")
+    assert second.closed
+
+
 def test_a_database_has_one_alias_and_an_alias_one_database(
     project: Headrace, dsn: str, other: str, server: Any
 ) -> None:

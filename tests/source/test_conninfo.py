@@ -7,7 +7,14 @@ from psycopg.conninfo import conninfo_to_dict
 
 from headrace.errors import UserError
 from headrace.source.connection import Database
-from headrace.source.conninfo import parse, pinned, place, redacted
+from headrace.source.conninfo import (
+    NOTICED,
+    NOTICED_BY_SERVER,
+    parse,
+    pinned,
+    place,
+    redacted,
+)
 
 SECRET = "hunter2"
 
@@ -45,6 +52,16 @@ def test_pinning_keeps_the_address() -> None:
     assert (parts["host"], parts["port"], parts["dbname"]) == ("h1,h2", "1,2", "d")
     assert (parts["user"], parts["password"]) == ("u", SECRET)
     assert (parts["target_session_attrs"], parts["connect_timeout"]) == ("primary", "3")
+
+
+def test_who_is_gone_without_a_word_is_noticed_at_both_ends() -> None:
+    parts = parse(pinned("host=h keepalives_idle=5", 15))
+    assert parts["keepalives_idle"] == "5"
+    assert {name: parts[name] for name in NOTICED if name != "keepalives_idle"} == {
+        name: value for name, value in NOTICED.items() if name != "keepalives_idle"
+    }
+    for name, value in NOTICED_BY_SERVER.items():
+        assert f"-c {name}={value}" in parts["options"]
 
 
 def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection, sql
 
+from headrace.capture.busy import SourcesBusy, busy_owner
 from headrace.capture.dirt import (
     Captured,
     reason_to_copy,
@@ -19,23 +20,22 @@ from headrace.capture.dirt import (
 )
 from headrace.capture.health import ask_health, capture_present, read_health
 from headrace.capture.settle import settle
-from headrace.errors import NeedsReinit, Transient, Unavailable
+from headrace.errors import NeedsReinit, Transient
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import ask_tables, inspect, read_tables
 from headrace.source.ranges import Range, page_ranges
 from headrace.source.reading import find_misfit
+from headrace.source.server_identity import IDENTITY, require_primary
 from headrace.source.table import SourceTable
 
-# The timeline of WAL being written now; pg_control_checkpoint lags behind a promotion. The last
-# column compares in that order: what was inserted by the time of the snapshot is flushed already.
-SNAPSHOT = """
-SELECT pg_current_snapshot()::text, statement_timestamp(),
-    (SELECT system_identifier::text FROM pg_control_system()),
-    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
+# The last column compares in that order: what was inserted by the time of the snapshot is flushed
+# already.
+SNAPSHOT = sql.SQL("""
+SELECT pg_current_snapshot()::text, statement_timestamp(), {},
     (pg_current_wal_insert_lsn() - '0/0')::bigint,
     pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
-"""
+""").format(IDENTITY)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,12 @@ class OpenCut:
 
         It may have been rewritten since the snapshot: the caller compares its storage afterwards.
         """
-        with translated():
-            _lock(self.connection, {oid: self.tables[oid]})
+        try:
+            with translated():
+                _lock(self.connection, {oid: self.tables[oid]})
+        except SourcesBusy as error:
+            # The cut is open, and perhaps taken in: nobody is to take it once more.
+            raise error.why[oid] from error
 
     def ranges(self, table: SourceTable, parts: int) -> tuple[Range, ...]:
         """Parts of a locked table that together hold every row of it in the cut."""
@@ -128,7 +132,7 @@ def open_cut(
     """
     oids = [source.oid for source in sources]
     with database.session() as connection:
-        _require_primary(connection)
+        require_primary(connection)
         copied = [source for source in sources if source.oid in lock]
         settled = {
             **settle(connection, [source for source in copied if source.oid not in followed]),
@@ -193,18 +197,6 @@ def flush_if_behind(database: Database) -> None:
         flush(database)
 
 
-def _require_primary(connection: Connection[Any]) -> None:
-    with translated():
-        row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
-    if row and row[0]:
-        raise Unavailable(
-            "standby-server",
-            "the server is a standby",
-            detail="A standby's snapshot does not show which transactions of the primary run.",
-            hint="Connect to the primary, for example with target_session_attrs=primary.",
-        )
-
-
 def _lock(connection: Connection[Any], tables: Mapping[int, SourceTable]) -> None:
     """Lock in the order of oids. LOCK TABLE takes no snapshot: that comes with the next query."""
     for _, table in sorted(tables.items()):
@@ -213,6 +205,8 @@ def _lock(connection: Connection[Any], tables: Mapping[int, SourceTable]) -> Non
             connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(name))
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
             raise _interrupted(table) from error
+        except psycopg.errors.LockNotAvailable as error:
+            raise SourcesBusy({table.oid: busy_owner(table)}) from error
 
 
 def _require_same(locked: Mapping[int, SourceTable], tables: Mapping[int, SourceTable]) -> None:

@@ -56,7 +56,7 @@ def observe(
         buffers = _buffers(cut.connection, oids)
         if following is None:
             return Observed(buffers, dirty=cut.dirty)
-        look = look_in(cut, following)
+        look = look_in(cut, following, sources)
         reasons = look.reasons(following, followed, ceiling)
         return Observed(buffers, look.status, cut.dirty, reasons)
 

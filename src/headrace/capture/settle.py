@@ -8,11 +8,11 @@ from typing import Any
 
 from psycopg import Connection, errors, sql
 
+from headrace.capture.busy import SourcesBusy, busy_writers
 from headrace.capture.dirt import Captured, relabelled
 from headrace.capture.health import capture_present
 from headrace.capture.layout import buffer_name
 from headrace.capture.space import large_buffers
-from headrace.errors import Transient
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA, inspect
 from headrace.source.table import SourceTable
@@ -48,7 +48,7 @@ def settle(connection: Connection[Any], sources: Sequence[Captured]) -> Mapping[
 
     From here until the copy is acknowledged the source database itself remembers that one is
     due. A buffer that is full, or holds enum labels of before they were renamed, is emptied:
-    what was in it is in the snapshot to come.
+    what was in it is in the snapshot to come. Raises SourcesBusy for those that writers keep busy.
     """
     with translated():
         tables = inspect(connection, [source.oid for source in sources])
@@ -57,20 +57,28 @@ def settle(connection: Connection[Any], sources: Sequence[Captured]) -> Mapping[
         for attempt in range(ATTEMPTS):
             if attempt:
                 time.sleep(PAUSE_SECONDS)
-            try:
-                _settle_once(connection, sources, tables)
-            except (errors.LockNotAvailable, errors.DeadlockDetected):
-                continue
-            return tables
-    names = ", ".join(f"{table.schema}.{table.name}" for table in tables.values())
-    raise Transient(
-        "source-busy",
-        f"a transaction that wrote to {names} is still open",
-        hint="Try again when it has ended.",
-    )
+            if _settle_once(connection, sources, tables):
+                return tables
+        alone = {} if len(tables) == 1 else {oid: {oid: table} for oid, table in tables.items()}
+        ready = {oid for oid, table in alone.items() if _settle_once(connection, sources, table)}
+    busy = {oid: busy_writers(table) for oid, table in tables.items() if oid not in ready}
+    if busy:
+        raise SourcesBusy(busy)
+    return tables
 
 
 def _settle_once(
+    connection: Connection[Any], sources: Sequence[Captured], tables: Mapping[int, SourceTable]
+) -> bool:
+    """Settle tables together; False, and nothing is done, if one of them is busy."""
+    try:
+        _settle(connection, sources, tables)
+    except (errors.LockNotAvailable, errors.DeadlockDetected):
+        return False
+    return True
+
+
+def _settle(
     connection: Connection[Any], sources: Sequence[Captured], tables: Mapping[int, SourceTable]
 ) -> None:
     oids = sorted(tables)

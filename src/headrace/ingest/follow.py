@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,16 +14,18 @@ from psycopg import Connection
 from headrace.capture.cut import OpenCut
 from headrace.capture.dirt import captured_part, reason_to_copy_followed
 from headrace.capture.wal.ceiling import Ceiling
+from headrace.capture.wal.following import Following
 from headrace.capture.wal.guard import Place
+from headrace.capture.wal.log import Log
 from headrace.capture.wal.look import look_at, look_in
 from headrace.capture.wal.news import advance_idle, look
-from headrace.capture.wal.publication import PUBLICATION
 from headrace.capture.wal.read import LogRead, Wanted, read_log
 from headrace.catalog import Change, State
 from headrace.catalog.records import CaptureMode, Database, Source
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit
 from headrace.ingest.keyed import keyed_changes
+from headrace.ingest.scratch import scratch_folder
 from headrace.settings import Settings
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceTable
@@ -98,7 +99,7 @@ def leaving(
     if following is None:
         reasons = dict.fromkeys(followed, "nothing is recorded of its slot")
     else:
-        found = look_in(cut, following)
+        found = look_in(cut, following, sources)
         reasons = found.reasons(following, followed, slot_ceiling(settings))
     for source in sources:
         if source.oid in followed and _lost_key(source, cut.tables.get(source.oid)):
@@ -136,9 +137,9 @@ def read_changes(
     if not wanted:
         yield NO_LOG
         return
-    with tempfile.TemporaryDirectory(prefix="headrace-log-") as folder:
+    with scratch_folder() as folder:
         try:
-            log = _read(engine, state, number, cut, wanted, Path(folder))
+            log = _read(engine, state, number, cut, wanted, folder)
         except NeedsReinit as error:
             if error.code not in BROKEN:
                 raise
@@ -158,7 +159,7 @@ def _read(
     assert known.following is not None
     read = read_log(
         cut,
-        known.following,
+        log_of(engine, known, known.following),
         {oid: _wanted(source) for oid, source in wanted.items()},
         known.snapshot,
         folder,
@@ -226,7 +227,13 @@ def slot_ceiling(settings: Settings) -> Ceiling:
     )
 
 
+def log_of(engine: Engine, known: Database, following: Following) -> Log:
+    """The log of a database that is followed."""
+    return engine.logs.of(engine.source_database(known), following.slot)
+
+
 def log_has_news(
+    engine: Engine,
     connection: Connection[Any],
     known: Database,
     sources: Sequence[Source],
@@ -245,10 +252,10 @@ def log_has_news(
     if any(reason_to_copy_followed(source, tables.get(source.oid)) for source in sources):
         return True
     here = Place(following.system_identifier, following.timeline, following.acknowledged)
-    found = look_at(connection, here, following, tables, version)
+    found = look_at(connection, here, following, sources, tables, version)
     if found.reasons(following, followed, slot_ceiling(settings)):
         return True
-    return look(connection, following.slot, PUBLICATION, known.snapshot, 0).found
+    return look(connection, log_of(engine, known, following), known.snapshot, 0).found
 
 
 def advance_quietly(engine: Engine, state: State, number: int, fence: int) -> State:
@@ -264,5 +271,6 @@ def advance_quietly(engine: Engine, state: State, number: int, fence: int) -> St
             engine.catalog.commit(Change(put=(moved,)), fence=fence)
 
     database = engine.source_database(known)
-    moved = advance_idle(database, following.slot, PUBLICATION, known.snapshot, record)
+    log = log_of(engine, known, following)
+    moved = advance_idle(database, following.slot, log, known.snapshot, record)
     return state if moved is None else engine.catalog.state()

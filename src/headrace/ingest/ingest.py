@@ -6,17 +6,18 @@ anew in the next one, and everything else goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 
+from headrace.capture.busy import SourcesBusy
 from headrace.capture.changes import pending
 from headrace.capture.cut import OpenCut, flush_if_behind, open_cut
 from headrace.capture.dirt import captured_part
 from headrace.capture.setup import set_up
-from headrace.catalog import Change, State
+from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
-from headrace.errors import HeadraceError, Transient
+from headrace.errors import Transient
 from headrace.ingest.follow import (
     advance_quietly,
     followed_of,
@@ -24,13 +25,13 @@ from headrace.ingest.follow import (
     log_has_news,
     read_changes,
 )
-from headrace.ingest.modes import UNWISHED
+from headrace.ingest.postpone import leave_out
 from headrace.ingest.retire import retire
-from headrace.ingest.take import Taking, stopped_or_freed, suspended, take
+from headrace.ingest.take import Taking, take
 from headrace.ingest.transition import begin_transitions, may_complete, unwished
 from headrace.source.connection import Database as Connections
 from headrace.source.introspect import inspect
-from headrace.steps import Postpone, SetUpCapture, TakeCut
+from headrace.steps import SetUpCapture, TakeCut
 
 ATTEMPTS = 5
 
@@ -74,70 +75,96 @@ def ingest_database(
 ) -> State:
     """What `ingest` does, for one database."""
     state = begin_transitions(engine, state, number, fence)
-    settings = engine.settings(state)
-    database = engine.source_database(state.database(number))
-    sources = sources_in(state, number)
-    fallen = unwished(state, settings, number)
-    copies = frozenset({*fallen, *(s.oid for s in sources if _wants_copy(s, retry))})
-    known = state.database(number)
+    fallen = unwished(state, engine.settings(state), number)
+    waiting = (s.oid for s in sources_in(state, number) if _wants_copy(s, retry))
+    attempt = Attempt(frozenset({*fallen, *waiting}), fallen)
     for _ in range(ATTEMPTS):
         sources = sources_in(state, number)
-        if not copies and inside is None and not has_news(engine, state, number, sources):
+        if not attempt.copies and inside is None and not has_news(engine, state, number, sources):
             return advance_quietly(engine, state, number, fence)
-        taking = tuple(s for s in sources if s.oid in copies or s.status is Status.ACTIVE)
-        followed = followed_of(taking, fallen)
-        taken: Taking | None = None
         try:
-            mended = tuple(s for s in taking if s.oid in copies and s.oid not in followed)
-            busy = _mend_capture(engine, state, mended, database)
-            if busy:
-                # A writer keeps tables busy: only those that read them wait.
-                waiting = {s: why for s, why in busy.items() if fallen.get(s.oid) != UNWISHED}
-                state = _postpone_all(engine, state, waiting, retry, fence)
-                copies -= {source.oid for source in busy}
-                fallen = {oid: why for oid, why in fallen.items() if oid in copies}
-                continue
-            # Where everything is copied anew there is nothing to continue.
-            going_on = any(source.oid not in copies for source in taking)
-            previous = known.snapshot if going_on else None
-            with open_cut(
-                database,
-                taking,
-                lock=copies,
-                followed=followed,
-                previous=previous,
-                epoch=known.epoch,
-            ) as cut:
-                rewritten = frozenset(cut.dirty) - copies
-                look = leaving(state, number, cut, taking, fallen, settings)
-                if not rewritten and not look.leaving:
-                    with read_changes(engine, state, number, cut, taking, copies) as log:
-                        rewritten, look = log.too_large, replace(look, leaving=log.leaving)
-                        if not rewritten and not log.leaving:
-                            taken = Taking(
-                                number, cut, taking, copies, fallen, look.ready, look.stuck, log
-                            )
-                            with engine.step(TakeCut(tuple(s.relation for s in taking))):
-                                state = take(engine, state, taken, fence)
-                            if inside is not None:
-                                inside(cut, state)
-            if taken is not None:
-                return retire(engine, state, taken, fence)
-            # Tables to be copied must be locked before the snapshot is taken: once more.
-            copies |= rewritten | frozenset(look.leaving)
-            fallen |= look.leaving
-        except Transient as error:
-            others = tuple(s for s in taking if s.oid in copies and s.relation not in retry)
-            if error.code != "source-busy" or not others:
-                raise
-            # A writer keeps tables busy that nobody asked for now: only their readers wait.
-            state = _postpone(engine, state, others, error, fence)
-            copies -= {source.oid for source in others}
+            done = _try(engine, state, number, attempt, fence, inside)
+        except SourcesBusy as error:
+            busy = {source: error.why[source.oid] for source in sources if source.oid in error.why}
+            state = leave_out(engine, state, busy, attempt.fallen, retry, fence)
+            attempt = attempt.without(error.why)
+            continue
+        if isinstance(done, State):
+            return done
+        attempt = done
     raise Transient(
         "cut-interrupted",
         "source tables changed shape faster than a cut could be taken",
         hint="Try again when the schema changes are done.",
     )
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A cut as it is tried: the sources (oids) to be copied in it.
+
+    Of those the ones that have `fallen` were read from the log so far, and are captured by triggers
+    from this cut on, each for a reason.
+    """
+
+    copies: frozenset[int]
+    fallen: Mapping[int, str]
+
+    def and_copying(self, rewritten: frozenset[int], leaving: Mapping[int, str]) -> Attempt:
+        """What is tried after more sources were found that cannot go on as they are."""
+        return Attempt(self.copies | rewritten | leaving.keys(), {**self.fallen, **leaving})
+
+    def without(self, oids: Collection[int]) -> Attempt:
+        fallen = {oid: why for oid, why in self.fallen.items() if oid not in oids}
+        return Attempt(self.copies.difference(oids), fallen)
+
+
+def _try(
+    engine: Engine,
+    state: State,
+    number: int,
+    attempt: Attempt,
+    fence: int,
+    inside: Callable[[OpenCut, State], None] | None,
+) -> State | Attempt:
+    """Take a cut; or, if it finds more to copy, what is to be tried next.
+
+    Tables to be copied must be locked before the snapshot is taken, so that takes another one.
+    """
+    known, settings = state.database(number), engine.settings(state)
+    database = engine.source_database(known)
+    copies, fallen = attempt.copies, attempt.fallen
+    sources = tuple(
+        source
+        for source in sources_in(state, number)
+        if source.oid in copies or source.status is Status.ACTIVE
+    )
+    followed = followed_of(sources, fallen)
+    mended = tuple(s for s in sources if s.oid in copies and s.oid not in followed)
+    _mend_capture(engine, state, mended, database)
+    # Where everything is copied anew there is nothing to continue.
+    going_on = any(source.oid not in copies for source in sources)
+    with open_cut(
+        database,
+        sources,
+        lock=copies,
+        followed=followed,
+        previous=known.snapshot if going_on else None,
+        epoch=known.epoch,
+    ) as cut:
+        look = leaving(state, number, cut, sources, fallen, settings)
+        rewritten = frozenset(cut.dirty) - copies
+        if rewritten or look.leaving:
+            return attempt.and_copying(rewritten, look.leaving)
+        with read_changes(engine, state, number, cut, sources, copies) as log:
+            if log.too_large or log.leaving:
+                return attempt.and_copying(log.too_large, log.leaving)
+            taking = Taking(number, cut, sources, copies, fallen, look.ready, look.stuck, log)
+            with engine.step(TakeCut(tuple(source.relation for source in sources))):
+                state = take(engine, state, taking, fence)
+            if inside is not None:
+                inside(cut, state)
+    return retire(engine, state, taking, fence)
 
 
 def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source]) -> bool:
@@ -155,7 +182,7 @@ def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source
             return True
         if by_log:
             flush_if_behind(database)
-            if log_has_news(connection, known, by_log, database.version, settings):
+            if log_has_news(engine, connection, known, by_log, database.version, settings):
                 return True
     return may_complete(database, active)
 
@@ -170,47 +197,17 @@ def _wants_copy(source: Source, retry: frozenset[str]) -> bool:
     return source.status is Status.INITIALIZING or suspended
 
 
-def _postpone(
-    engine: Engine, state: State, sources: tuple[Source, ...], error: HeadraceError, fence: int
-) -> State:
-    """Leave sources out of the cut; a refresh of one of their readers copies them."""
-    taken = tuple(suspended(state, s, state.relation(s.relation), error) for s in sources)
-    records = tuple(one.source for one in taken)
-    with (
-        engine.step(Postpone(tuple(source.relation for source in sources))),
-        engine.changing(state) as current,
-    ):
-        change = Change(put=(*records, *stopped_or_freed(current, taken)))
-        engine.catalog.commit(change, fence=fence)
-    return engine.catalog.state()
-
-
-def _postpone_all(
-    engine: Engine,
-    state: State,
-    busy: Mapping[Source, Transient],
-    retry: frozenset[str],
-    fence: int,
-) -> State:
-    """Leave busy sources out; whoever was asked for by name is an error."""
-    for source, error in busy.items():
-        if source.relation in retry:
-            raise error
-        state = _postpone(engine, state, (source,), error, fence)
-    return state
-
-
 def _mend_capture(
     engine: Engine, state: State, sources: tuple[Source, ...], database: Connections
-) -> dict[Source, Transient]:
+) -> None:
     """Triggers and buffers that fit the tables as they are, before the snapshot is taken.
 
-    Those are told that others keep busy.
+    Raises SourcesBusy for those that others keep busy.
     """
     with database.session() as connection:
         tables = inspect(connection, [source.oid for source in sources])
     settings = engine.settings(state)
-    busy: dict[Source, Transient] = {}
+    busy: dict[int, Transient] = {}
     for source in sources:
         if source.oid not in tables:
             continue
@@ -226,5 +223,6 @@ def _mend_capture(
         except Transient as error:
             if error.code != "source-busy":
                 raise
-            busy[source] = error
-    return busy
+            busy[source.oid] = error
+    if busy:
+        raise SourcesBusy(busy)

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from headrace.capture.wal.availability import Server, obstacles, read_server, unbounded
 from headrace.capture.wal.following import Followed, Following
-from headrace.capture.wal.identity import Identity, auto_replica_identity, identities
+from headrace.capture.wal.identity import Identity
 from headrace.capture.wal.publication import publish, read_publication
 from headrace.capture.wal.slot import create, drop, read_status
 from headrace.catalog import Change, State
@@ -21,12 +20,10 @@ from headrace.catalog.records import CaptureMode, Source
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, Transient
 from headrace.ingest.modes import record_modes
-from headrace.ingest.wishes import wished_mode
-from headrace.settings import Settings
+from headrace.ingest.suitable import Suitable, suitable
 from headrace.source.connection import Database
 from headrace.source.faults import translated
-from headrace.source.introspect import inspect
-from headrace.source.table import SourceTable
+from headrace.source.server_identity import server_identity
 from headrace.steps import MakeSlot, NameSlot, PublishSource
 
 # Seconds for which making a slot waits for transactions that are open.
@@ -39,68 +36,15 @@ def publish_sources(
     engine: Engine, state: State, number: int, candidates: Sequence[Source], fence: int
 ) -> State:
     """Publish those that can be followed; the others are told why not."""
-    database = engine.source_database(state.database(number))
-    settings = engine.settings(state)
-    refused: dict[Source, str] = {}
-    tables: dict[int, SourceTable] = {}
-    found: dict[int, Identity] = {}
+    found = suitable(engine, state, number, candidates)
+    refused = dict(found.refused)
     try:
-        tables, found = _look(database, candidates, settings)
-        server = _server(database, state, number)
-        standing = [obstacle.reason for obstacle in obstacles(server)]
-        careful = unbounded(server)
-        for source in candidates:
-            reasons = list(standing)
-            if careful is not None and wished_mode(state, settings, source) == "auto":
-                reasons.append(careful.reason)
-            why = next(iter(reasons), None) or _unsuitable(source, found.get(source.oid))
-            if why is not None:
-                refused[source] = why
+        if found.going:
+            return _publish(engine, state, number, found, fence)
     except HeadraceError as error:
-        refused = dict.fromkeys(candidates, error.message)
-    going = [source for source in candidates if source not in refused]
-    try:
-        if going:
-            return _publish(engine, state, number, going, tables, found, fence, refused)
-    except HeadraceError as error:
-        refused |= dict.fromkeys(going, error.message)
+        refused |= dict.fromkeys(found.going, error.message)
         state = engine.catalog.state()
     return _refuse(engine, state, refused, fence)
-
-
-def _unsuitable(source: Source, identity: Identity | None) -> str | None:
-    """Why the log would not tell enough of a source."""
-    if identity is None:
-        return "the table is not there"
-    stored = {column.number for column in source.columns if column.type is not None}
-    if not stored.issuperset(identity.key):
-        return "a column of its key cannot be stored"
-    return identity.reason if identity.kind == "none" else None
-
-
-def _look(
-    database: Database, sources: Sequence[Source], settings: Settings
-) -> tuple[dict[int, SourceTable], dict[int, Identity]]:
-    """The tables as they are, and what of their old rows the log would have."""
-    with database.session() as connection:
-        tables = inspect(connection, [source.oid for source in sources])
-        found = identities(connection, tables.values(), database.version)
-    if settings.auto_replica_identity:
-        changed = [
-            auto_replica_identity(database, found[oid], f"{table.schema}.{table.name}")
-            for oid, table in tables.items()
-            if oid in found
-        ]
-        if any(changed):
-            with database.session() as connection:
-                found = identities(connection, tables.values(), database.version)
-    return tables, found
-
-
-def _server(database: Database, state: State, number: int) -> Server:
-    following = state.database(number).following
-    with database.session() as connection:
-        return read_server(connection, "" if following is None else following.slot)
 
 
 def _refuse(engine: Engine, state: State, refused: Mapping[Source, str], fence: int) -> State:
@@ -112,28 +56,19 @@ def _refuse(engine: Engine, state: State, refused: Mapping[Source, str], fence: 
     return record_modes(engine, state, new, fence) if new else state
 
 
-def _publish(
-    engine: Engine,
-    state: State,
-    number: int,
-    sources: Sequence[Source],
-    tables: Mapping[int, SourceTable],
-    found: Mapping[int, Identity],
-    fence: int,
-    refused: Mapping[Source, str],
-) -> State:
+def _publish(engine: Engine, state: State, number: int, found: Suitable, fence: int) -> State:
     database = engine.source_database(state.database(number))
     following = _named(engine, state, number, database, fence)
     followed = [s for s in state.sources if s.database == number and s.followed is not None]
     if followed and not _is_as_recorded(database, following):
         # Changes of those that are followed may be missing: a cut has to find that out first.
-        return _refuse(engine, engine.catalog.state(), refused, fence)
+        return _refuse(engine, engine.catalog.state(), found.refused, fence)
     published: list[Source] = []
-    refused = dict(refused)
-    for source in sources:
+    refused = dict(found.refused)
+    for source in found.going:
         try:
             with engine.step(PublishSource(source.relation)):
-                publish(database, tables[source.oid])
+                publish(database, found.tables[source.oid])
         except HeadraceError as error:
             refused[source] = error.message
         else:
@@ -142,7 +77,7 @@ def _publish(
         return _refuse(engine, engine.catalog.state(), refused, fence)
     relied = any(source.mode is CaptureMode.WAL for source in followed)
     following = _made(engine, state, number, database, following, fence, relied=relied)
-    return _record(engine, number, database, following, published, found, fence, refused)
+    return _record(engine, number, database, following, published, found.identities, fence, refused)
 
 
 def _is_as_recorded(database: Database, following: Following) -> bool:
@@ -159,7 +94,7 @@ def _record(
     database: Database,
     following: Following,
     sources: Sequence[Source],
-    found: Mapping[int, Identity],
+    identities: Mapping[int, Identity],
     fence: int,
     refused: Mapping[Source, str],
 ) -> State:
@@ -176,7 +111,7 @@ def _record(
     now = datetime.now(UTC)
     records = []
     for source in sources:
-        entry, identity = entries[source.oid], found[source.oid]
+        entry, identity = entries[source.oid], identities[source.oid]
         followed = Followed(
             int(row[0]), now, (entry.oid, entry.xmin), identity.kind, identity.key, identity.index
         )
@@ -197,14 +132,10 @@ def _named(engine: Engine, state: State, number: int, database: Database, fence:
     record = state.database(number)
     if record.following is not None:
         return record.following
-    with database.session() as connection, translated():
-        name = connection.info.dbname
-        identity = connection.execute(
-            "SELECT (SELECT system_identifier::text FROM pg_control_system()),"
-            " ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer"
-        ).fetchone()
-    assert identity is not None
-    following = Following(f"headrace_{secrets.token_hex(4)}", name, NOT_MADE, 0, "", *identity)
+    with database.session() as connection:
+        name, server = connection.info.dbname, server_identity(connection)
+    slot = f"headrace_{secrets.token_hex(4)}"
+    following = Following(slot, name, NOT_MADE, 0, "", server.system_identifier, server.timeline)
     return _name(engine, state, number, following, fence)
 
 
@@ -239,6 +170,7 @@ def _made(
         following = _name(engine, state, number, replace(following, acknowledged=NOT_MADE), fence)
     with engine.step(MakeSlot(following.slot)):
         if status is not None:
+            engine.logs.release(following.slot)
             drop(database, following.slot)
         position = create(database, following.slot, seconds=SLOT_SECONDS)
     return replace(following, acknowledged=position)

@@ -16,7 +16,6 @@ from headrace.capture.changes import acknowledge, change_batches
 from headrace.capture.cut import OpenCut
 from headrace.capture.dirt import captured_part
 from headrace.capture.wal.following import Following
-from headrace.capture.wal.slot import advance
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import (
     CaptureMode,
@@ -32,7 +31,7 @@ from headrace.definition import define, used_columns
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged
 from headrace.ingest.copying import copy_source
-from headrace.ingest.follow import NO_LOG, LogChanges
+from headrace.ingest.follow import NO_LOG, LogChanges, log_of
 from headrace.ingest.modes import announce_change
 from headrace.ingest.shape import shape_of
 from headrace.ingest.transition import completes
@@ -113,7 +112,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
     with engine.step(Acknowledge(epoch)):
         oids = [one.source.oid for one in taken]
         acknowledge(cut.database, oids, cut.cut.snapshot, epoch)
-        _let_go(moved, taking)
+        _let_go(engine, moved, taking)
     return engine.catalog.state()
 
 
@@ -140,12 +139,12 @@ def _following(database: Database, log: LogChanges) -> Following | None:
     return replace(database.following, acknowledged=acknowledged)
 
 
-def _let_go(database: Database, taking: Taking) -> None:
+def _let_go(engine: Engine, database: Database, taking: Taking) -> None:
     """Move the slot; if that fails, the same is read once more, and nothing else happens."""
     if database.following is None or taking.log.released is None:
         return
     try:
-        advance(taking.cut.database, database.following.slot, taking.log.released)
+        log_of(engine, database, database.following).acknowledge(taking.log.released)
     except HeadraceError as error:
         logger.warning("the slot was not moved", extra={"code": error.code, "error": error.message})
 

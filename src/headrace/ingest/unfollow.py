@@ -44,6 +44,7 @@ def unfollow(engine: Engine, state: State, number: int, oids: Sequence[int], fen
     gone = {*oids, *(source.oid for source in ours if last)}
     with engine.step(StopFollowing(tuple(s.relation for s in ours if s.oid in gone))):
         if last:
+            engine.logs.release(record.following.slot)
             drop(database, record.following.slot)
         unpublish(database, gone)
         if last:

@@ -7,21 +7,14 @@ from dataclasses import replace
 from headrace.catalog import Change, State
 from headrace.catalog.records import Database
 from headrace.engine import HOME, Engine
-from headrace.errors import Unavailable, UserError
+from headrace.errors import UserError
 from headrace.ingest.unfollow import unfollow
 from headrace.settings import resolve
 from headrace.source import connection
 from headrace.source.conninfo import parse
-from headrace.source.faults import translated
+from headrace.source.server_identity import ServerIdentity, server_identity
 
 LONGEST_ALIAS = 31
-# Pinned as in a cut: the timeline of WAL that is being written.
-IDENTITY = """
-SELECT (SELECT system_identifier::text FROM pg_control_system()),
-    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer,
-    (SELECT oid::bigint FROM pg_database WHERE datname = current_database())
-WHERE NOT pg_is_in_recovery()
-"""
 
 
 def attach(
@@ -38,14 +31,15 @@ def attach(
     for address in (dsn, setup_dsn):
         if address is not None:
             _refuse_password(address)
-    system, timeline, oid = _identity(_opened(dsn, setup_dsn))
+    found = _identity(_opened(dsn, setup_dsn))
+    system, oid = found.system_identifier, found.database
     with engine.writing() as lease:
         state = engine.catalog.state()
         known = next((one for one in state.databases if one.alias == alias), None)
         _refuse_same(engine, state, alias, (system, oid))
         if known is None:
             number = max((HOME, *(one.id for one in state.databases))) + 1
-            known = Database(number, alias, system, timeline, oid=oid)
+            known = Database(number, alias, system, found.timeline, oid=oid)
         elif (known.system_identifier, known.oid) != (system, oid):
             raise UserError(
                 "name-exists",
@@ -75,6 +69,7 @@ def detach(engine: Engine, alias: str) -> None:
             )
         unfollow(engine, state, known.id, (), lease.fence)
         engine.catalog.commit(Change(remove=(known,)), fence=lease.fence)
+    engine.forget_database(known)
 
 
 def require_attached(state: State, alias: str) -> Database:
@@ -122,25 +117,17 @@ def _opened(dsn: str, setup_dsn: str | None) -> connection.Database:
     return connection.Database(resolve(dsn), None if setup_dsn is None else resolve(setup_dsn))
 
 
-def _identity(database: connection.Database) -> tuple[str, int, int]:
-    """System identifier, timeline and oid of a database that can be captured."""
-    with database, database.session() as session, translated():
-        row = session.execute(IDENTITY).fetchone()
-    if row is None:
-        raise Unavailable(
-            "standby-server",
-            "the server is a standby",
-            hint="Attach the primary, for example with target_session_attrs=primary.",
-        )
-    system, timeline, oid = row
-    return system, timeline, oid
+def _identity(database: connection.Database) -> ServerIdentity:
+    """Who a database is that can be captured."""
+    with database, database.session() as session:
+        return server_identity(session)
 
 
 def _refuse_same(engine: Engine, state: State, alias: str, found: tuple[str, int]) -> None:
     """Refuse a database that is known under another name: it would be captured twice."""
-    with engine.database.session() as session, translated():
-        row = session.execute(IDENTITY).fetchone()
-    at_home = row is not None and (row[0], row[2]) == found
+    with engine.database.session() as session:
+        home = server_identity(session)
+    at_home = (home.system_identifier, home.database) == found
     names = [
         one.alias
         for one in state.databases

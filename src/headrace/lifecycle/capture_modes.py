@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.capture.dirt import captured_part
 from headrace.capture.wal.possible import impossible
 from headrace.catalog import State
 from headrace.catalog.records import Source
@@ -43,13 +44,14 @@ def _require_possible(
     slot = known.following.slot if known is not None and known.following is not None else ""
     database = _database(engine, state, number)
     with database.session() as connection:
-        tables = tuple(inspect(connection, [source.oid for source in sources]).values())
+        there = inspect(connection, [source.oid for source in sources])
+        tables = [captured_part(one, there[one.oid]) for one in sources if one.oid in there]
         found = impossible(
             connection,
             tables,
             database.version,
             slot,
-            auto_replica_identity=settings.auto_replica_identity,
+            may_change=settings.auto_replica_identity,
         )
     for source in sources:
         obstacle = found.get(source.oid)

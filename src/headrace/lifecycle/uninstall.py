@@ -70,6 +70,8 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
                 _execute(connection, home)
         for known, database in _databases(engine, state):
             with engine.step(RemoveCapture()):
+                if known is not None:
+                    engine.logs.release(known.slot)
                 _remove_capture(database, known)
         for relation in state.relations:
             with engine.step(DropLog(relation.id)):

@@ -31,6 +31,9 @@ from headrace.spark.run import Input, TooLarge
 from headrace.steps import ComputeLoop, ComputeStage, Step
 from headrace.store import WEIGHT, Pin, net
 
+# Of the text of a delta query Spark has generated code, if it is the one for a single task.
+MOST_IN_ONE_TASK = 1_000_000
+
 
 def compute(
     engine: Engine,
@@ -146,7 +149,7 @@ def _compute_stage(
         with clock.phase("look up"):
             inputs = reduced(ways, step.reduction, step.inputs, inputs)
     plan = netted(step.plan, large) if large else step.plan
-    tiny = not large and (step.mode == "DIFFERENTIAL" or reading.is_small(step.inputs))
+    tiny = not large and _in_one_task(reading, step, inputs)
     as_planned = tiny == (step.mode == "DIFFERENTIAL") and not large
     text = step.sql if as_planned else render(plan, names, one_partition=tiny)
     profile: Profile = "tiny" if tiny else "wide"
@@ -167,6 +170,14 @@ def _compute_stage(
         if rows.num_rows == 0:
             return relation.pin
         return engine.store.append(relation.id, relation.pin, epoch, rows)
+
+
+def _in_one_task(reading: Reading, step: ComputeStage, inputs: list[Input]) -> bool:
+    """Whether one task reads the inputs before several could be started."""
+    if step.mode == "FULL":
+        return reading.is_small(step.inputs)
+    logs = (wanted for wanted, given in zip(step.inputs, inputs, strict=True) if given.files)
+    return sum(map(reading.size, logs)) <= MOST_IN_ONE_TASK
 
 
 def _settled(

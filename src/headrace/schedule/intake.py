@@ -11,12 +11,14 @@ import time
 from datetime import timedelta
 
 from headrace.capture.wal.news import look, pause
-from headrace.capture.wal.publication import PUBLICATION
+from headrace.capture.wal.streamed import StreamedLog
 from headrace.catalog import State, records
 from headrace.catalog.records import CaptureMode, Status
 from headrace.engine import HOME
 from headrace.errors import HeadraceError, NeedsReinit
+from headrace.ingest.follow import log_of
 from headrace.ingest.ingest import databases_of, ingest_database, sources_in
+from headrace.ingest.streaming import keep_streaming
 from headrace.relations.compact import compact
 from headrace.schedule.ears import News
 from headrace.schedule.retry import after_failure
@@ -42,6 +44,7 @@ class Intake:
         # Up to this position the log has nothing new, and is not asked again before this time.
         self._quiet = 0
         self._ask_log_at = 0.0
+        self._reason: str | None = None
 
     def take(self, state: State, *, thorough: bool) -> bool:
         """Take in a cut if anything is new; whether there is one now that was not.
@@ -50,10 +53,12 @@ class Intake:
         """
         if time.monotonic() < self._not_before or not self._is_reached(state):
             return False
+        shift = self._shift
         try:
             if not thorough and not self._has_news(state):
                 return False
             after = self._ingested(state, thorough=thorough)
+            self._note(keep_streaming(shift.engine, after, self._number, shift.ears.wake))
         except HeadraceError as error:
             if error.code in ENDING and (self._number == HOME or error.code == LEASE_LOST):
                 raise
@@ -66,6 +71,13 @@ class Intake:
         if self._news is not None:
             self._news.close()
             self._news = None
+
+    def _note(self, log: StreamedLog | None) -> None:
+        """Tell once why a log is not streamed."""
+        reason = None if log is None else log.reason
+        if reason is not None and reason != self._reason:
+            self._shift.tell(f"the log is peeked at, not streamed: {reason}")
+        self._reason = reason
 
     def _ingested(self, state: State, *, thorough: bool) -> State:
         engine, fence = self._shift.engine, self._shift.lease.fence
@@ -131,15 +143,16 @@ class Intake:
         return self._news
 
     def _log_has_news(self, database: records.Database) -> bool:
-        """Ask the log, less often the more it costs."""
+        """Ask the log, less often the more it costs; one that is streamed is here already."""
         if database.following is None or database.snapshot is None:
             return True
-        if time.monotonic() < self._ask_log_at:
+        engine = self._shift.engine
+        log = log_of(engine, database, database.following)
+        upto = log.news()
+        if upto is None and time.monotonic() < self._ask_log_at:
             return False
-        with self._shift.engine.source_database(database).session() as connection:
-            found = look(
-                connection, database.following.slot, PUBLICATION, database.snapshot, self._quiet
-            )
+        with engine.source_database(database).session() as connection:
+            found = look(connection, log, database.snapshot, self._quiet, upto)
         self._quiet = found.quiet
         self._ask_log_at = time.monotonic() + pause(found.seconds)
         return found.found
@@ -198,6 +211,7 @@ class Intakes:
     def close(self) -> None:
         for intake in self._intakes.values():
             intake.close()
+        self._shift.engine.logs.close()
 
 
 class Reaching:

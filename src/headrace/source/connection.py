@@ -15,6 +15,7 @@ import pyarrow as pa
 from adbc_driver_manager import Error as ArrowError
 from adbc_driver_postgresql import dbapi
 from psycopg import Connection, sql
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import Ping, TransactionStatus
 
 from headrace.errors import Transient, Unavailable, UserError
@@ -24,6 +25,8 @@ from headrace.source.faults import translate
 VERSIONS = range(15, 19)
 # Buffers are mostly dead rows between two vacuums: a sequential scan would read them all.
 BY_INDEX = {"enable_seqscan": "off"}
+# A session that answers no more lets go of its slot, whatever the server's own setting is.
+REPLICATION = {"wal_sender_timeout": "60s"}
 
 Row = tuple[Any, ...]
 
@@ -89,6 +92,11 @@ class Database:
         """A connection of the role that sets capture up."""
         return self._open(pinned(self._setup_dsn or self._dsn, self.version))
 
+    def replication(self) -> Connection[Row]:
+        """A connection of the caller's own over which the server's log can be streamed."""
+        address = pinned(self._dsn, self.version, REPLICATION)
+        return self._open(make_conninfo(address, replication="database"))
+
     @contextmanager
     def session(self) -> Iterator[Connection[Row]]:
         """Lend a connection; it is kept for the next caller if it comes back in order."""
@@ -116,6 +124,20 @@ class Database:
         with self._arrow_cursor(by_index) as cursor:
             cursor.execute(query if isinstance(query, str) else query.as_string())
             return cursor.fetch_arrow_table()
+
+    def arrow_in(self, snapshot: str, *queries: str) -> list[pa.Table]:
+        """The results of queries in a snapshot that another connection exported, by indexes."""
+        with self._arrow_cursor(True) as cursor:
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute(
+                sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)).as_string()
+            )
+            tables = []
+            for query in queries:
+                cursor.execute(query)
+                tables.append(cursor.fetch_arrow_table())
+            cursor.execute("COMMIT")
+            return tables
 
     def arrow_batches(
         self, query: str | sql.Composed, *, by_index: bool = False

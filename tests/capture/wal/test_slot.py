@@ -11,6 +11,7 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.capture.wal.availability import obstacles, read_server
+from headrace.capture.wal.log import PeekedLog
 from headrace.capture.wal.news import News, advance_idle, look
 from headrace.capture.wal.peek import peek, peek_transactions
 from headrace.capture.wal.publication import PUBLICATION, publish
@@ -117,7 +118,8 @@ def test_a_slot_that_is_gone(
         assert lost.value.code == "slot-lost"
     with database.session() as connection:
         assert read_status(connection, slot) is None
-        assert look(connection, slot, PUBLICATION, snapshot_now(database), 0).found
+        log = PeekedLog(database, slot, PUBLICATION)
+        assert look(connection, log, snapshot_now(database), 0).found
 
 
 def test_making_a_slot_waits_for_open_transactions(
@@ -165,18 +167,19 @@ def test_news(
     dsn: str, database: Database, application: Application, slot: str, position: int
 ) -> None:
     last = snapshot_now(database)
+    log = PeekedLog(database, slot, PUBLICATION)
     with database.session() as connection:
 
         def ask(quiet: int) -> News:
             flushed(database)
-            return look(connection, slot, PUBLICATION, last, quiet)
+            return look(connection, log, last, quiet)
 
         nothing = ask(0)
         assert not nothing.found and nothing.quiet >= position
         application.execute("INSERT INTO u VALUES (1)")
         other = ask(nothing.quiet)
         assert not other.found and other.quiet > nothing.quiet
-        assert look(connection, slot, PUBLICATION, last, 2**62) == News(False, 2**62), "not moved"
+        assert look(connection, log, last, 2**62) == News(False, 2**62), "not moved"
         with psycopg.connect(dsn) as writer:
             writer.execute("INSERT INTO t VALUES (1)")
             assert not ask(other.quiet).found
@@ -195,12 +198,11 @@ def test_an_idle_slot_moves_on(
     database: Database, application: Application, slot: str, position: int
 ) -> None:
     recorded: list[int] = []
+    log = PeekedLog(database, slot, PUBLICATION)
 
     def move(snapshot: str, idle_bytes: int = 0) -> int | None:
         flushed(database)
-        return advance_idle(
-            database, slot, PUBLICATION, snapshot, recorded.append, idle_bytes=idle_bytes
-        )
+        return advance_idle(database, slot, log, snapshot, recorded.append, idle_bytes=idle_bytes)
 
     application.execute("INSERT INTO u SELECT generate_series(1, 1000)")
     last = snapshot_now(database)

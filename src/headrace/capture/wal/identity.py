@@ -22,6 +22,8 @@ from headrace.source.table import SourceTable
 
 Kind = Literal["full", "key", "none"]
 
+# The version that publishes stored generated columns.
+GENERATED_SINCE = 18
 WAIT = "A replica identity is changed while nobody reads or writes the table."
 
 # For every table of the tree: how it logs old rows, and the key columns by which it does. The
@@ -127,8 +129,11 @@ def judge(members: tuple[Member, ...], captured: Collection[int], version: int) 
         if member.persistence != "p":
             kind = "a temporary" if member.persistence == "t" else "an unlogged"
             return _no(f"{member.name} is {kind} table, which is not in the log")
-    if version < 18 and not set(root.stored_generated).isdisjoint(captured):
-        return _no("it has generated columns, which PostgreSQL publishes from version 18 on")
+    if version < GENERATED_SINCE and not set(root.stored_generated).isdisjoint(captured):
+        return _no(
+            "it has generated columns,"
+            f" which PostgreSQL publishes from version {GENERATED_SINCE} on"
+        )
     if any(member.virtual_generated and member.setting == "f" for member in leaves):
         return _no(
             "with a virtual generated column it cannot be published as REPLICA IDENTITY FULL"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from psycopg import Connection
 
 from headrace.capture.cut import OpenCut
+from headrace.capture.dirt import Captured, captured_part
 from headrace.capture.wal.ceiling import Ceiling
 from headrace.capture.wal.following import Followed, Following
 from headrace.capture.wal.guard import Place, reason_to_leave, reason_to_leave_source
@@ -47,23 +48,29 @@ class Look:
         return found
 
 
-def look_in(cut: OpenCut, following: Following) -> Look:
+def look_in(cut: OpenCut, following: Following, sources: Iterable[Captured]) -> Look:
     """Look at what concerns the sources of a cut, in its snapshot."""
     place = Place(cut.cut.system_identifier, cut.cut.timeline, cut.cut.position)
-    return look_at(cut.connection, place, following, cut.tables, cut.database.version)
+    version = cut.database.version
+    return look_at(cut.connection, place, following, sources, cut.tables, version)
 
 
 def look_at(
     connection: Connection[Any],
     place: Place,
     following: Following,
+    sources: Iterable[Captured],
     tables: Mapping[int, SourceTable],
     version: int,
 ) -> Look:
-    """Look at what concerns the tables, in the snapshot of a connection."""
+    """Look at what concerns the captured columns of sources, in the snapshot of a connection.
+
+    `tables` are the sources as they are now, by oid.
+    """
+    parts = [captured_part(one, tables[one.oid]) for one in sources if one.oid in tables]
     return Look(
         place,
         read_status(connection, following.slot),
         read_publication(connection),
-        identities(connection, tables.values(), version),
+        identities(connection, parts, version),
     )

@@ -24,6 +24,9 @@ INSERT, UPDATE, DELETE = ord("I"), ord("U"), ord("D")
 IGNORED = frozenset(b"TYOM")
 FULL = "f"
 
+XID = struct.Struct(">I")
+POSITION = struct.Struct(">Q")
+
 # With full identity an old row is whole; with any other only its key columns are there.
 Image = Literal["old", "key", "new"]
 
@@ -62,6 +65,21 @@ def not_decodable(detail: str) -> NeedsReinit:
         detail=detail,
         hint="The sources are captured by triggers again, and copied anew.",
     )
+
+
+def xid_of(begin: bytes) -> int:
+    """The transaction that a message which begins with B announces."""
+    return int(XID.unpack_from(begin, 17)[0])
+
+
+def end_of(commit: bytes) -> int:
+    """Where in the log the transaction of a message that begins with C ends."""
+    return int(POSITION.unpack_from(commit, 10)[0])
+
+
+def oid_of(relation: bytes) -> int:
+    """The table that a message which begins with R describes."""
+    return int(XID.unpack_from(relation, 1)[0])
 
 
 def parse_relation(message: bytes) -> RelationMessage:

@@ -1,9 +1,10 @@
 """Two questions between cuts: whether the slot has something new, and whether it may move on.
 
 As long as nothing was written anywhere on the server, the first costs one round trip that reads no
-data. After that the server decodes its log from the slot's restart position: on one machine about
-0.1 s for 50 MB, again at each question, and a long open transaction keeps that position back. So
-answers say what they cost, and `pause` how long to wait before asking again.
+data. After that, where the log is not streamed, the server decodes it from the slot's restart
+position: on one machine about 0.1 s for 50 MB, again at each question, and a long open transaction
+keeps that position back. So answers say what they cost, and `pause` how long to wait before asking
+again.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from psycopg import Connection
 
 from headrace.capture.snapshot import Snapshot
 from headrace.capture.wal.belonging import Committed, released, widened
-from headrace.capture.wal.peek import peek_transactions
-from headrace.capture.wal.slot import advance, read_status
+from headrace.capture.wal.log import Log
+from headrace.capture.wal.slot import read_status
 from headrace.errors import NeedsReinit
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -45,24 +46,25 @@ def pause(seconds: float) -> float:
 
 
 def look(
-    connection: Connection[Any], slot: str, publication: str, snapshot: str, quiet: int
+    connection: Connection[Any], log: Log, snapshot: str, quiet: int, upto: int | None = None
 ) -> News:
     """Ask for transactions since the last cut; `quiet` is that of the answer before, or 0.
 
-    The answer is also true where the slot is lost, which a cut finds out about.
+    They are asked for up to a position, unless told all that is on disk. The answer is also true
+    where the slot is lost, which a cut finds out about.
     """
-    flushed = _flushed(connection)
+    flushed = _flushed(connection) if upto is None else upto
     if flushed <= quiet:
         return News(False, quiet)
     last = Snapshot.read(snapshot)
     started = time.monotonic()
     try:
         # The first one decides in most cases, and spares decoding those after it.
-        first = peek_transactions(connection, slot, publication, flushed, 1)
+        first = log.transactions(flushed, 1)
         unseen = _unseen(first, last)
         found = _sees_any(connection, unseen)
         if first and not found:
-            unseen = _unseen(peek_transactions(connection, slot, publication, flushed), last)
+            unseen = _unseen(log.transactions(flushed), last)
             found = _sees_any(connection, unseen)
     except NeedsReinit:
         return News(True, quiet, time.monotonic() - started)
@@ -73,7 +75,7 @@ def look(
 def advance_idle(
     database: Database,
     slot: str,
-    publication: str,
+    log: Log,
     snapshot: str,
     record: Callable[[int], None],
     *,
@@ -89,14 +91,14 @@ def advance_idle(
         if status is None or status.lost or status.confirmed is None:
             return None
         upto = _flushed(connection)
-        if upto - status.confirmed < idle_bytes:
-            return None
-        transactions = peek_transactions(connection, slot, publication, upto)
-    position = released(transactions, Snapshot.read(snapshot), upto)
+    if upto - status.confirmed < idle_bytes:
+        return None
+    position = released(log.transactions(upto), Snapshot.read(snapshot), upto)
     if position is None or position <= status.confirmed:
         return None
     record(position)
-    return advance(database, slot, position)
+    log.acknowledge(position)
+    return position
 
 
 def _flushed(connection: Connection[Any]) -> int:

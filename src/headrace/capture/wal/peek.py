@@ -6,7 +6,6 @@ server decodes everything first, spilling to its disk, and lets go of the slot b
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from psycopg import Connection, sql
 
 from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.lsn import to_text
-from headrace.capture.wal.messages import BEGIN, COMMIT
+from headrace.capture.wal.messages import BEGIN, COMMIT, end_of, xid_of
 from headrace.capture.wal.slot import ATTEMPTS, patiently, slot_faults
 from headrace.errors import Transient
 from headrace.source.connection import Database
@@ -27,12 +26,6 @@ FROM pg_logical_slot_peek_binary_changes({slot}, {upto}, {limit},
 
 # Only what begins and ends transactions is sent: the server decodes as much, but sends little.
 TRANSACTIONS = sql.SQL("SELECT data FROM ({}) AS p WHERE get_byte(data, 0) IN ({}, {})")
-
-XID = struct.Struct(">I")
-POSITION = struct.Struct(">Q")
-# Where in their messages a begin has its xid, and a commit the position at which it ends.
-XID_AT = 17
-END_AT = 10
 
 
 def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator[pa.RecordBatch]:
@@ -75,7 +68,7 @@ def peek_transactions(
         messages = [message for (message,) in patiently(lambda: connection.execute(query))]
     begins, commits = messages[::2], messages[1::2]
     return tuple(
-        Committed(XID.unpack_from(begin, XID_AT)[0], POSITION.unpack_from(commit, END_AT)[0])
+        Committed(xid_of(begin), end_of(commit))
         for begin, commit in zip(begins, commits, strict=True)
     )
 

@@ -1,4 +1,8 @@
-"""Which tables of a database cannot be followed in the log, and what would have to change."""
+"""What stands in the way of reading a table's changes from the log, and what would have to change.
+
+The one place that says so: before a stream table is made, before its sources are published, and in
+what a DBA is told.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,13 @@ from typing import Any
 
 from psycopg import Connection
 
-from headrace.capture.wal.availability import Obstacle, obstacles, read_server
+from headrace.capture.wal.availability import (
+    Obstacle,
+    Server,
+    obstacles,
+    read_server,
+    unbounded,
+)
 from headrace.capture.wal.identity import Identity, full_sql, identities
 from headrace.source.table import SourceTable
 
@@ -18,23 +28,41 @@ def impossible(
     version: int,
     slot: str,
     *,
-    auto_replica_identity: bool = False,
+    may_change: bool = False,
 ) -> dict[int, Obstacle]:
-    """The first obstacle for each table (by oid) that has one.
-
-    What is wrong with the server stands in the way of all. A replica identity that may be changed
-    does not count. `slot` is the name of ours, made already or not.
-    """
-    server = obstacles(read_server(connection, slot))
-    if server:
-        return {table.oid: server[0] for table in tables}
+    """The first obstacle for each table (by oid) that has one; `slot` is the name of ours."""
+    server = read_server(connection, slot)
     found = identities(connection, tables, version)
     judged = {
-        table.oid: of_table(table, found[table.oid], may_change=auto_replica_identity)
+        table.oid: obstacle(server, table, found.get(table.oid), may_change=may_change)
         for table in tables
-        if table.oid in found
     }
-    return {oid: obstacle for oid, obstacle in judged.items() if obstacle is not None}
+    return {oid: one for oid, one in judged.items() if one is not None}
+
+
+def obstacle(
+    server: Server,
+    table: SourceTable | None,
+    identity: Identity | None,
+    *,
+    unasked: bool = False,
+    may_change: bool = False,
+) -> Obstacle | None:
+    """The first thing that keeps a table, with its captured columns, from being followed (pure).
+
+    What is wrong with the server stands in the way of all. A slot that could fill the server's
+    disk is made only where somebody asked for it. A replica identity that may be changed does not
+    count.
+    """
+    standing = obstacles(server)
+    if standing:
+        return standing[0]
+    careful = unbounded(server)
+    if unasked and careful is not None:
+        return careful
+    if table is None or identity is None:
+        return Obstacle("the table is not there", "Drop the stream tables that read it.")
+    return of_table(table, identity, may_change=may_change)
 
 
 def of_table(

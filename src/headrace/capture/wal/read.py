@@ -20,12 +20,12 @@ from headrace.capture.snapshot import Snapshot
 from headrace.capture.wal.belonging import Committed, belongs, released
 from headrace.capture.wal.decode import Decoded, Decoder, Images
 from headrace.capture.wal.events import events_of
-from headrace.capture.wal.following import Followed, Following
+from headrace.capture.wal.following import Followed
+from headrace.capture.wal.log import Log
 from headrace.capture.wal.matching import differences, type_names
 from headrace.capture.wal.messages import FULL, RelationMessage, not_decodable
 from headrace.capture.wal.packed import Mask
-from headrace.capture.wal.peek import peek
-from headrace.capture.wal.publication import PUBLICATION, read_publication
+from headrace.capture.wal.publication import read_publication
 from headrace.capture.wal.typed import stored_images
 from headrace.errors import HeadraceError, NeedsReinit
 from headrace.source.table import SourceTable
@@ -65,7 +65,7 @@ class LogRead:
 
 def read_log(
     cut: OpenCut,
-    following: Following,
+    log: Log,
     wanted: Mapping[int, Wanted],
     after: str | None,
     folder: Path,
@@ -78,8 +78,8 @@ def read_log(
     full = [oid for oid, one in wanted.items() if one.followed.kind == "full"]
     decoder = Decoder(wanted, full)
     with reading.spools:
-        for batch in peek(cut.database, following.slot, PUBLICATION, cut.cut.position):
-            reading.take(decoder.feed(batch.column("data")))
+        for messages in log.messages(cut.cut.position):
+            reading.take(decoder.feed(messages))
     _require_published(cut, wanted)
     return LogRead(
         dict(reading.files),

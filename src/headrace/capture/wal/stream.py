@@ -1,0 +1,209 @@
+"""One session in which a server sends the slot's messages as transactions commit, each once.
+
+A thread of its own receives, keeps what comes in a spool, and answers the server, so that a refresh
+that takes long makes nobody wait. It ends with the first thing that goes wrong: the next session is
+sent everything again from the slot's position, and begins with an empty spool.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+
+import psycopg
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn
+
+from headrace.capture.wal.frames import MESSAGE, MESSAGE_AT, parse_keepalive, start, status
+from headrace.capture.wal.slot import slot_fault
+from headrace.capture.wal.spool import Spool
+from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
+from headrace.source.connection import Database
+
+# The server hears of us at least so often; it ends a session after wal_sender_timeout, 60 s.
+STATUS_SECONDS = 5.0
+# Whoever waits asks the server so often how far it is.
+ASK_SECONDS = 0.25
+
+
+def unheard() -> None:
+    """Nobody wants to hear of transactions that arrive."""
+
+
+class Stream:
+    """A session that begins at once and lasts until it fails or is closed.
+
+    No more than `ceiling` bytes are kept. `heard` is called, in the stream's thread, when the first
+    transaction arrives after somebody asked for `news`. The slot is moved by `acknowledge` only.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        slot: str,
+        publication: str,
+        *,
+        ceiling: int,
+        heard: Callable[[], None] = unheard,
+        spool: Spool | None = None,
+    ) -> None:
+        self.spool = Spool() if spool is None else spool
+        self.failure: HeadraceError | None = None
+        self.pid: int | None = None
+        self.reached = 0
+        self._database = database
+        self._command = start(slot, publication)
+        self._ceiling = ceiling
+        self._heard = heard
+        self._changed = threading.Condition()
+        self._told = False
+        self._stopped = False
+        self._asked = False
+        self._acknowledged = 0
+        self._to_flush = 0
+        self._said_at = 0.0
+        self._progress_at = time.monotonic()
+        self._woken, self._waker = socket.socketpair()
+        self._woken.setblocking(False)
+        self._waker.setblocking(False)
+        self._poll = select.poll()
+        self._thread = threading.Thread(target=self._run, name=f"headrace-{slot}", daemon=True)
+        self._thread.start()
+
+    def wait(self, upto: int, seconds: float) -> bool:
+        """Wait until all that ends before a position has arrived.
+
+        False if the stream has ended, or nothing came for so many seconds.
+        """
+        begun = time.monotonic()
+        with self._changed:
+            while self.reached < upto:
+                silent_since = max(begun, self._progress_at)
+                if self.failure is not None or time.monotonic() - silent_since > seconds:
+                    return False
+                self._asked = True
+                self._wake()
+                self._changed.wait(min(ASK_SECONDS, seconds))
+        return True
+
+    def news(self) -> int:
+        """How far all has arrived; from now on `heard` is called once more."""
+        self._told = False
+        return self.reached
+
+    def acknowledge(self, position: int) -> None:
+        """Let the slot and the spool go of what is before a position, which is recorded as such."""
+        self.spool.trim(position)
+        with self._changed:
+            if position > self._acknowledged:
+                self._acknowledged = self._to_flush = position
+        self._wake()
+
+    def close(self) -> None:
+        """End the session, if it has not; what was acknowledged is said before."""
+        self._stopped = True
+        self._wake()
+        self._thread.join()
+        self.spool.close()
+        self._woken.close()
+        self._waker.close()
+
+    def _wake(self) -> None:
+        with suppress(OSError):
+            self._waker.send(b"x")
+
+    def _run(self) -> None:
+        try:
+            with closing(self._database.replication()) as connection:
+                self.pid = connection.info.backend_pid
+                session = connection.pgconn
+                self._begin(session)
+                while not self._stopped:
+                    self._say(session)
+                    self._listen(session)
+                self._say(session)
+            failure: HeadraceError = Transient("connection-lost", "the stream was closed")
+        except HeadraceError as error:
+            failure = error
+        except psycopg.Error as error:
+            failure = slot_fault(error)
+        except OSError as error:
+            failure = Unavailable("store-full", f"the stream cannot be kept on disk: {error}")
+        except Exception as error:  # noqa: BLE001  whoever waits has to hear of it
+            failure = InternalError("invariant", f"{type(error).__name__}: {error}")
+        with self._changed:
+            self.failure = failure
+            self._changed.notify_all()
+        self._heard()
+
+    def _begin(self, session: PGconn) -> None:
+        result = session.exec_(self._command)
+        if result.status != ExecStatus.COPY_BOTH:
+            raise psycopg.errors.error_from_result(result)
+        session.nonblocking = 0
+        self._poll.register(session.socket, select.POLLIN)
+        self._poll.register(self._woken, select.POLLIN)
+
+    def _say(self, session: PGconn) -> None:
+        """Answer the server; the slot moves only where something was acknowledged since."""
+        with self._changed:
+            asks, self._asked = self._asked, False
+            flushed, self._to_flush = self._to_flush, 0
+        now = time.time()
+        if flushed:
+            session.put_copy_data(status(self.reached, flushed, at=now))
+        due = time.monotonic() - self._said_at >= STATUS_SECONDS
+        if flushed or asks or due:
+            session.put_copy_data(status(self.reached, at=now, asks=asks))
+            session.flush()
+            self._said_at = time.monotonic()
+
+    def _listen(self, session: PGconn) -> None:
+        """Wait for the server, or for one of us, and take all that has come."""
+        self._poll.poll(STATUS_SECONDS * 1000)
+        with suppress(BlockingIOError):
+            self._woken.recv(4096)
+        session.consume_input()
+        messages, reached = [], self.reached
+        while True:
+            size, frame = session.get_copy_data(1)
+            if size == 0:
+                break
+            if size < 0:
+                raise _end(session)
+            if frame[0] == MESSAGE:
+                messages.append(bytes(frame[MESSAGE_AT:]))
+            else:
+                alive = parse_keepalive(bytes(frame))
+                reached = max(reached, alive.position)
+                if alive.asks:
+                    self._said_at = 0.0
+        ended = self.spool.extend(messages)
+        if messages:
+            self._progress_at = time.monotonic()
+        if self.spool.size > self._ceiling:
+            raise Unavailable(
+                "store-full",
+                f"more than {self._ceiling >> 20} MB were streamed and not taken in",
+            )
+        # Transactions are sent in the order in which they end.
+        reached = max(reached, ended)
+        if reached > self.reached:
+            with self._changed:
+                self.reached, self._progress_at = reached, time.monotonic()
+                self._changed.notify_all()
+        if ended and not self._told:
+            self._told = True
+            self._heard()
+
+
+def _end(session: PGconn) -> HeadraceError:
+    """Why the server ended the session."""
+    result = session.get_result()
+    if result is not None and result.status == ExecStatus.FATAL_ERROR:
+        return slot_fault(psycopg.errors.error_from_result(result))
+    return Transient("connection-lost", "the server ended the stream")

@@ -1,0 +1,142 @@
+"""A log that is streamed as long as the server lets us, and peeked at otherwise.
+
+A stream holds the slot, so that nobody can peek: it is ended first. What was streamed by then is
+forgotten, and peeked at.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pyarrow as pa
+
+from headrace.capture.cut import flush
+from headrace.capture.wal.belonging import Committed
+from headrace.capture.wal.log import PeekedLog
+from headrace.capture.wal.slot import read_status
+from headrace.capture.wal.stream import Stream
+from headrace.errors import HeadraceError
+from headrace.source.connection import Database
+from headrace.source.faults import translated
+
+# After so many seconds without anything new the server is given something to send, and after so
+# many more the stream is given up.
+NUDGE_SECONDS, SILENCE_SECONDS = 1.0, 60.0
+# How long to wait before a stream that failed is begun again: longer each time it was not begun.
+AGAIN_SECONDS, LONGEST_SECONDS = 1.0, 60.0
+# The server lets go of the slot of a stream that ended by itself in so many seconds, or is told to.
+FREE_SECONDS, PAUSE_SECONDS = 2.0, 0.02
+
+logger = logging.getLogger(__name__)
+
+
+class StreamedLog:
+    """Used by one thread at a time. `reason` says why it is peeked at, if it is."""
+
+    def __init__(self, peeked: PeekedLog, *, ceiling: int, heard: Callable[[], None]) -> None:
+        self.stream: Stream | None = None
+        self.reason: str | None = None
+        self._peeked = peeked
+        self._ceiling = ceiling
+        self._heard = heard
+        self._failures = 0
+        self._not_before = 0.0
+
+    def keep(self) -> None:
+        """Begin a stream if there is none, and it is time to; never waits for the server."""
+        self._notice()
+        if self.stream is None and time.monotonic() >= self._not_before:
+            log = self._peeked
+            self.stream = Stream(
+                log.database, log.slot, log.publication, ceiling=self._ceiling, heard=self._heard
+            )
+
+    def news(self) -> int | None:
+        self._notice()
+        return None if self.stream is None else self.stream.news()
+
+    def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
+        stream = self._at(upto)
+        if stream is None:
+            return self._peeked.transactions(upto, limit)
+        return stream.spool.transactions(upto, limit)
+
+    def messages(self, upto: int) -> Iterator[pa.Array]:
+        stream = self._at(upto)
+        return self._peeked.messages(upto) if stream is None else stream.spool.messages(upto)
+
+    def acknowledge(self, position: int) -> None:
+        self._notice()
+        if self.stream is None:
+            self._peeked.acknowledge(position)
+        else:
+            self.stream.acknowledge(position)
+
+    def close(self) -> None:
+        """End the stream; the server lets go of the slot a moment later."""
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
+
+    def release(self) -> None:
+        """End the stream, and wait until others can have the slot."""
+        stream = self.stream
+        self.close()
+        if stream is not None and stream.pid is not None:
+            _free(self._peeked.database, self._peeked.slot, stream.pid)
+
+    def _at(self, upto: int) -> Stream | None:
+        """The stream, once all up to a position has arrived; None if that cannot be had."""
+        self._notice()
+        if self.stream is None:
+            return None
+        if not self.stream.wait(upto, NUDGE_SECONDS):
+            if self.stream.failure is None:
+                # The position may lie where no record of the log ends.
+                flush(self._peeked.database)
+            if not self.stream.wait(upto, SILENCE_SECONDS):
+                self._give_up(self.stream)
+        return self.stream
+
+    def _notice(self) -> None:
+        """Forget a stream that has failed."""
+        if self.stream is None:
+            return
+        if self.stream.failure is not None:
+            self._give_up(self.stream)
+        elif self.stream.reached:
+            self._failures, self.reason = 0, None
+
+    def _give_up(self, stream: Stream) -> None:
+        error = stream.failure
+        code = "slot-busy" if error is None else error.code
+        reason = "the server sends nothing" if error is None else _told(error)
+        if reason != self.reason:
+            logger.warning("the log is not streamed", extra={"code": code, "error": reason})
+        if stream.reached:
+            self._failures = 0
+        pause = min(AGAIN_SECONDS * 2**self._failures, LONGEST_SECONDS)
+        self.reason, self._failures = reason, min(self._failures + 1, 10)
+        self._not_before = time.monotonic() + pause
+        with suppress(HeadraceError):
+            self.release()
+
+
+def _told(error: HeadraceError) -> str:
+    return error.message if error.detail is None else f"{error.message}: {error.detail}"
+
+
+def _free(database: Database, slot: str, pid: int) -> None:
+    """Wait until the process of a session that was ended has let go of the slot."""
+    patient_until = time.monotonic() + FREE_SECONDS
+    with database.session() as connection:
+        while (status := read_status(connection, slot)) is not None and status.active_pid == pid:
+            if time.monotonic() > patient_until:
+                milliseconds = int(FREE_SECONDS * 1000)
+                with translated():
+                    connection.execute("SELECT pg_terminate_backend(%s, %s)", (pid, milliseconds))
+                return
+            time.sleep(PAUSE_SECONDS)

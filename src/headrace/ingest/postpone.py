@@ -1,0 +1,46 @@
+"""Sources that others keep busy are left out of a cut: only those that read them wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.catalog import Change, State
+from headrace.catalog.records import Source
+from headrace.engine import Engine
+from headrace.errors import Transient
+from headrace.ingest.modes import UNWISHED
+from headrace.ingest.take import stopped_or_freed, suspended
+from headrace.steps import Postpone
+
+
+def leave_out(
+    engine: Engine,
+    state: State,
+    busy: Mapping[Source, Transient],
+    fallen: Mapping[int, str],
+    asked: frozenset[str],
+    fence: int,
+) -> State:
+    """Have busy sources stand still; a refresh of one of their readers copies them.
+
+    Those that were `asked` for (relation ids) are an error. Those (oids) that have `fallen` only
+    because they shall not be read from the log any more are read from it for a while longer.
+    """
+    for source, error in busy.items():
+        if source.relation in asked:
+            raise error
+    waiting = {s: error for s, error in busy.items() if fallen.get(s.oid) != UNWISHED}
+    if not waiting:
+        return state
+    taken = tuple(
+        suspended(state, source, state.relation(source.relation), error)
+        for source, error in waiting.items()
+    )
+    with (
+        engine.step(Postpone(tuple(source.relation for source in waiting))),
+        engine.changing(state) as current,
+    ):
+        records = (one.source for one in taken)
+        change = Change(put=(*records, *stopped_or_freed(current, taken)))
+        engine.catalog.commit(change, fence=fence)
+    return engine.catalog.state()

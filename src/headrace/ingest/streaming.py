@@ -1,0 +1,29 @@
+"""Having the log of a database streamed, by a process that lives long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headrace.capture.wal.stream import unheard
+from headrace.capture.wal.streamed import StreamedLog
+from headrace.catalog import State
+from headrace.catalog.records import CaptureMode
+from headrace.engine import Engine
+from headrace.ingest.follow import slot_ceiling
+
+
+def keep_streaming(
+    engine: Engine, state: State, number: int, heard: Callable[[], None] = unheard
+) -> StreamedLog | None:
+    """Have the log streamed if any source is read from it; to be called after every cut.
+
+    What there was before is taken in by then, in larger bites than a stream has. `heard` is called
+    in another thread when transactions arrive.
+    """
+    known = state.database(number)
+    by_log = any(s.database == number and s.mode is CaptureMode.WAL for s in state.sources)
+    if known.following is None or not by_log:
+        return None
+    ceiling = slot_ceiling(engine.settings(state)).critical
+    database = engine.source_database(known)
+    return engine.logs.stream(database, known.following.slot, ceiling, heard)

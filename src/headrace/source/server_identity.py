@@ -1,0 +1,52 @@
+"""Which server a database is on, and on which timeline: changes are never continued on another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection, sql
+
+from headrace.errors import Unavailable
+from headrace.source.faults import translated
+
+# System identifier, and the timeline of WAL being written now; pg_control_checkpoint lags behind a
+# promotion. A standby writes none and answers with an error.
+IDENTITY = sql.SQL("""
+    (SELECT system_identifier::text FROM pg_control_system()),
+    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer
+""")
+QUERY = sql.SQL("""
+SELECT {}, (SELECT oid::bigint FROM pg_database WHERE datname = current_database())
+""").format(IDENTITY)
+
+
+@dataclass(frozen=True)
+class ServerIdentity:
+    """What a server says that it is; `database` is the oid of the one that was asked."""
+
+    system_identifier: str
+    timeline: int
+    database: int
+
+
+def server_identity(connection: Connection[Any]) -> ServerIdentity:
+    """The identity of a primary; raises `standby-server`."""
+    require_primary(connection)
+    with translated():
+        row = connection.execute(QUERY).fetchone()
+    assert row is not None
+    return ServerIdentity(*row)
+
+
+def require_primary(connection: Connection[Any]) -> None:
+    """Raise `standby-server` where nothing can be captured."""
+    with translated():
+        row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+    if row and row[0]:
+        raise Unavailable(
+            "standby-server",
+            "the server is a standby",
+            detail="A standby's snapshot does not show which transactions of the primary run.",
+            hint="Connect to the primary, for example with target_session_attrs=primary.",
+        )
