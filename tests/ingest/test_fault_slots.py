@@ -163,7 +163,7 @@ SETTINGS = (
 def test_sessions_have_settings_of_their_own(
     dsn: str, world: World, application: Application
 ) -> None:
-    """Neither timeouts nor spellings of the database reach them; and no WAL sender is needed."""
+    """Neither timeouts nor spellings of the database reach them; a peek needs no WAL sender."""
     world.run("CREATE TABLE t (a integer PRIMARY KEY, at timestamptz, raw bytea, b text)")
     name = application.info.dbname
     # Asked for once, by a session as the role itself would have it.
