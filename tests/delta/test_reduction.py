@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headrace.delta.differentiate import stage_change
 from headrace.delta.reduction import Restriction, reduction
 from headrace.functions import call
-from headrace.plan.evaluate import Bag
+from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import (
     Aggregate,
     AggregateCall,
@@ -30,7 +30,7 @@ from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.plan.stages import cut_stages
 from headrace.types import BIGINT, DOUBLE, INTEGER, Type
 from tests.delta import test_match_joins, test_partitions
-from tests.delta.reduced import chosen, evaluated, scans
+from tests.delta.reduced import but_whole, chosen, evaluated, reduced, scans
 from tests.delta.test_rules_against_reference import World, reader
 
 
@@ -218,3 +218,37 @@ def test_conditions_make_keys_fewer() -> None:
         {"a": Counter({(1, 5): 1, (2, 6): 1}), "b": orders, "c": nothing},
     )
     assert chosen(plan, reader(world, {}))[(1,)] == Counter({(2, 2): 1})
+
+
+def test_demands_follow_only_what_is_equal_as_it_is_stored() -> None:
+    """0 equals -0.0, but it is not found among the keys as such."""
+    floats = relation("f", "f_key", "f_value", DOUBLE)
+    joined = Join(ORDERS, floats, call("=", ORDERS.columns[0], floats.columns[0]))
+    touched = Project(
+        replace(LINES, version="change"), ((Column("touched", INTEGER), LINES.columns[0]),)
+    )
+    plan = Restrict(joined, touched, ((ORDERS.columns[0], touched.columns[0]),))
+    assert {one.scan.relation for one in reduction(plan).restrictions} == {"b"}
+
+
+def test_an_error_is_not_made_up_where_a_match_is_left_out() -> None:
+    """Orders that do not matter keep their matches below an expression that can raise."""
+    changed = replace(LINES, version="change")
+    without = MatchJoin(ORDERS, CUSTOMERS, "anti", on(ORDERS, 1, CUSTOMERS, 0))
+    quotient = Column("quotient", INTEGER)
+    value = call("/", Literal(1, INTEGER), ORDERS.columns[1])
+    divided = Project(without, ((ORDERS.columns[0], ORDERS.columns[0]), (quotient, value)))
+    plan = Join(changed, divided, on(LINES, 0, ORDERS, 0))
+    assert ("c", "after") in reduction(plan).whole
+    nothing: Bag = Counter()
+    orders, customers = Counter({(1, 5): 1, (2, 0): 1}), Counter({(0, 0): 1, (7, 7): 1})
+    world = World(
+        {"a": nothing, "b": orders, "c": customers},
+        {"a": Counter({(1, 1): 1}), "b": orders, "c": customers},
+    )
+    read = reader(world, {})
+    whole = evaluate(plan, but_whole("b", read, reduced(plan, read)))
+    assert net(Counter(whole)) == net(Counter(evaluate(plan, read)))
+    # Where nothing can raise, its matches are looked up.
+    calm = Join(changed, without, on(LINES, 0, ORDERS, 0))
+    assert "c after" in by_relation(calm)

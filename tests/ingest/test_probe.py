@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import psycopg
 import pyarrow as pa
 import pytest
 
+from headrace.capture.layout import buffer_sql
 from headrace.capture.probe import LastCut, probe
+from headrace.source.connection import Database
 from tests.capture.follower import Bag, bag_of
 from tests.ingest.world import TRIGGER, World
 
@@ -43,10 +46,10 @@ def physical(world: World, name: str) -> str:
 
 
 def asked(world: World, name: str, values: Sequence[int], cut: LastCut | None = None) -> pa.Table:
-    column = physical(world, name)
     columns = [one.physical for one in world.source.columns]
+    keys = {physical(world, name): values}
     database = world.engine.database
-    return probe(database, world.source, cut or last_cut(world), column, values, columns)
+    return probe(database, world.source, cut or last_cut(world), keys, columns, 1_000)
 
 
 def stored(world: World, name: str, values: Sequence[int]) -> Bag:
@@ -147,7 +150,7 @@ def test_a_later_cut_has_forgotten_the_changes(table: World) -> None:
 
 def test_another_server(table: World) -> None:
     cut = last_cut(table)
-    assert asked(table, "id", [3], LastCut(cut.snapshot, cut.epoch, "1", cut.timeline)) is None
+    assert asked(table, "id", [3], replace(cut, system_identifier="1")) is None
 
 
 @pytest.mark.parametrize(
@@ -178,3 +181,53 @@ def test_too_many_changes(table: World, monkeypatch: pytest.MonkeyPatch) -> None
     agrees(table, "id", [1, 2, 3])
     table.run("UPDATE t SET v = 1 WHERE id <= 2")
     assert asked(table, "id", [3]) is None
+
+
+def test_the_column_that_leads_an_index_is_taken(table: World) -> None:
+    columns = [one.physical for one in table.source.columns]
+    keys = {physical(table, "v"): [3, 4], physical(table, "g"): [3, 4, 5]}
+    found = probe(table.engine.database, table.source, last_cut(table), keys, columns, 1_000)
+    assert found is not None
+    assert netted(bag_of(found)) == stored(table, "g", [3, 4, 5])
+
+
+def test_no_more_rows_than_wanted(table: World) -> None:
+    columns = [one.physical for one in table.source.columns]
+    keys = {physical(table, "g"): list(range(10))}
+    found = probe(table.engine.database, table.source, last_cut(table), keys, columns, 7)
+    assert found is not None and found.num_rows == 8
+
+
+def test_a_server_that_is_not_as_far_as_the_cut(table: World) -> None:
+    cut = last_cut(table)
+    least, greatest, *_ = cut.snapshot.split(":")
+    later = f"{int(least) + 1000}:{int(greatest) + 1000}:"
+    assert asked(table, "id", [3], replace(cut, snapshot=later)) is None
+
+
+def test_a_buffer_that_is_emptied_meanwhile(table: World) -> None:
+    """A truncation shows at once, whatever the snapshot, so it is not read across one."""
+    table.run("UPDATE t SET v = 0 WHERE id = 3")
+    buffer = buffer_sql(table.source.oid)
+    with psycopg.connect(table.dsn) as other:
+        other.execute(f"TRUNCATE {buffer}".encode())
+        assert asked(table, "id", [3]) is None
+        other.rollback()
+    agrees(table, "id", [3])
+
+
+def test_labels_that_may_be_renamed(world: World) -> None:
+    world.run(
+        "CREATE TYPE mood AS ENUM ('calm', 'cross')",
+        "CREATE TABLE t (id integer PRIMARY KEY, m mood)",
+        "INSERT INTO t VALUES (1, 'calm')",
+    )
+    world.follow("t")
+    assert asked(world, "id", [1]) is None
+
+
+def test_a_database_that_does_not_answer(table: World) -> None:
+    nowhere = Database("host=127.0.0.1 port=1 dbname=nowhere connect_timeout=1")
+    columns = [one.physical for one in table.source.columns]
+    keys = {physical(table, "id"): [3]}
+    assert probe(nowhere, table.source, last_cut(table), keys, columns, 1_000) is None

@@ -93,3 +93,20 @@ def test_a_key_of_nulls_where_rows_are_padded() -> None:
     keys = keys_table(found, schema, restriction(null_safe=True, padded=True))
     assert sorted(keys["k"].to_pylist(), key=str) == [None, "x"]
     assert keys_table([], pa.schema([("k", BIGINT.arrow)]), restriction()).num_rows == 0
+
+
+@pytest.mark.parametrize("given", [pa.int16(), pa.int32(), pa.int64()], ids=str)
+@pytest.mark.parametrize("kept", [pa.int16(), pa.int32(), pa.int64()], ids=str)
+def test_keys_of_any_width_restrict_columns_of_any_width(
+    given: pa.DataType, kept: pa.DataType
+) -> None:
+    found = [pa.table({"a": pa.array([-5, 0, 32767, None], given)})]
+    keys = keys_table(found, pa.schema([("k", kept)]), restriction())
+    assert sorted(keys["k"].to_pylist()) == [-5, 0, 32767]
+
+
+def test_long_conditions_are_left_to_the_query() -> None:
+    long: Scalar = call("=", SIZE, literal(1))
+    for value in range(40):
+        long = call("or", long, call("=", SIZE, literal(100 + value)))
+    assert passing(ROWS, SCAN, [long]).num_rows == 5

@@ -138,6 +138,27 @@ def test_a_missing_file_fails_the_query(runner: Runner, tmp_path: Path) -> None:
     assert raised.value.code == "store-unreachable"
 
 
+def test_views_of_a_failed_call_are_not_taken_for_those_before(
+    runner: Runner, tmp_path: Path
+) -> None:
+    first = stored(numbers(1), tmp_path / "first.parquet")
+    second = stored(numbers(2), tmp_path / "second.parquet")
+    before = Input("n", NUMBERS, files=(first,))
+    assert collected(runner, "SELECT n FROM n", before)["n"].to_pylist() == [1]
+    after = Input("n", NUMBERS, files=(second,))
+    missing = Input("m", NUMBERS, files=(str(tmp_path / "missing.parquet"),))
+    with pytest.raises(HeadraceError):
+        runner.collect("SELECT n.n FROM n, m", [after, missing])
+    assert collected(runner, "SELECT n FROM n", before)["n"].to_pylist() == [1]
+
+
+def test_many_inputs_from_memory_at_once(runner: Runner) -> None:
+    given = [Input(f"n{i}", NUMBERS, rows=numbers(i)) for i in range(9)]
+    text = "SELECT " + " + ".join(f"n{i}.n" for i in range(9)) + " AS n FROM "
+    result = collected(runner, text + ", ".join(f"n{i}" for i in range(9)), *given)
+    assert result["n"].to_pylist() == [36]
+
+
 def test_a_frame_is_a_users_to_keep(runner: Runner) -> None:
     frame = runner.frame("SELECT n FROM a", [Input("a", NUMBERS, rows=numbers(1, 2))])
     collected(runner, "SELECT n FROM a", Input("a", NUMBERS, rows=numbers(7)))

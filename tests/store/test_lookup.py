@@ -185,3 +185,20 @@ def test_some_columns_up_to_an_epoch(store: Store) -> None:
     found = store.lookup("r1", pin, keys_of(1), ["c2"], 1)
     assert found.to_pylist() == [{"_weight": 1, "c2": "a"}]
     assert store.lookup("r1", pin, keys_of(1), ["c2"]).num_rows == 3
+
+
+def test_no_more_rows_than_wanted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "BATCH_ROWS", 10)
+    pin = store.create("r1", COLUMNS)
+    for epoch in (1, 2, 3):
+        pin = store.append("r1", pin, epoch, weighted_rows(*((1, 1, str(n)) for n in range(50))))
+    assert store.lookup("r1", pin, keys_of(1), most=149).num_rows > 149
+    assert store.lookup("r1", pin, keys_of(1), most=150).num_rows == 150
+
+
+def test_a_file_is_not_read_further_than_wanted(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(lookup, "BATCH_ROWS", 10)
+    store = DeltaStore(tmp_path)
+    rows = weighted_rows(*((1, 1, str(n)) for n in range(50)))
+    pin = store.append("r1", store.create("r1", COLUMNS), 1, rows)
+    assert DeltaStore(tmp_path).lookup("r1", pin, keys_of(1), most=5).num_rows == 10

@@ -12,7 +12,7 @@ nothing is found. Neither is it where changes come from the log of the server.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +32,7 @@ from headrace.source.connection import Database
 from headrace.source.introspect import ask_tables, read_tables
 from headrace.source.reading import WEIGHT, has_misfit, read_sql, relation_sql, to_stored
 from headrace.source.server_identity import IDENTITY
-from headrace.source.table import SourceTable
+from headrace.source.table import SourceColumn, SourceTable
 
 # More changes than these since the cut are not worth being taken back.
 MOST_PENDING = 10_000
@@ -44,7 +44,14 @@ FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = 
 WHERE i.indrelid = %s AND i.indisvalid AND i.indpred IS NULL AND a.amname IN ('btree', 'hash')
 """
 
-MOMENT = sql.SQL("SELECT {}, pg_export_snapshot()").format(IDENTITY)
+MOMENT = (
+    sql.SQL("""
+SELECT {}, pg_snapshot_xmax({{}}::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()),
+    pg_export_snapshot()
+""")
+    .format(IDENTITY)
+    .as_string()
+)
 JOIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -62,80 +69,119 @@ def probe(
     database: Database,
     source: Captured,
     cut: LastCut,
-    column: str,
-    values: Sequence[object],
+    keys: Mapping[str, Sequence[int]],
     columns: Collection[str],
+    most: int,
 ) -> pa.Table | None:
     """The weighted rows at the cut with one of the values in a column; None if nobody can tell.
 
-    They have the named columns, and are not netted. `column` is physical and must lead an index;
-    that, too, is None otherwise.
+    `keys` are values of physical columns, of which one that leads an index is taken; a row has to
+    have one of its values there, and perhaps others elsewhere. The rows have the named columns and
+    those of the keys, and are not netted. More than `most` are not all.
     """
     table = SourceTable(source.oid, source.schema, source.name, source.columns, source.keys)
-    known = {one.physical: one for one in table.stored}
-    wanted = [one for one in table.stored if one.physical in {*columns, column}]
-    with database.session() as connection:
-        try:
-            joined = _begun(connection, source, cut, known[column].number)
-            if joined is None:
-                return None
-            name = sql.Identifier(known[column].name)
-            where = sql.SQL("{} = ANY ({})").format(name, sql.Literal(list(values))).as_string()
-            now = read_sql(relation_sql(source.schema, source.name), wanted, where)
-            pending = read_sql(
-                buffer_sql(source.oid), wanted, unseen(cut.snapshot).as_string(), buffered=True
-            )
-            rows, changes = database.arrow_in(joined, now, pending)
-        except (psycopg.Error, HeadraceError):
-            # Something stands in the way, a lock for example: there are other ways to the rows.
-            return None
-        finally:
-            with suppress(psycopg.Error):
-                connection.rollback()
+    wanted = [one for one in table.stored if one.physical in {*columns, *keys}]
+    if any(one.type is not None and one.type.enum is not None for one in wanted):
+        # Labels are read as they are now, and may be renamed at any moment.
+        return None
+    try:
+        with database.session() as connection:
+            try:
+                begun = _begun(connection, source, cut)
+                if begun is None:
+                    return None
+                column = max(
+                    (one for one in wanted if one.physical in keys and one.number in begun.leading),
+                    key=lambda one: len(keys[one.physical]),
+                    default=None,
+                )
+                if column is None:
+                    return None
+                values = keys[column.physical]
+                rows, changes = database.arrow_in(
+                    begun.snapshot,
+                    _now(source, wanted, column, values, most),
+                    _since(source, cut, wanted),
+                )
+            finally:
+                with suppress(psycopg.Error):
+                    connection.rollback()
+    except (psycopg.Error, HeadraceError):
+        # Something stands in the way, a lock for example: there are other ways to the rows.
+        return None
     if has_misfit(rows) or has_misfit(changes):
         return None
     rows, changes = to_stored(rows, wanted), to_stored(changes, wanted)
     one = pa.array(np.ones(rows.num_rows, np.int64))
     back = changes.set_column(0, WEIGHT, pc.negate(changes[WEIGHT]))
-    back = back.filter(pc.is_in(back[column], pa.array(values, back[column].type)))
+    back = back.filter(
+        pc.is_in(back[column.physical], pa.array(values, back[column.physical].type))
+    )
     return pa.concat_tables(
         [rows.add_column(0, WEIGHT, one), back.select([WEIGHT, *rows.column_names])]
     )
 
 
-def _begun(connection: Connection[Any], source: Captured, cut: LastCut, number: int) -> str | None:
-    """Begin a transaction that can tell; the name of its snapshot, None if it cannot."""
+def _now(
+    source: Captured,
+    wanted: Sequence[SourceColumn],
+    column: SourceColumn,
+    values: Sequence[int],
+    most: int,
+) -> str:
+    where = sql.SQL("{} = ANY ({}) LIMIT {}").format(
+        sql.Identifier(column.name), sql.Literal(list(values)), sql.Literal(most + 1)
+    )
+    return read_sql(relation_sql(source.schema, source.name), wanted, where.as_string())
+
+
+def _since(source: Captured, cut: LastCut, wanted: Sequence[SourceColumn]) -> str:
+    where = unseen(cut.snapshot).as_string()
+    return read_sql(buffer_sql(source.oid), wanted, where, buffered=True)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A transaction that can tell: its snapshot, and the columns that lead an index."""
+
+    snapshot: str
+    leading: frozenset[int]
+
+
+def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _Begun | None:
+    """Begin a transaction; None if it cannot tell.
+
+    The buffer is locked before the snapshot, too: it is truncated where nothing in it is needed.
+    """
     connection.execute(JOIN)
     connection.execute("SET LOCAL lock_timeout = '50ms'")
-    name = sql.Identifier(source.schema, source.name)
-    connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(name))
+    name, buffer = sql.Identifier(source.schema, source.name), sql.SQL(buffer_sql(source.oid))
+    connection.execute(sql.SQL("LOCK TABLE {}, {} IN ACCESS SHARE MODE").format(name, buffer))
     oids = [source.oid]
     with connection.pipeline():
-        moment = connection.execute(MOMENT)
+        moment = connection.execute(sql.SQL(MOMENT).format(sql.Literal(cut.snapshot)))
         tables_answer = ask_tables(connection, oids)
         health_answer = ask_health(connection, oids)
         leading = connection.execute(INDEXED, (source.oid,))
         many = connection.execute(
             sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT {}) AS p").format(
-                sql.SQL(buffer_sql(source.oid)), unseen(cut.snapshot), MOST_PENDING + 1
+                buffer, unseen(cut.snapshot), MOST_PENDING + 1
             )
         )
-    found = moment.fetchone()
-    assert found is not None
-    system_identifier, timeline, snapshot = found
+    found, pending = moment.fetchone(), many.fetchone()
+    assert found is not None and pending is not None
+    system_identifier, timeline, is_later, snapshot = found
     table = read_tables(tables_answer).get(source.oid)
     health = read_health(health_answer).get(source.oid)
-    pending = many.fetchone()
     if (
         (system_identifier, timeline) != (cut.system_identifier, cut.timeline)
+        or not is_later
         or table is None
         or (table.schema, table.name) != (source.schema, source.name)
         or len(captured_part(source, table).stored)
         < sum(c.type is not None for c in source.columns)
         or reason_to_copy(source, table, health, cut.epoch) is not None
-        or number not in {first for (first,) in leading}
-        or pending is None
         or pending[0] > MOST_PENDING
     ):
         return None
-    return str(snapshot)
+    return _Begun(str(snapshot), frozenset(first for (first,) in leading))

@@ -85,7 +85,7 @@ def reduction(plan: Operator) -> Reduction:
     found: dict[Path, list[Restriction]] = {}
     scans: dict[Path, Scan] = {}
     known: dict[Path, int] = {}
-    for path, scan, demands in _demanded(plan, (), ()):
+    for path, scan, demands in _demanded(plan, (), (), risky=False):
         scans[path] = scan
         if scan.version in GIVEN:
             known[path] = 0
@@ -182,13 +182,29 @@ def _restriction(path: Path, scan: Scan, demand: _Demand) -> Restriction:
     return Restriction(path, scan, columns, origins, demand.null_safe, demand.padded)
 
 
-def _demanded(plan: Operator, path: Path, demands: Demands) -> Iterator[tuple[Path, Scan, Demands]]:
-    """Every scan with the demands on it, given those on the plan's own rows."""
+def _demanded(
+    plan: Operator, path: Path, demands: Demands, *, risky: bool
+) -> Iterator[tuple[Path, Scan, Demands]]:
+    """Every scan with the demands on it, given those on the plan's own rows.
+
+    `risky` says that some expression above can raise. It must not see a row that only seems to
+    have no match: where the preserved side may have rows that do not matter, its matches stay.
+    """
     if isinstance(plan, Scan):
         yield path, plan, demands
         return
+    risky = risky or any(map(can_raise, plan.scalars))
     for place, child in enumerate(plan.children):
-        yield from _demanded(child, (*path, place), _passed_on(plan, path, place, demands))
+        passed = _passed_on(plan, path, place, demands)
+        if risky and place == 1 and isinstance(plan, MatchJoin) and plan.kind != "semi":
+            passed = passed if _has_given(plan.left) else ()
+        yield from _demanded(child, (*path, place), passed, risky=risky)
+
+
+def _has_given(plan: Operator) -> bool:
+    if isinstance(plan, Scan):
+        return plan.version in GIVEN
+    return any(map(_has_given, plan.children))
 
 
 def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Demands:
@@ -246,7 +262,7 @@ def _own(demands: Demands, mine: Operator, equal: tuple[_Equal, ...], place: int
     """Demands from above on a side of a join: on its columns, or on what they are equal to."""
     names = {column: column for column in mine.columns}
     for pair in equal:
-        if not pair.null_safe:
+        if not pair.null_safe and pair.as_stored:
             names.setdefault(pair.columns[1 - place], pair.columns[place])
     return tuple(one for demand in demands for one in demand.mapped(names))
 

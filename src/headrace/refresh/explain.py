@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from headrace.catalog.records import OutputColumn
@@ -10,9 +12,10 @@ from headrace.delta.loop import rounds
 from headrace.graph.cycles import Group
 from headrace.graph.network import Dependency, Network
 from headrace.plan.describe import describe
+from headrace.plan.operators import Scan
 from headrace.plan.stage import Stage
 from headrace.refresh.plan import decide, plan_cycle, plan_refresh
-from headrace.render import inputs_of, render
+from headrace.render import PlanInput, inputs_of, render
 from headrace.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
 
 
@@ -133,9 +136,30 @@ def _stage(
         names.get(stage.relation, stage.relation),
         step.mode,
         step.reason,
-        tuple(f"{i.version} of {names.get(i.relation, i.relation)}" for i in inputs),
+        tuple(_read(i, step, names) for i in inputs),
         sql,
     )
+
+
+def _read(wanted: PlanInput, step: ComputeStage | ComputeLoop, names: dict[str, str]) -> str:
+    """An input, and the columns by which those of its rows can be found that a change reaches."""
+    read = f"{wanted.version} of {names.get(wanted.relation, wanted.relation)}"
+    reach = step.reduction if isinstance(step, ComputeStage) else None
+    if reach is None or (wanted.relation, wanted.version) in reach.whole:
+        return read
+    columns = {
+        ", ".join(_names(one.scan, one.columns)): None
+        for one in reach.restrictions
+        if (one.scan.relation, one.scan.version) == (wanted.relation, wanted.version)
+    }
+    return f"{read} by {' or '.join(columns)}" if columns else read
+
+
+def _names(scan: Scan, columns: tuple[str, ...]) -> Iterator[str]:
+    """The plan's names of physical columns, without the number that tells occurrences apart."""
+    known = dict(scan.fields)
+    for column in columns:
+        yield re.sub(r"(_v?\d+)?(_c\d+)?$", "", known[column].id)
 
 
 def _rounds(step: ComputeLoop, stage: Stage) -> str:

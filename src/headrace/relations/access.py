@@ -61,7 +61,10 @@ class Ways:
         return sum(map(self.reading.size, self.read)) - spared
 
     def find(self, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, Way]:
-        """The weighted rows of the input with one of the keys, not netted."""
+        """The weighted rows of the input with one of the keys, not netted.
+
+        If they are more than the reading's limit, they are not all.
+        """
         rows = self._probed(wanted, keys) if self._may_probe(wanted, keys) else None
         if rows is not None:
             return rows, "probe"
@@ -70,7 +73,7 @@ class Ways:
     def _may_probe(self, wanted: PlanInput, keys: Keys) -> bool:
         if self.wish == "probe":
             return True
-        if self.wish != "auto":
+        if self.wish != "auto" or not len(keys):
             return False
         values = self.reading.size(wanted) * (1 + len(wanted.columns))
         scan = SCAN_BEGINS + SCAN_A_VALUE * values
@@ -82,20 +85,20 @@ class Ways:
         source = next((s for s in state.sources if s.relation == wanted.relation), None)
         if source is None or not _is_buffered(source):
             return None
-        column = next((name for name in keys.names if name in keys.integers), None)
         known = state.database(source.database)
-        at = (source.relation, column or "")
+        at = (source.relation, ", ".join(keys.names))
         waiting = time.monotonic() < self.engine.unanswered.get(at, 0.0)
-        if column is None or known.snapshot is None or waiting:
+        if not keys.integers or known.snapshot is None or waiting:
             return None
         cut = LastCut(known.snapshot, known.epoch, known.system_identifier, known.timeline)
+        values = {name: found.tolist() for name, found in keys.integers.items()}
         database = self.engine.source_database(known)
-        columns = {*wanted.columns, *keys.names}
-        values = keys.integers[column].tolist()
-        found = probe(database, source, cut, column, values, columns)
+        found = probe(database, source, cut, values, wanted.columns, reading.limit)
         if found is None:
             self.engine.unanswered[at] = time.monotonic() + PAUSE_SECONDS
             return None
+        if found.num_rows > reading.limit:
+            return found.select([WEIGHT, *wanted.columns])
         pin = state.relation(wanted.relation).pin
         _, upto = reading.span(wanted.relation, wanted.version)
         later = reading.store.read(wanted.relation, pin, upto, pin.epoch)

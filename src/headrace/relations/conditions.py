@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 from headrace.functions.errors import EvaluationError
 from headrace.plan.evaluate import scalar
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Column, Scalar, Value, columns_of
+from headrace.plan.scalar import Column, Scalar, Value, columns_of, walk
 
 # More different values than these are not tried: the query itself does it.
 MOST_VALUES = 3_000
+# Nor are conditions of more parts than these, a long list for example.
+MOST_NODES = 30
 # What Arrow gives as a Python value is what the expression is defined over.
 KINDS = frozenset(
     {
@@ -36,30 +38,32 @@ def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Tabl
     physical = {column: name for name, column in scan.fields}
     for condition in conditions:
         (column,) = columns_of(condition)
-        if column.type.kind not in KINDS or not rows.num_rows:
+        dear = sum(1 for _ in walk(condition)) > MOST_NODES
+        if dear or column.type.kind not in KINDS or not rows.num_rows:
             continue
         found = rows[physical[column]]
         values = found.unique()
         if len(values) > MOST_VALUES:
             continue
-        kept = [holds(condition, column, value) for value in values.to_pylist()]
+        known = _verdicts(condition)
+        kept = [_holds(condition, column, value, known) for value in values.to_pylist()]
         if not all(kept):
             rows = rows.filter(pc.is_in(found, values.filter(pa.array(kept))))
     return rows
 
 
-def holds(condition: Scalar, column: Column, value: Value) -> bool:
-    """Whether the condition is true for a value; remembered."""
-    known = _verdicts(condition)
-    if value not in known:
-        if len(known) > MOST_VALUES:
-            known.clear()
+def _holds(condition: Scalar, column: Column, value: Value, known: dict[Value, bool]) -> bool:
+    """Whether the condition is true for a value, if it is not known already."""
+    verdict = known.get(value)
+    if verdict is None:
         try:
-            known[value] = scalar(condition, {column: value}) is True
+            verdict = scalar(condition, {column: value}) is True
         except EvaluationError:
             # Whether the row is ever tried is for the query to say.
-            known[value] = True
-    return known[value]
+            verdict = True
+        if len(known) < MOST_VALUES:
+            known[value] = verdict
+    return verdict
 
 
 @lru_cache(maxsize=512)

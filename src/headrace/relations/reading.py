@@ -63,10 +63,13 @@ class Reading:
         return Input(wanted.name, schema, files=tuple(file.uri for file in files))
 
     def lookup(self, wanted: PlanInput, keys: Keys) -> pa.Table:
-        """The stored rows of an input that have one of the keys, not netted."""
+        """The stored rows of an input that have one of the keys, not netted.
+
+        If they are more than the limit, they are not all.
+        """
         pin = self.state.relation(wanted.relation).pin
         _, upto = self.span(wanted.relation, wanted.version)
-        return self.store.lookup(wanted.relation, pin, keys, wanted.columns, upto)
+        return self.store.lookup(wanted.relation, pin, keys, wanted.columns, upto, self.limit)
 
     def size(self, wanted: PlanInput) -> int:
         """How many stored rows an input is made of, before they are netted."""

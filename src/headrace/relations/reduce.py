@@ -78,20 +78,25 @@ def _name(of: Origin | Restriction) -> str:
 
 
 def _needed(reduction: Reduction, worth: Iterable[str]) -> dict[Path, list[Restriction]]:
-    """The ways to these inputs, to what stands on the shortest of them, and to what has conditions.
+    """The ways to these inputs, and to what stands on them: on the shortest, or with conditions.
 
     Conditions make keys few. All other scans are left out.
     """
     ways: dict[Path, list[Restriction]] = {}
     for one in reduction.restrictions:
         ways.setdefault(one.path, []).append(one)
-    names = set(worth)
+    names, selective = set(worth), {path for path, _ in reduction.conditions}
     paths = {path for path, (one, *_) in ways.items() if _name(one) in names}
-    paths |= {path for path, _ in reduction.conditions if path in ways}
     due = list(paths)
     while due:
-        shortest = min(ways[due.pop()], key=lambda one: one.steps)
-        new = {origin.path for origin in shortest.origins if origin.path in ways} - paths
+        path = due.pop()
+        shortest = min(ways[path], key=lambda one: one.steps)
+        new = {
+            origin.path
+            for one in ways[path]
+            for origin in one.origins
+            if origin.path in ways and (one is shortest or origin.path in selective)
+        } - paths
         paths |= new
         due += new
     return {path: ways[path] for path in paths}
@@ -202,7 +207,8 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     for column in schema:
         if column.type == table.schema.field(column.name).type:
             continue
-        if pa.types.is_integer(column.type):
+        given = table.schema.field(column.name).type
+        if pa.types.is_integer(column.type) and column.type.bit_width < given.bit_width:
             bits = column.type.bit_width - 1
             values = table[column.name]
             fits = pc.and_(pc.greater_equal(values, -(1 << bits)), pc.less(values, 1 << bits))

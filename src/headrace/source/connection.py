@@ -126,12 +126,16 @@ class Database:
             return cursor.fetch_arrow_table()
 
     def arrow_in(self, snapshot: str, *queries: str) -> list[pa.Table]:
-        """The results of queries in a snapshot that another connection exported, by indexes."""
+        """The results of queries in a snapshot that another connection exported, by indexes.
+
+        A lock is not waited for: what it is held up by may itself wait for that connection.
+        """
         with self._arrow_cursor(True) as cursor:
             cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute(
                 sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)).as_string()
             )
+            cursor.execute("SET LOCAL lock_timeout = '50ms'")
             tables = []
             for query in queries:
                 cursor.execute(query)

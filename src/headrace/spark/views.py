@@ -71,6 +71,9 @@ class Views:
         """
         missing = [wanted for wanted in inputs if not self._is_registered(wanted)]
         for wanted in missing:
+            # Whatever fails from here on, nobody takes the view for what it was before.
+            self._registered.pop(wanted.name, None)
+        for wanted in missing:
             if wanted.files:
                 self._show(wanted)
         from_memory = [wanted for wanted in missing if not wanted.files]

@@ -205,17 +205,23 @@ class DeltaStore(Store):
         keys: Keys,
         columns: Collection[str] | None = None,
         upto: int | None = None,
+        most: int | None = None,
     ) -> pa.Table:
         wanted = some_columns(self._log(relation, pin).columns, columns)
         tables = [weighted(wanted).empty_table()]
+        left = most
         for file in self.files(relation, pin, 0, pin.epoch if upto is None else upto):
             recent = self._recent.get(file.uri)
             if recent is not None:
                 tables.append(keys.matching(recent).select(tables[0].column_names))
-                continue
-            with self._reading(relation, pin, file):
-                path = self._place.path(file.uri)
-                tables.append(read_matching(self._place.files, path, wanted, keys))
+            else:
+                with self._reading(relation, pin, file):
+                    path = self._place.path(file.uri)
+                    tables.append(read_matching(self._place.files, path, wanted, keys, left))
+            if left is not None:
+                left -= tables[-1].num_rows
+                if left < 0:
+                    break
         return pa.concat_tables(tables)
 
     def rollback(self, relation: str, pin: Pin) -> Pin:

@@ -12,15 +12,21 @@ from headrace.store.layout import weighted
 BATCH_ROWS = 65_536
 
 
-def read_matching(files: pafs.FileSystem, path: str, columns: pa.Schema, keys: Keys) -> pa.Table:
-    """The weighted rows of a file whose key is in the set.
+def read_matching(
+    files: pafs.FileSystem,
+    path: str,
+    columns: pa.Schema,
+    keys: Keys,
+    most: int | None = None,
+) -> pa.Table:
+    """The weighted rows of a file whose key is in the set; more than `most` are not all.
 
     The columns of the key are read first. Of row groups without such a key nothing else is read,
     and not even that where their statistics rule it out.
     """
     wanted = weighted(columns)
     key = pa.schema([wanted.field(name) for name in keys.names])
-    found = [wanted.empty_table()]
+    found, count = [wanted.empty_table()], 0
     with files.open_input_file(path) as source:
         part = pq.ParquetFile(source)
         for number in range(part.num_row_groups):
@@ -37,6 +43,9 @@ def read_matching(files: pafs.FileSystem, path: str, columns: pa.Schema, keys: K
                 if chosen.any():
                     rows = pa.Table.from_batches([batch.filter(pa.array(chosen))])
                     found.append(rows.select(wanted.names).cast(wanted))
+                    count += rows.num_rows
+                if most is not None and count > most:
+                    return pa.concat_tables(found)
     return pa.concat_tables(found)
 
 

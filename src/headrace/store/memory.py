@@ -90,6 +90,7 @@ class MemoryStore(Store):
         keys: Keys,
         columns: Collection[str] | None = None,
         upto: int | None = None,
+        most: int | None = None,
     ) -> pa.Table:
         rows = keys.matching(self.read(relation, pin, 0, pin.epoch if upto is None else upto))
         return rows.select(weighted(some_columns(columns_of(rows.schema), columns)).names)

@@ -93,11 +93,12 @@ class Store(Protocol):
         keys: Keys,
         columns: Collection[str] | None = None,
         upto: int | None = None,
+        most: int | None = None,
     ) -> pa.Table:
         """The weighted rows up to the pin, or an earlier epoch, whose key is in the set.
 
         They have all columns, or those named, and are not netted. No other rows are in memory,
-        except those that are there already.
+        except those that are there already. More than `most` rows are not all.
         """
         ...
 
