@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import psycopg
@@ -11,9 +12,10 @@ from headrace.capture import settle
 from headrace.catalog.records import CaptureMode, Status
 from headrace.errors import HeadraceError, Transient, UserError
 from headrace.ingest import unfollow
-from headrace.ingest.ingest import has_news, sources_in
+from headrace.ingest.ingest import ATTEMPTS, has_news, sources_in
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.uninstall import uninstall
+from headrace.publish.transition_notice import TRANSITIONS
 from tests.ingest.world import KEY, World
 from tests.lifecycle.made import put_tables
 
@@ -98,12 +100,15 @@ def test_one_may_ask_the_slot_while_another_reads_it(world: World) -> None:
 def test_a_busy_table_keeps_no_other_from_falling_back(world: World) -> None:
     world.run(A, B)
     world.follow("a", "b")
+    world.run(f"LISTEN {TRANSITIONS}")
     with psycopg.connect(world.dsn) as writer:
         writer.execute("INSERT INTO a VALUES (7, 7)")
         world.run(f"SELECT pg_drop_replication_slot('{world.slot}')", "INSERT INTO b VALUES (1)")
         world.take()
         a, b = world.sources["a"], world.sources["b"]
         assert (a.status, b.status, b.mode) == (Status.SUSPENDED, Status.ACTIVE, TRIGGER)
+        told = world.application.notifies(timeout=60, stop_after=2)
+        assert [json.loads(one.payload)["source"] for one in told] == ["public.a", "public.b"]
         with pytest.raises(Transient) as caught:
             world.take(["a"])
         assert caught.value.code == "source-busy"
@@ -148,6 +153,26 @@ def test_a_table_that_is_locked_keeps_no_other_waiting(world: World) -> None:
         assert world.sources["a"].status is Status.SUSPENDED
         assert world.sources["a"].reason == "public.a is locked by another session"
     assert world.cut(["a"]).copied == {"a"}
+
+
+def test_many_tables_that_are_locked_keep_no_other_waiting(world: World) -> None:
+    """They are found one after the other, each by another try."""
+    locked = [f"a{number}" for number in range(ATTEMPTS + 1)]
+    world.run(*(f"CREATE TABLE {name} (id int)" for name in locked), B)
+    put_tables(
+        world.project, *(Request(f"r{one}", f"SELECT * FROM {one}") for one in [*locked, "b"])
+    )
+    world.cut()
+    world.run(*(f"VACUUM FULL {name}" for name in locked), "INSERT INTO b VALUES (1)")
+    with world.engine.database.session() as session:
+        session.execute("SET lock_timeout = '50ms'")  # the cut is lent the same one
+    with psycopg.connect(world.dsn) as owner:
+        owner.execute(f"LOCK TABLE {', '.join(locked)} IN ACCESS EXCLUSIVE MODE")
+        taken = world.take()
+        assert (taken.copied, taken.changed) == (frozenset(), {"b": 1})
+        stopped = {one.name for one in world.sources.values() if one.status is Status.SUSPENDED}
+        assert stopped == {*locked}
+    assert world.cut(locked).copied == {*locked}
 
 
 def test_a_busy_table_is_read_from_the_log_until_its_triggers_can_be_made(world: World) -> None:

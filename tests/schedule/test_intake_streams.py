@@ -20,12 +20,14 @@ from headrace.capture.wal.streamed import StreamedLog
 from headrace.catalog.records import CaptureMode
 from headrace.ingest import transition
 from headrace.ingest.follow import log_of
+from headrace.lifecycle.check import Request
 from headrace.schedule.agenda import Memory
 from headrace.schedule.ears import Ears
 from headrace.schedule.intake import Intakes
 from headrace.schedule.shift import Shift
 from tests.capture.wal.streaming import PATIENCE, eventually
 from tests.ingest.world import END_STREAMS, KEY, World
+from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
 
@@ -164,6 +166,27 @@ def test_a_stream_that_ends(watch: Watch) -> None:
     world.run("UPDATE t SET b = 'streamed again'")
     watch.take(thorough=True)
     watch.assert_same()
+
+
+def test_a_source_that_goes_to_the_log_gets_another_stream(watch: Watch) -> None:
+    """The one before began when the table was not published."""
+    world = watch.world
+    watch.take(thorough=True)
+    watch.opened()
+    first = watch.log.stream
+    world.run("CREATE TABLE u (a integer PRIMARY KEY)", "INSERT INTO t VALUES (1, 'x')")
+    put_tables(world.project, Request("reader_of_u", "SELECT * FROM u"))
+    assert watch.take(thorough=True)
+    assert world.sources["u"].mode is CaptureMode.TRIGGER
+    assert watch.log.stream is first
+    assert watch.take(thorough=True)
+    assert world.sources["u"].mode is CaptureMode.WAL
+    second = watch.log.stream
+    assert second is not None and second is not first
+    world.run("INSERT INTO u VALUES (1)", "INSERT INTO t VALUES (2, 'y')")
+    assert watch.take(thorough=True)
+    watch.assert_same()
+    assert watch.log.stream is second and watch.log.reason is None
 
 
 def test_an_end_of_serving_frees_the_slot(watch: Watch) -> None:

@@ -78,7 +78,8 @@ def ingest_database(
     fallen = unwished(state, engine.settings(state), number)
     waiting = (s.oid for s in sources_in(state, number) if _wants_copy(s, retry))
     attempt = Attempt(frozenset({*fallen, *waiting}), fallen)
-    for _ in range(ATTEMPTS):
+    attempts = 0
+    while attempts < ATTEMPTS:
         sources = sources_in(state, number)
         if not attempt.copies and inside is None and not has_news(engine, state, number, sources):
             return advance_quietly(engine, state, number, fence)
@@ -87,11 +88,12 @@ def ingest_database(
         except SourcesBusy as error:
             busy = {source: error.why[source.oid] for source in sources if source.oid in error.why}
             state = leave_out(engine, state, busy, attempt.fallen, retry, fence)
+            # Such a round does not count: there is less to copy after each.
             attempt = attempt.without(error.why)
             continue
         if isinstance(done, State):
             return done
-        attempt = done
+        attempt, attempts = done, attempts + 1
     raise Transient(
         "cut-interrupted",
         "source tables changed shape faster than a cut could be taken",

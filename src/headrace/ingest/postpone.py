@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.catalog import Change, State
+from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import Source
 from headrace.engine import Engine
 from headrace.errors import Transient
-from headrace.ingest.modes import UNWISHED
+from headrace.ingest.modes import UNWISHED, announce_change
 from headrace.ingest.take import stopped_or_freed, suspended
 from headrace.steps import Postpone
 
@@ -36,11 +36,17 @@ def leave_out(
         suspended(state, source, state.relation(source.relation), error)
         for source, error in waiting.items()
     )
+
+    def apply(transaction: Transaction) -> None:
+        for before, one in zip(waiting, taken, strict=True):
+            if before.mode is not one.source.mode:
+                announce_change(transaction, state, before, one.source)
+
     with (
         engine.step(Postpone(tuple(source.relation for source in waiting))),
         engine.changing(state) as current,
     ):
         records = (one.source for one in taken)
         change = Change(put=(*records, *stopped_or_freed(current, taken)))
-        engine.catalog.commit(change, fence=fence)
+        engine.catalog.commit(change, fence=fence, apply=apply)
     return engine.catalog.state()

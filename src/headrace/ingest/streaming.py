@@ -18,12 +18,19 @@ def keep_streaming(
     """Have the log streamed if any source is read from it; to be called after every cut.
 
     What there was before is taken in by then, in larger bites than a stream has. `heard` is called
-    in another thread when transactions arrive.
+    in another thread when transactions arrive. A source that went to the log with the cut gets a
+    stream that begins after it was published.
     """
     known = state.database(number)
-    by_log = any(s.database == number and s.mode is CaptureMode.WAL for s in state.sources)
+    by_log = frozenset(
+        source.followed.entry
+        for source in state.sources
+        if source.database == number
+        and source.mode is CaptureMode.WAL
+        and source.followed is not None
+    )
     if known.following is None or not by_log:
         return None
     ceiling = slot_ceiling(engine.settings(state)).critical
     database = engine.source_database(known)
-    return engine.logs.stream(database, known.following.slot, ceiling, heard)
+    return engine.logs.stream(database, known.following.slot, ceiling, heard, by_log)

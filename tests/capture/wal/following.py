@@ -12,6 +12,7 @@ from headrace.capture.cut import OpenCut, flush, open_cut
 from headrace.capture.setup import set_up
 from headrace.capture.snapshot import Snapshot
 from headrace.capture.wal.belonging import belongs, released, widened
+from headrace.capture.wal.end import end_on_disk
 from headrace.capture.wal.peek import peek
 from headrace.capture.wal.publication import PUBLICATION, publish
 from headrace.capture.wal.slot import advance, create
@@ -29,10 +30,7 @@ def peeked(database: Database, slot: str, upto: int) -> list[Transaction]:
 def flushed(database: Database) -> int:
     """The end of the log, after everything in it was written to disk."""
     flush(database)
-    with database.session() as connection:
-        row = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").fetchone()
-    assert row is not None
-    return int(row[0])
+    return end_on_disk(database)
 
 
 def buffered(database: Database, oid: int) -> frozenset[int]:

@@ -15,6 +15,7 @@ from headrace.capture.cut import open_cut
 from headrace.capture.wal.decode import Decoder
 from headrace.capture.wal.log import Log
 from headrace.capture.wal.logs import Logs
+from headrace.capture.wal.messages import COMMIT, begin_of, end_of
 from headrace.capture.wal.publication import publish
 from headrace.capture.wal.slot import create, drop, read_status
 from headrace.capture.wal.stream import Stream
@@ -27,6 +28,7 @@ from tests.capture.wal.pgoutput import Transaction, transactions
 Application = psycopg.Connection[Any]
 
 CEILING = 1 << 30
+PAGE_BYTES, TRIES = 8192, 200
 PATIENCE = 60.0
 TABLES = """
 CREATE TABLE t (a integer);
@@ -115,6 +117,36 @@ class Followed:
         self.log.acknowledge(position)
         eventually(lambda: self.confirmed >= position, "moving the slot")
         assert self.confirmed == position
+
+
+def across_pages(log: Followed) -> tuple[int, int, int]:
+    """Write to `t` until a commit lies across a page's end: where it begins, that end, its end.
+
+    Each try fills the page up to a little more than what row and commit take.
+    """
+    for number in range(TRIES):
+        with log.database.session() as connection:
+            row = connection.execute(
+                "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
+            ).fetchone()
+        assert row is not None
+        left = PAGE_BYTES - row[0] % PAGE_BYTES
+        filling = left - 96 - 8 * (number % 20)
+        if filling < 0:
+            filling += PAGE_BYTES
+        log.run(f"SELECT pg_logical_emit_message(false, '', repeat('x', {filling}))")
+        log.run(f"INSERT INTO t VALUES ({number})")
+        commits = [
+            message
+            for batch in log.log.messages(flushed(log.database))
+            for message in batch.to_pylist()
+            if message[0] == COMMIT
+        ]
+        begin, end = begin_of(commits[-1]), end_of(commits[-1])
+        page = end // PAGE_BYTES * PAGE_BYTES
+        if begin < page < end and len(commits) > 1:
+            return begin, page, end
+    raise AssertionError("no commit lies across the end of a page")
 
 
 def _changes(rows: dict[Any, int]) -> int:

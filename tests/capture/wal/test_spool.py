@@ -58,6 +58,20 @@ def test_whole_transactions_in_order() -> None:
     assert handed_out(spool, 20) == handed_out(spool, 20) == one + two
 
 
+def test_a_commit_across_a_position() -> None:
+    """It is handed out as soon as it begins, and let go of when it ends."""
+    spool = Spool()
+    one = [begin(1, 50), relation(T), insert(1, ["x"]), commit(50, 90)]
+    fill(spool, *one)
+    assert (handed_out(spool, 50), spool.transactions(50)) == ([], ())
+    for upto in (51, 89, 90):
+        assert (handed_out(spool, upto), spool.transactions(upto)) == (one, (Committed(1, 90),))
+    spool.trim(89)
+    assert handed_out(spool, 100) == one
+    spool.trim(90)
+    assert handed_out(spool, 100) == []
+
+
 def test_descriptions_outlive_a_trim() -> None:
     spool = Spool()
     fill(spool, *transaction(1, relation(T), insert(1, ["x"])), *transaction(2, insert(1, ["y"])))

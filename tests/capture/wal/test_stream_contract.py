@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from headrace.capture.wal import news
 from headrace.capture.wal.news import News, advance_idle, look
 from headrace.capture.wal.publication import publish
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed
-from tests.capture.wal.streaming import Application, Followed, followed
+from tests.capture.wal.streaming import Application, Followed, across_pages, followed
 
 pytestmark = pytest.mark.postgres
 
@@ -59,6 +60,35 @@ def test_the_same_until_it_is_acknowledged(log: Followed) -> None:
     assert log.read(upto) == [] == list(log.log.messages(upto))
     log.run("INSERT INTO t VALUES (4)")
     assert log.rows() == [{(4,): 1}], "a table that was described before"
+
+
+def test_a_position_inside_a_commit(log: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one is to which the log was flushed: a slot that is moved there skips the commit."""
+    last = log.snapshot()
+    begin, page, end = across_pages(log)
+    *before, across = log.read(end)
+    assert across.end == end
+    assert log.read(begin) == before
+    for upto in (begin + 1, page, end):
+        assert log.read(upto) == [*before, across]
+
+    def move(snapshot: str) -> int | None:
+        recorded: list[int] = []
+        args = (log.database, log.slot, log.log, snapshot, recorded.append)
+        moved = advance_idle(*args, idle_bytes=0)
+        assert recorded == ([] if moved is None else [moved])
+        return moved
+
+    log.acknowledge(before[-1].end)
+    monkeypatch.setattr(news, "_flushed", lambda _: page)
+    assert move(last) is None, "no cut has it"
+    moved = move(log.snapshot())
+    assert moved is not None and moved >= end
+    log.acknowledge(moved)
+    log.run("INSERT INTO u VALUES (1)")
+    monkeypatch.setattr(news, "_flushed", lambda _: moved + 1)
+    after = move(log.snapshot())
+    assert after is not None and after > moved + 1, "where a record ends"
 
 
 def test_only_what_is_committed(dsn: str, log: Followed) -> None:

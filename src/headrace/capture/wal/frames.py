@@ -5,9 +5,9 @@
     r   from us: what was written and flushed, and whether we want to hear of the server
 
 A slot moves to what is said to be flushed, and only to that. Between two moves nothing is said to
-be flushed, which is different from too little: a server that waits for synchronous standbys would
-count a reader that flushes as one, and a server that shuts down waits until such a reader has
-flushed everything. Of a reader that only writes it asks that everything was written.
+be flushed, which is different from too little: a server that shuts down waits until a reader that
+flushes has flushed everything. Of a reader that only writes it asks that everything was written.
+Where the server would take us for a synchronous standby nothing is said at all; see `standby`.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ class Log(Protocol):
         """Up to where the log is here already; None if the server has to be asked."""
 
     def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
-        """The transactions that end up to a position; with `limit` 1 no more than the first.
+        """Those with commits that begin before a position; with `limit` 1 no more than the first.
 
-        Those without a change of a published table are not among them.
+        Transactions without a change of a published table are not among them.
         """
 
     def messages(self, upto: int) -> Iterator[pa.Array]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from headrace.capture.wal.log import Log, PeekedLog
 from headrace.capture.wal.publication import PUBLICATION
 from headrace.capture.wal.stream import unheard
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.streamed import Entry, StreamedLog
 from headrace.source.connection import Database
 
 
@@ -22,7 +22,7 @@ class Logs:
     def of(self, database: Database, slot: str) -> Log:
         """The log that a slot of a database hands out."""
         with self._lock:
-            return self._streamed.get(slot) or PeekedLog(database, slot, PUBLICATION)
+            return self._known(database, slot) or PeekedLog(database, slot, PUBLICATION)
 
     def stream(
         self,
@@ -30,15 +30,28 @@ class Logs:
         slot: str,
         ceiling: int,
         heard: Callable[[], None] = unheard,
+        tables: frozenset[Entry] = frozenset(),
     ) -> StreamedLog:
-        """Have a log streamed from now on; to be called again and again, it begins anew by that."""
+        """Have a log streamed from now on; to be called again and again, it begins anew by that.
+
+        The `tables` are those that are read from it.
+        """
         with self._lock:
-            if slot not in self._streamed:
-                peeked = PeekedLog(database, slot, PUBLICATION)
-                self._streamed[slot] = StreamedLog(peeked, ceiling=ceiling, heard=heard)
-            log = self._streamed[slot]
-        log.keep()
+            log = self._known(database, slot)
+            if log is None:
+                log = StreamedLog(PeekedLog(database, slot, PUBLICATION))
+                self._streamed[slot] = log
+        log.keep(ceiling, heard, tables)
         return log
+
+    def _known(self, database: Database, slot: str) -> StreamedLog | None:
+        """The log that is streamed; one of a database that has another address now is ended."""
+        log = self._streamed.get(slot)
+        if log is None or log.database is database:
+            return log
+        del self._streamed[slot]
+        log.close()
+        return None
 
     def release(self, slot: str) -> None:
         """Stream a log no longer, and wait until others can have its slot."""

@@ -72,6 +72,11 @@ def xid_of(begin: bytes) -> int:
     return int(XID.unpack_from(begin, 17)[0])
 
 
+def begin_of(commit: bytes) -> int:
+    """Where in the log the record begins that a message which begins with C tells of."""
+    return int(POSITION.unpack_from(commit, 2)[0])
+
+
 def end_of(commit: bytes) -> int:
     """Where in the log the transaction of a message that begins with C ends."""
     return int(POSITION.unpack_from(commit, 10)[0])

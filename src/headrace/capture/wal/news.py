@@ -18,6 +18,7 @@ from psycopg import Connection
 
 from headrace.capture.snapshot import Snapshot
 from headrace.capture.wal.belonging import Committed, released, widened
+from headrace.capture.wal.end import end_on_disk
 from headrace.capture.wal.log import Log
 from headrace.capture.wal.slot import read_status
 from headrace.errors import NeedsReinit
@@ -90,9 +91,11 @@ def advance_idle(
         status = read_status(connection, slot)
         if status is None or status.lost or status.confirmed is None:
             return None
-        upto = _flushed(connection)
-    if upto - status.confirmed < idle_bytes:
+        flushed = _flushed(connection)
+    if flushed - status.confirmed < idle_bytes:
         return None
+    # The log is flushed by pages: the slot must not come to stand where a commit goes on.
+    upto = end_on_disk(database)
     position = released(log.transactions(upto), Snapshot.read(snapshot), upto)
     if position is None or position <= status.confirmed:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from headrace.capture.wal.messages import (
     BEGIN,
     COMMIT,
     RELATION,
+    begin_of,
     end_of,
     not_decodable,
     oid_of,
@@ -41,6 +42,7 @@ class _Whole:
 
     def __init__(self) -> None:
         self.xid = array("I")
+        self.begin = array("Q")
         self.end = array("Q")
         self.first = array("Q")
         self.after = 0
@@ -48,13 +50,21 @@ class _Whole:
     def __len__(self) -> int:
         return len(self.xid)
 
-    def add(self, xid: int, end: int, first: int, after: int) -> None:
+    def add(self, xid: int, begin: int, end: int, first: int, after: int) -> None:
         self.xid.append(xid)
+        self.begin.append(begin)
         self.end.append(end)
         self.first.append(first)
         self.after = after
 
     def upto(self, position: int) -> int:
+        """How many have commits that begin before a position: a slot that stands there skips them.
+
+        One that lies across it has to be told of, as a peek does, or it would be let go of unseen.
+        """
+        return bisect_left(self.begin, position)
+
+    def ended(self, position: int) -> int:
         """How many end up to a position."""
         return bisect_right(self.end, position)
 
@@ -64,7 +74,7 @@ class _Whole:
 
     def forget(self, count: int) -> None:
         """Let go of the first ones."""
-        for numbers in (self.xid, self.end, self.first):
+        for numbers in (self.xid, self.begin, self.end, self.first):
             del numbers[:count]
 
 
@@ -141,7 +151,7 @@ class Spool:
             raise not_decodable("A transaction ends that did not begin.")
         else:
             (xid, first), end = self._begun, end_of(message)
-            self._whole.add(xid, end, first, self._number + 1)
+            self._whole.add(xid, begin_of(message), end, first, self._number + 1)
             self._begun = None
             return end
         return 0
@@ -154,7 +164,7 @@ class Spool:
             return tuple(map(Committed, self._whole.xid[wanted], self._whole.end[wanted]))
 
     def messages(self, upto: int) -> Iterator[pa.Array]:
-        """All messages of the transactions that end up to a position, some megabytes at a time."""
+        """All messages of those with commits that begin before it, some megabytes at a time."""
         with self._lock:
             count = self._whole.upto(upto)
             if not count:
@@ -180,7 +190,7 @@ class Spool:
 
     def _trim(self, position: int) -> None:
         self._trimmed = max(self._trimmed, position)
-        self._whole.forget(self._whole.upto(position))
+        self._whole.forget(self._whole.ended(position))
         needed = self._number
         if self._whole:
             needed = self._whole.first[0]

@@ -16,11 +16,12 @@ from contextlib import closing, suppress
 
 import psycopg
 from psycopg.pq import ExecStatus
-from psycopg.pq.abc import PGconn
+from psycopg.pq.abc import PGconn, PGresult
 
 from headrace.capture.wal.frames import MESSAGE, MESSAGE_AT, parse_keepalive, start, status
 from headrace.capture.wal.slot import slot_fault
 from headrace.capture.wal.spool import Spool
+from headrace.capture.wal.standby import require_no_standby
 from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
 from headrace.source.connection import Database
 
@@ -28,6 +29,8 @@ from headrace.source.connection import Database
 STATUS_SECONDS = 5.0
 # Whoever waits asks the server so often how far it is.
 ASK_SECONDS = 0.25
+# How long a server may take to begin, and the thread to end.
+BEGIN_SECONDS, END_SECONDS = 60.0, 5.0
 
 
 def unheard() -> None:
@@ -39,6 +42,7 @@ class Stream:
 
     No more than `ceiling` bytes are kept. `heard` is called, in the stream's thread, when the first
     transaction arrives after somebody asked for `news`. The slot is moved by `acknowledge` only.
+    Making one raises OSError or RuntimeError where the process may have no more files or threads.
     """
 
     def __init__(
@@ -55,13 +59,15 @@ class Stream:
         self.failure: HeadraceError | None = None
         self.pid: int | None = None
         self.reached = 0
+        self._name = ""
         self._database = database
         self._command = start(slot, publication)
-        self._ceiling = ceiling
-        self._heard = heard
+        self.ceiling = ceiling
+        self.heard = heard
         self._changed = threading.Condition()
         self._told = False
         self._stopped = False
+        self._closed = False
         self._asked = False
         self._acknowledged = 0
         self._to_flush = 0
@@ -104,10 +110,19 @@ class Stream:
         self._wake()
 
     def close(self) -> None:
-        """End the session, if it has not; what was acknowledged is said before."""
+        """End the session, if it has not; what was acknowledged is said before.
+
+        A thread that does not end in time, because it still connects, ends later by itself.
+        """
         self._stopped = True
         self._wake()
-        self._thread.join()
+        self._thread.join(END_SECONDS)
+        with self._changed:
+            self._closed = True
+            if self.failure is not None:
+                self._let_go()
+
+    def _let_go(self) -> None:
         self.spool.close()
         self._woken.close()
         self._waker.close()
@@ -120,6 +135,7 @@ class Stream:
         try:
             with closing(self._database.replication()) as connection:
                 self.pid = connection.info.backend_pid
+                self._name = connection.info.parameter_status("application_name") or ""
                 session = connection.pgconn
                 self._begin(session)
                 while not self._stopped:
@@ -138,15 +154,34 @@ class Stream:
         with self._changed:
             self.failure = failure
             self._changed.notify_all()
-        self._heard()
+            if self._closed:
+                self._let_go()
+        self.heard()
 
     def _begin(self, session: PGconn) -> None:
-        result = session.exec_(self._command)
-        if result.status != ExecStatus.COPY_BOTH:
-            raise psycopg.errors.error_from_result(result)
+        """Have the server stream; a command that it does not answer is not waited for for ever."""
         session.nonblocking = 0
         self._poll.register(session.socket, select.POLLIN)
         self._poll.register(self._woken, select.POLLIN)
+        until = time.monotonic() + BEGIN_SECONDS
+        self._require_no_standby()
+        if not self._stopped:
+            session.send_query(self._command)
+        while not self._stopped:
+            self._poll.poll(max(0.0, until - time.monotonic()) * 1000)
+            self._hush()
+            session.consume_input()
+            if not session.is_busy():
+                break
+            if time.monotonic() > until:
+                raise Transient("connection-lost", "the server does not begin to stream")
+        if self._stopped:
+            raise Transient("connection-lost", "the stream was closed")
+        result = session.get_result()
+        if result is None or result.status != ExecStatus.COPY_BOTH:
+            raise _refused(result)
+        # What came with the answer is not waited for.
+        self._wake()
 
     def _say(self, session: PGconn) -> None:
         """Answer the server; the slot moves only where something was acknowledged since."""
@@ -155,6 +190,7 @@ class Stream:
             flushed, self._to_flush = self._to_flush, 0
         now = time.time()
         if flushed:
+            self._require_no_standby()
             session.put_copy_data(status(self.reached, flushed, at=now))
         due = time.monotonic() - self._said_at >= STATUS_SECONDS
         if flushed or asks or due:
@@ -162,11 +198,18 @@ class Stream:
             session.flush()
             self._said_at = time.monotonic()
 
+    def _require_no_standby(self) -> None:
+        """Asked when a stream begins and whenever it flushes: settings are changed at any time."""
+        require_no_standby(self._database, self._name)
+
+    def _hush(self) -> None:
+        with suppress(BlockingIOError):
+            self._woken.recv(4096)
+
     def _listen(self, session: PGconn) -> None:
         """Wait for the server, or for one of us, and take all that has come."""
         self._poll.poll(STATUS_SECONDS * 1000)
-        with suppress(BlockingIOError):
-            self._woken.recv(4096)
+        self._hush()
         session.consume_input()
         messages, reached = [], self.reached
         while True:
@@ -185,10 +228,10 @@ class Stream:
         ended = self.spool.extend(messages)
         if messages:
             self._progress_at = time.monotonic()
-        if self.spool.size > self._ceiling:
+        if self.spool.size > self.ceiling:
             raise Unavailable(
                 "store-full",
-                f"more than {self._ceiling >> 20} MB were streamed and not taken in",
+                f"more than {self.ceiling >> 20} MB were streamed and not taken in",
             )
         # Transactions are sent in the order in which they end.
         reached = max(reached, ended)
@@ -198,12 +241,15 @@ class Stream:
                 self._changed.notify_all()
         if ended and not self._told:
             self._told = True
-            self._heard()
+            self.heard()
 
 
 def _end(session: PGconn) -> HeadraceError:
     """Why the server ended the session."""
-    result = session.get_result()
+    return _refused(session.get_result())
+
+
+def _refused(result: PGresult | None) -> HeadraceError:
     if result is not None and result.status == ExecStatus.FATAL_ERROR:
         return slot_fault(psycopg.errors.error_from_result(result))
     return Transient("connection-lost", "the server ended the stream")

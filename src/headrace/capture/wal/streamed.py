@@ -1,7 +1,8 @@
 """A log that is streamed as long as the server lets us, and peeked at otherwise.
 
 A stream holds the slot, so that nobody can peek: it is ended first. What was streamed by then is
-forgotten, and peeked at.
+forgotten, and peeked at. A server may go on with what it knew of the publication when a stream
+began, so that a table that is read from the log for the first time gets another stream.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from headrace.capture.cut import flush
 from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.log import PeekedLog
 from headrace.capture.wal.slot import read_status
-from headrace.capture.wal.stream import Stream
-from headrace.errors import HeadraceError
+from headrace.capture.wal.stream import Stream, unheard
+from headrace.errors import HeadraceError, Transient, Unavailable
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 
@@ -30,29 +31,53 @@ AGAIN_SECONDS, LONGEST_SECONDS = 1.0, 60.0
 # The server lets go of the slot of a stream that ended by itself in so many seconds, or is told to.
 FREE_SECONDS, PAUSE_SECONDS = 2.0, 0.02
 
+# A table in the publication: the row of it, and the transaction that wrote that row.
+Entry = tuple[int, str]
+
 logger = logging.getLogger(__name__)
 
 
 class StreamedLog:
     """Used by one thread at a time. `reason` says why it is peeked at, if it is."""
 
-    def __init__(self, peeked: PeekedLog, *, ceiling: int, heard: Callable[[], None]) -> None:
+    def __init__(self, peeked: PeekedLog) -> None:
         self.stream: Stream | None = None
         self.reason: str | None = None
         self._peeked = peeked
-        self._ceiling = ceiling
-        self._heard = heard
+        self._tables: frozenset[Entry] = frozenset()
         self._failures = 0
         self._not_before = 0.0
 
-    def keep(self) -> None:
-        """Begin a stream if there is none, and it is time to; never waits for the server."""
+    @property
+    def database(self) -> Database:
+        return self._peeked.database
+
+    def keep(
+        self,
+        ceiling: int,
+        heard: Callable[[], None] = unheard,
+        tables: frozenset[Entry] = frozenset(),
+    ) -> None:
+        """Begin a stream if there is none, and it is time to; what is told counts from now on.
+
+        One that began before one of the `tables` was read from the log is ended first: only that
+        is waited for.
+        """
         self._notice()
-        if self.stream is None and time.monotonic() >= self._not_before:
+        if self.stream is not None and not tables <= self._tables:
+            with suppress(HeadraceError):
+                self.release()
+        self._tables = tables
+        if self.stream is not None:
+            self.stream.ceiling, self.stream.heard = ceiling, heard
+        elif time.monotonic() >= self._not_before:
             log = self._peeked
-            self.stream = Stream(
-                log.database, log.slot, log.publication, ceiling=self._ceiling, heard=self._heard
-            )
+            try:
+                self.stream = Stream(
+                    log.database, log.slot, log.publication, ceiling=ceiling, heard=heard
+                )
+            except (OSError, RuntimeError) as error:
+                self._put_off(_unkept(error))
 
     def news(self) -> int | None:
         self._notice()
@@ -66,7 +91,16 @@ class StreamedLog:
 
     def messages(self, upto: int) -> Iterator[pa.Array]:
         stream = self._at(upto)
-        return self._peeked.messages(upto) if stream is None else stream.spool.messages(upto)
+        return self._peeked.messages(upto) if stream is None else self._spooled(stream, upto)
+
+    def _spooled(self, stream: Stream, upto: int) -> Iterator[pa.Array]:
+        try:
+            yield from stream.spool.messages(upto)
+        except OSError as error:
+            # Some of it was handed out: whoever asks again is answered by peeks.
+            unkept = _unkept(error)
+            self._give_up(stream, unkept)
+            raise unkept from error
 
     def acknowledge(self, position: int) -> None:
         self._notice()
@@ -110,19 +144,26 @@ class StreamedLog:
         elif self.stream.reached:
             self._failures, self.reason = 0, None
 
-    def _give_up(self, stream: Stream) -> None:
-        error = stream.failure
-        code = "slot-busy" if error is None else error.code
-        reason = "the server sends nothing" if error is None else _told(error)
-        if reason != self.reason:
-            logger.warning("the log is not streamed", extra={"code": code, "error": reason})
+    def _give_up(self, stream: Stream, error: HeadraceError | None = None) -> None:
         if stream.reached:
             self._failures = 0
+        silent = Transient("slot-busy", "the server sends nothing")
+        self._put_off(error or stream.failure or silent)
+        with suppress(HeadraceError):
+            self.release()
+
+    def _put_off(self, error: HeadraceError) -> None:
+        """Begin no stream for a while, and tell why."""
+        reason = _told(error)
+        if reason != self.reason:
+            logger.warning("the log is not streamed", extra={"code": error.code, "error": reason})
         pause = min(AGAIN_SECONDS * 2**self._failures, LONGEST_SECONDS)
         self.reason, self._failures = reason, min(self._failures + 1, 10)
         self._not_before = time.monotonic() + pause
-        with suppress(HeadraceError):
-            self.release()
+
+
+def _unkept(error: Exception) -> Unavailable:
+    return Unavailable("store-full", f"the stream cannot be kept: {error}")
 
 
 def _told(error: HeadraceError) -> str:
