@@ -1,8 +1,10 @@
 """Whether a refresh stays as fast as it was: `make bench-epochs`.
 
-Two hundred epochs of small changes over the tables of `floor`: the last twenty refreshes are
+Five hundred epochs of small changes over the tables of `floor`: the last twenty refreshes are
 compared with the first twenty after a warm-up, the live files of every log are counted after each,
-and in the end what was maintained is compared with a fresh copy of the sources.
+and in the end what was maintained is compared with a fresh copy of the sources, and the store with
+what it would take if every relation were written anew. Files that others replaced are kept for
+RETENTION seconds, as a reader may need them; here that is short, so that they do not hide the rest.
 """
 
 from __future__ import annotations
@@ -10,12 +12,18 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow.fs as pafs
 
 from bench.floor import QUERIES, change, milliseconds, project
 from headrace.api import Headrace
+from headrace.store import net
+from headrace.store.part import write_part
 
-EPOCHS, WARM_UP, WINDOW = 200, 40, 20
-ROWS = 200_000
+EPOCHS, WARM_UP, WINDOW = 500, 40, 20
+ROWS, RETENTION = 200_000, 10
 
 
 def live_files(hr: Headrace) -> dict[str, int]:
@@ -28,31 +36,51 @@ def live_files(hr: Headrace) -> dict[str, int]:
     }
 
 
+def megabytes(hr: Headrace, home: Path) -> dict[str, float]:
+    """What the store takes: all of it, the rows that count, and these written anew."""
+    engine = hr._engine  # noqa: SLF001
+    live = fresh = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for relation in engine.catalog.state().relations:
+            read = (relation.id, relation.pin, 0, relation.pin.epoch)
+            live += sum(file.bytes for file in engine.store.files(*read))
+            rows = net(engine.store.read(*read))
+            fresh += write_part(pafs.LocalFileSystem(), f"{folder}/{relation.id}", rows, 1)
+    everything = sum(one.stat().st_size for one in (home / "store").rglob("*") if one.is_file())
+    sizes = {"store": everything, "live": live, "fresh": fresh}
+    return {name: round(size / 1e6, 2) for name, size in sizes.items()}
+
+
 def main() -> None:
+    given = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    epochs = int(given.get("EPOCHS", EPOCHS))
     with project(ROWS) as (hr, sql):
+        hr.set("history_retention", RETENTION)
         for name, query in QUERIES.items():
             hr.create_stream_table(name, query)
         times: dict[str, list[float]] = {name: [] for name in QUERIES}
         most = 0
-        for epoch in range(WARM_UP + EPOCHS):
+        for epoch in range(WARM_UP + epochs):
             change(sql, ROWS)
             for name in QUERIES:
                 times[name].append(milliseconds(lambda name=name: hr.refresh(name)))  # type: ignore[misc]
             most = max(most, *live_files(hr).values())
             if epoch % 50 == 0:
                 sys.stderr.write(f"epoch {epoch}\n")
-        result = {}
+        result: dict[str, object] = {}
         for name, measured in times.items():
             first = statistics.median(measured[WARM_UP : WARM_UP + WINDOW])
             last = statistics.median(measured[-WINDOW:])
             result[name] = {
-                "epochs": EPOCHS,
+                "epochs": epochs,
                 "first_ms": round(first, 1),
                 "last_ms": round(last, 1),
                 "last_over_first": round(last / first, 2),
                 "most_live_files": most,
                 "equal_to_a_fresh_copy": hr.verify(name, source=True).equal,
             }
+        result["megabytes"] = sizes = megabytes(hr, hr.home)
+        result["store_over_fresh"] = round(sizes["store"] / sizes["fresh"], 2)
         sys.stdout.write(json.dumps(result) + "\n")
 
 
