@@ -1,0 +1,78 @@
+"""What is let go: sources that take too long on their way to the log, slots that hold back much."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+import pytest
+
+from headrace.capture.wal.slot import read_status
+from headrace.catalog.records import CaptureMode, Status
+from headrace.lifecycle.check import Request
+from headrace.publish.alert import ALERTS
+from tests.ingest.world import KEY, WAL, World
+from tests.lifecycle.made import put_tables
+
+pytestmark = pytest.mark.postgres
+
+LEFT = """
+SELECT slot_name FROM pg_replication_slots WHERE database = current_database()
+UNION ALL SELECT pubname FROM pg_publication
+"""
+MEGABYTE = "SELECT pg_logical_emit_message(false, 'noise', repeat('n', 1 << 20))"
+
+
+@pytest.mark.parametrize("mode", [KEY])
+def test_a_source_that_takes_too_long(world: World) -> None:
+    """It stays with its triggers, nothing is copied, and no slot is left; later it is tried again."""
+    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)")
+    world.run("CREATE TABLE u (a integer PRIMARY KEY)")
+    world.follow("u")
+    put_tables(world.project, Request("of_t", "SELECT * FROM t"))
+    assert world.cut().copied == {"t"}
+    with psycopg.connect(world.dsn) as early:
+        early.execute("INSERT INTO t VALUES (1, 'early')")
+        world.engine.looked_at.clear()
+        world.run("INSERT INTO t VALUES (2, 'meanwhile')")
+        assert world.cut().changed["t"] == 1
+        assert world.sources["t"].mode is CaptureMode.TRANSITIONING
+        world.project.set("wal_transition_timeout", 0.001)
+        world.run("INSERT INTO t VALUES (3, 'too late')")
+        taken = world.cut()
+        assert (taken.copied, taken.changed["t"]) == (frozenset(), 1)
+        late = world.sources["t"]
+        assert (late.mode, late.followed) == (CaptureMode.TRIGGER, None)
+        assert "did not end in 0.001 s" in (late.mode_reason or "")
+        assert world.sources["u"].mode is CaptureMode.WAL
+        early.commit()
+    assert world.cut().changed["t"] == 1
+    world.project.set("wal_transition_timeout", 300)
+    world.go()
+    world.run("UPDATE t SET b = 'by the log'")
+    assert world.follows().changed == {"t": 6, "u": 0}
+
+
+@pytest.mark.parametrize("mode", WAL)
+def test_a_slot_that_holds_back_too_much(world: World) -> None:
+    """It is let go although nothing of ours was written; with it the log, and people are told."""
+    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)", f"LISTEN {ALERTS}")
+    world.follow("t")
+    world.project.set("slot_lag_warning_threshold_mb", 1)
+    world.project.set("slot_lag_critical_threshold_mb", 4)
+    with psycopg.connect(world.dsn) as open_:
+        # Whatever is done, the slot cannot move on.
+        open_.execute("CREATE TABLE elsewhere (a integer)")
+        world.run(*[MEGABYTE] * 6)
+        slot = world.slot
+        world.falls_back("MB of log")
+        with world.engine.database.session() as connection:
+            assert read_status(connection, slot) is None
+    assert world.application.execute(LEFT).fetchall() == []
+    (told,) = world.application.notifies(timeout=60, stop_after=1)
+    assert "held back" in json.loads(told.payload)["reason"]
+    assert world.source.status is Status.ACTIVE
+    world.run("INSERT INTO t VALUES (1, 'x')")
+    assert world.cut().changed == {"t": 1}
+    world.project.set("slot_lag_critical_threshold_mb", 1024)
+    world.go()
