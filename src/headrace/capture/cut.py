@@ -20,6 +20,7 @@ from headrace.capture.dirt import (
 )
 from headrace.capture.health import ask_health, capture_present, read_health
 from headrace.capture.settle import settle
+from headrace.capture.snapshot import Snapshot
 from headrace.errors import NeedsReinit, Transient
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -155,7 +156,7 @@ def open_cut(
             cut = Cut(*identity)
             _require_same(settled, tables)
             if previous is not None:
-                _require_progress(connection, previous, cut.snapshot)
+                _require_progress(previous, cut.snapshot)
             if not flushed:
                 flush(database)
             reasons = {
@@ -217,11 +218,23 @@ def _require_same(locked: Mapping[int, SourceTable], tables: Mapping[int, Source
             raise _interrupted(table)
 
 
-def _require_progress(connection: Connection[Any], previous: str, snapshot: str) -> None:
-    query = "SELECT pg_snapshot_xmax(%s::pg_snapshot) <= pg_snapshot_xmax(%s::pg_snapshot)"
+def went_back(connection: Connection[Any], previous: str) -> bool:
+    """Whether the server is not as far as it was at an earlier cut, so that ids are given anew.
+
+    What is written until it is as far again would be taken for what that cut has seen.
+    """
     with translated():
-        row = connection.execute(query, (previous, snapshot)).fetchone()
-    if not row or not row[0]:
+        row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+    assert row is not None
+    return not _is_as_far(previous, row[0])
+
+
+def _is_as_far(previous: str, snapshot: str) -> bool:
+    return Snapshot.read(previous).xmax <= Snapshot.read(snapshot).xmax
+
+
+def _require_progress(previous: str, snapshot: str) -> None:
+    if not _is_as_far(previous, snapshot):
         raise NeedsReinit(
             "source-rewound",
             "the source database is older than the last cut of it",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headrace.capture.busy import SourcesBusy
 from headrace.capture.changes import pending
-from headrace.capture.cut import OpenCut, flush_if_behind, open_cut
+from headrace.capture.cut import OpenCut, flush_if_behind, open_cut, went_back
 from headrace.capture.dirt import captured_part
 from headrace.capture.setup import set_up
 from headrace.catalog import State
@@ -170,7 +170,10 @@ def _try(
 
 
 def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source]) -> bool:
-    """Whether a cut would find anything of these, in buffers or log, or complete a transition."""
+    """Whether a cut would find anything of these, in buffers or log, or complete a transition.
+
+    Also that the database was put back, which a cut refuses to continue.
+    """
     known = state.database(number)
     database = engine.source_database(known)
     active = [source for source in sources if source.status is Status.ACTIVE]
@@ -180,6 +183,8 @@ def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source
     by_triggers = [source for source in active if source.mode is not CaptureMode.WAL]
     settings = engine.settings(state)
     with database.session() as connection:
+        if went_back(connection, known.snapshot):
+            return True
         if pending(connection, by_triggers, known.snapshot, known.epoch):
             return True
         if by_log:
