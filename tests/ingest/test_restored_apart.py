@@ -7,11 +7,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 import headrace
 from headrace.catalog.records import CaptureMode, Source
@@ -20,6 +21,7 @@ from headrace.errors import NeedsReinit
 from headrace.ingest import transition
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.check import Request
+from tests.conftest import extra_database
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 from tests.lifecycle.made import put_tables
 
@@ -40,6 +42,19 @@ class Apart:
         self.project = headrace.connect(dsn, home=folder)
         self.project.attach("shop", address)
         self.address = address
+
+    def follow(self, *, by_log: bool) -> None:
+        """Have table `t` copied, captured as wished, and one change of it taken in."""
+        put_tables(self.project, Request.of("reader", "SELECT * FROM shop.public.t", {}))
+        self.take()
+        if by_log:
+            self.project.set("cdc_mode", "auto")
+            self.project._engine.looked_at.clear()
+            self.take()
+        write(self.address, "INSERT INTO t VALUES (1, 'x')")
+        self.take()
+        assert self.is_exact()
+        assert (self.source.mode is CaptureMode.WAL) is by_log
 
     @property
     def source(self) -> Source:
@@ -92,16 +107,7 @@ def _put_back(stack: ExitStack, dsn: str, tmp_path: Path, home: Path, mode: str)
             write(address, "ALTER TABLE t REPLICA IDENTITY FULL")
         apart = Apart(dsn, tmp_path, address)
         stack.callback(apart.project.close)
-        put_tables(apart.project, Request.of("reader", "SELECT * FROM shop.public.t", {}))
-        apart.take()
-        if mode != TRIGGER:
-            apart.project.set("cdc_mode", "auto")
-            apart.project._engine.looked_at.clear()
-            apart.take()
-        write(address, "INSERT INTO t VALUES (1, 'x')")
-        apart.take()
-        assert apart.is_exact()
-        assert (apart.source.mode is CaptureMode.WAL) is (mode != TRIGGER)
+        apart.follow(by_log=mode != TRIGGER)
         apart.let_go()
     copy(home / "pg" / "data", home / "kept")
     with EmbeddedServer.open(home) as server:
@@ -117,3 +123,46 @@ def _put_back(stack: ExitStack, dsn: str, tmp_path: Path, home: Path, mode: str)
         with pytest.raises(NeedsReinit) as rewound:
             apart.take()
         assert rewound.value.code == "source-rewound"
+
+
+@pytest.mark.parametrize("written", [True, False], ids=["written", "quiet"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_home_that_was_put_back(
+    server: EmbeddedServer,
+    tmp_path: Path,
+    mode: str,
+    written: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it lacks was let go of already: the source is copied, also if nothing more comes."""
+    monkeypatch.setattr(transition, "AGAIN", math.inf)
+    with extra_database(server) as address, extra_database(server) as dsn:
+        write(address, "CREATE TABLE t (a integer PRIMARY KEY, b text)")
+        if mode not in (KEY, TRIGGER):
+            write(address, "ALTER TABLE t REPLICA IDENTITY FULL")
+        apart = Apart(dsn, tmp_path / "home", address)
+        with closing(apart.project):
+            apart.follow(by_log=mode != TRIGGER)
+        copy(tmp_path / "home", tmp_path / "kept")
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            name = conninfo_to_dict(dsn)["dbname"]
+            connection.execute(f"CREATE DATABASE kept TEMPLATE {name}")
+        try:
+            apart = Apart(dsn, tmp_path / "home", address)
+            with closing(apart.project):
+                for n in range(10, 13):
+                    write(address, f"INSERT INTO t VALUES ({n}, 'taken in')")
+                    apart.take()
+                assert apart.is_exact()
+            if written:
+                write(address, "UPDATE t SET b = 'later' WHERE a = 11")
+            kept = Apart(server.dsn_of("kept"), tmp_path / "kept", address)
+            with closing(kept.project):
+                kept.take()
+                assert kept.is_exact()
+                assert kept.source.mode is CaptureMode.TRIGGER
+                if mode != TRIGGER:
+                    assert "by somebody else" in (kept.source.mode_reason or "")
+        finally:
+            with psycopg.connect(server.dsn, autocommit=True) as connection:
+                connection.execute("DROP DATABASE kept WITH (FORCE)")
