@@ -1,4 +1,4 @@
-"""What is let go: sources that take too long on their way to the log, slots that hold back much."""
+"""What is let go: ways to the log that take too long, slots and buffers that hold too much."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.capture.wal.slot import read_status
 from headrace.catalog.records import CaptureMode, Status
 from headrace.lifecycle.check import Request
 from headrace.publish.alert import ALERTS
-from tests.ingest.world import KEY, WAL, World
+from tests.ingest.world import KEY, TRIGGER, WAL, World
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
@@ -76,3 +76,22 @@ def test_a_slot_that_holds_back_too_much(world: World) -> None:
     assert world.cut().changed == {"t": 1}
     world.project.set("slot_lag_critical_threshold_mb", 1024)
     world.go()
+
+
+@pytest.mark.parametrize("mode", [TRIGGER])
+def test_a_buffer_that_is_full(world: World) -> None:
+    """It is emptied, the source copied once, and people are told that this happened."""
+    world.project.set("max_buffer_mb", 1)
+    world.run("CREATE TABLE t (a integer, b text)", f"LISTEN {ALERTS}")
+    world.follow("t")
+    for _ in range(20):
+        world.run("INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(1, 1000) n")
+    assert world.follows(copied=True).copied == {"t"}
+    (told,) = world.application.notifies(timeout=60, stop_after=1)
+    assert json.loads(told.payload) == {
+        "source": "public.t",
+        "reason": "copied anew: the buffer grew beyond max_buffer_mb",
+    }
+    world.run("INSERT INTO t VALUES (0, '')")
+    assert world.follows().changed == {"t": 1}
+    assert not list(world.application.notifies(timeout=0.1, stop_after=1))

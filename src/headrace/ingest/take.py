@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from headrace.capture.changes import acknowledge, change_batches
 from headrace.capture.cut import OpenCut
 from headrace.capture.dirt import captured_part
+from headrace.capture.layout import FULL as BUFFER_FULL
 from headrace.capture.wal.following import Following
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import (
@@ -35,6 +36,7 @@ from headrace.ingest.follow import NO_LOG, LogChanges, log_of
 from headrace.ingest.modes import announce_change
 from headrace.ingest.shape import shape_of
 from headrace.ingest.transition import completes
+from headrace.publish.alert import alert_source
 from headrace.relations.rows import with_missing_columns
 from headrace.source.table import SourceColumn
 from headrace.steps import Acknowledge, AppendChange, CopySource, PinCut
@@ -105,6 +107,8 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
             old = before[one.source.relation]
             if old.mode is not one.source.mode:
                 announce_change(transaction, state, old, one.source)
+            if cut.dirty.get(one.source.oid) == BUFFER_FULL:
+                alert_source(transaction, state.called(one.source), f"copied anew: {BUFFER_FULL}")
 
     with engine.step(PinCut(epoch)), engine.changing(state) as current:
         change = Change(put=(*records, *stopped_or_freed(current, taken), moved), epochs=(known,))
