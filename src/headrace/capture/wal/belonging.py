@@ -40,15 +40,35 @@ def belongs(xid: int, after: Snapshot | None, upto: Snapshot) -> bool:
     return upto.sees(wide) and (after is None or not after.sees(wide))
 
 
+class Releasing:
+    """How far a slot may let go, found out while a reading goes on: no transaction is kept."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._last: int | None = None
+        self._held = False
+
+    def add(self, transactions: Iterable[tuple[int, int]]) -> None:
+        """The next transactions of the slot, in its order: xid, and where the commit ends."""
+        for xid, end in transactions:
+            if self._held or not self._snapshot.sees(widened(xid, self._snapshot)):
+                self._held = True
+                return
+            self._last = end
+
+    def position(self, upto: int) -> int | None:
+        """How far, once all that a peek up to `upto` gave was added; None: not at all."""
+        if self._held:
+            return self._last
+        return upto if self._last is None else max(self._last, upto)
+
+
 def released(transactions: Iterable[Committed], snapshot: Snapshot, upto: int) -> int | None:
     """How far the slot may be advanced when the cut of `snapshot` is durable.
 
     `transactions` are all that a peek up to `upto` gave, in its order. None: not at all, because
     the first of them is still to come in a later cut.
     """
-    last: int | None = None
-    for transaction in transactions:
-        if not snapshot.sees(widened(transaction.xid, snapshot)):
-            return last
-        last = transaction.end
-    return upto if last is None else max(last, upto)
+    releasing = Releasing(snapshot)
+    releasing.add((one.xid, one.end) for one in transactions)
+    return releasing.position(upto)

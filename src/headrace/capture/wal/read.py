@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headrace.capture.cut import OpenCut
 from headrace.capture.snapshot import Snapshot
-from headrace.capture.wal.belonging import Committed, belongs, released
+from headrace.capture.wal.belonging import Releasing, belongs
 from headrace.capture.wal.decode import Decoded, Decoder, Images
 from headrace.capture.wal.events import events_of
 from headrace.capture.wal.following import Followed
@@ -85,7 +85,7 @@ def read_log(
         dict(reading.files),
         dict(reading.rows),
         dict(reading.refused),
-        released(reading.transactions, reading.upto, cut.cut.position),
+        reading.releasing.position(cut.cut.position),
         bool(reading.rows) or bool(reading.refused),
     )
 
@@ -113,22 +113,21 @@ class _Reading:
     files: dict[int, Path] = field(default_factory=dict)
     rows: dict[int, int] = field(default_factory=dict)
     refused: dict[int, HeadraceError] = field(default_factory=dict)
-    transactions: list[Committed] = field(default_factory=list)
     _writers: dict[int, pa.ipc.RecordBatchStreamWriter] = field(default_factory=dict)
-    _ours: dict[int, bool] = field(default_factory=dict)
     _matched: dict[RelationMessage, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def upto(self) -> Snapshot:
         return Snapshot.read(self.cut.cut.snapshot)
 
+    @cached_property
+    def releasing(self) -> Releasing:
+        return Releasing(self.upto)
+
     def take(self, decoded: Decoded) -> None:
         """Keep of a batch what belongs to the cut."""
         ended = decoded.ended
-        self.transactions += [
-            Committed(int(xid), int(end))
-            for xid, end in zip(ended.xid.tolist(), ended.end_lsn.tolist(), strict=True)
-        ]
+        self.releasing.add(zip(ended.xid.tolist(), ended.end_lsn.tolist(), strict=True))
         for images in decoded.images:
             oid = images.relation.oid
             if oid in self.refused:
@@ -143,10 +142,7 @@ class _Reading:
     def _visible(self, images: Images) -> Mask:
         """Which rows are of transactions that belong to the cut."""
         xids, places = np.unique(images.xid, return_inverse=True)
-        for xid in xids.tolist():
-            if xid not in self._ours:
-                self._ours[xid] = belongs(xid, self.after, self.upto)
-        ours = np.array([self._ours[xid] for xid in xids.tolist()], dtype=np.bool_)
+        ours = np.array([belongs(xid, self.after, self.upto) for xid in xids.tolist()], np.bool_)
         visible: Mask = ours[places]
         return visible
 
