@@ -10,6 +10,7 @@ import pytest
 
 from headrace.capture.wal.decode import Decoder
 from headrace.catalog.records import CaptureMode
+from headrace.ingest import follow
 from headrace.lifecycle.check import Request
 from headrace.steps import CopySource, Step
 from tests.ingest.world import FULL, KEY, MODES, WAL, Application, World
@@ -214,6 +215,18 @@ def test_a_large_change_by_key_is_a_copy(table: World) -> None:
     table.run("INSERT INTO t SELECT n, 'z' FROM generate_series(10, 2009) n")
     taken = table.follows(copied=table.mode != FULL)
     assert taken.copied == (frozenset() if table.mode == FULL else {"t"})
+    table.run("UPDATE t SET b = 'few' WHERE a < 20")
+    table.follows()
+
+
+@wal
+def test_a_change_by_key_of_many_bytes_is_a_copy(
+    table: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few rows it has: they would all be in memory at once."""
+    monkeypatch.setattr(follow, "KEYED_BYTES", 1 << 20)
+    table.run("INSERT INTO t SELECT n, repeat(md5(n::text), 10000) FROM generate_series(10, 19) n")
+    table.follows(copied=table.mode != FULL)
     table.run("UPDATE t SET b = 'few' WHERE a < 20")
     table.follows()
 

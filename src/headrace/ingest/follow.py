@@ -33,6 +33,8 @@ from headrace.steps import MoveSlot
 
 # What makes a reading of the log useless, for one source or for all.
 BROKEN = frozenset({"slot-lost", "wal-not-decodable"})
+# Changes by key are put together in memory, with the rows before: larger ones are a copy.
+KEYED_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,9 @@ def _read(
     )
     limit = engine.settings(state).collect_rows
     keyed = {oid for oid, source in wanted.items() if _by_key(source)}
-    too_large = frozenset(oid for oid in keyed if read.rows.get(oid, 0) > limit)
+    too_large = frozenset(
+        oid for oid in keyed if read.rows.get(oid, 0) > limit or read.size(oid) > KEYED_BYTES
+    )
     if too_large:
         return LogChanges(too_large=too_large)
     changes: dict[int, Callable[[], Iterator[pa.Table]]] = {}

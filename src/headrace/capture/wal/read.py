@@ -54,6 +54,10 @@ class LogRead:
     released: int | None
     changed: bool
 
+    def size(self, oid: int) -> int:
+        """How many bytes the rows of a source take."""
+        return self.files[oid].stat().st_size if oid in self.files else 0
+
     def batches(self, oid: int) -> Iterator[pa.Table]:
         """The rows of a source in the order of the log, some megabytes at a time."""
         if oid not in self.files:
