@@ -20,6 +20,7 @@ from headrace.capture.wal.streamed import StreamedLog
 from headrace.catalog.records import CaptureMode
 from headrace.ingest import transition
 from headrace.ingest.follow import log_of
+from headrace.ingest.ingest import has_news, sources_in
 from headrace.lifecycle.check import Request
 from headrace.schedule.agenda import Memory
 from headrace.schedule.ears import Ears
@@ -213,3 +214,23 @@ def test_leaving_the_log_ends_the_stream(watch: Watch) -> None:
     with world.engine.database.session() as connection:
         assert read_status(connection, slot) is None
     assert world.engine.catalog.state().database(1).following is None
+
+
+def test_others_may_ask_for_news_meanwhile(watch: Watch, dsn: str, tmp_path: Path) -> None:
+    """Whoever waits for a fresh table asks from another process, which cannot have the slot."""
+    world = watch.world
+    watch.take(thorough=True)
+    watch.opened()
+    with headrace.connect(dsn, home=tmp_path) as other:
+
+        def asked() -> bool:
+            state = other._engine.catalog.state()
+            return has_news(other._engine, state, 1, sources_in(state, 1))
+
+        world.run("INSERT INTO t VALUES (1, 'x')")
+        assert asked()
+        watch.take(thorough=True)
+        watch.assert_same()
+        assert not asked()
+        world.run("CREATE TABLE elsewhere (a integer)", "INSERT INTO elsewhere VALUES (1)")
+        eventually(lambda: not asked(), "hearing that nothing of ours was written")

@@ -14,16 +14,17 @@ from psycopg import Connection
 from headrace.capture.cut import OpenCut
 from headrace.capture.dirt import captured_part, reason_to_copy_followed
 from headrace.capture.wal.ceiling import Ceiling
+from headrace.capture.wal.copied import CopiedLog
 from headrace.capture.wal.following import Following
 from headrace.capture.wal.guard import Place
-from headrace.capture.wal.log import Log
+from headrace.capture.wal.log import Log, PeekedLog
 from headrace.capture.wal.look import look_at, look_in
 from headrace.capture.wal.news import advance_idle, look
 from headrace.capture.wal.read import LogRead, Wanted, read_log
 from headrace.catalog import Change, State
 from headrace.catalog.records import CaptureMode, Database, Source
 from headrace.engine import Engine
-from headrace.errors import HeadraceError, NeedsReinit
+from headrace.errors import HeadraceError, NeedsReinit, Transient
 from headrace.ingest.keyed import keyed_changes
 from headrace.ingest.scratch import scratch_folder
 from headrace.settings import Settings
@@ -247,6 +248,7 @@ def log_has_news(
     """Whether a cut would find changes of these in the log, or that it cannot be continued.
 
     What happens to a table or its publication leaves nothing in the log, so both are looked at.
+    Also true where somebody else has the slot and nothing is known.
     """
     following = known.following
     if following is None or known.snapshot is None:
@@ -259,7 +261,16 @@ def log_has_news(
     found = look_at(connection, here, following, sources, tables, version)
     if found.reasons(following, followed, slot_ceiling(settings)):
         return True
-    return look(connection, log_of(engine, known, following), known.snapshot, 0).found
+    log = log_of(engine, known, following)
+    if isinstance(log, PeekedLog) and found.status is not None and found.status.active_pid:
+        # A daemon streams it, and nobody else can have the slot.
+        log = CopiedLog(log.database, log.slot, log.publication)
+    try:
+        return look(connection, log, known.snapshot, 0).found
+    except Transient as error:
+        if error.code != "slot-busy":
+            raise
+        return True
 
 
 def advance_quietly(engine: Engine, state: State, number: int, fence: int) -> State:
