@@ -18,6 +18,7 @@ from headrace.settings import Settings
 
 LEVELS: tuple[Level, ...] = ("fine", "warning", "critical")
 MEGABYTE = 2**20
+UNBOUNDED = "without Headrace slot {} could fill the server's disk: set max_slot_wal_keep_size"
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,8 @@ def _alerts(
         if safe is not None:
             text += f"; the server lets it hold back {_megabytes(safe)} more"
         found.append((slot_ceiling(settings).level(lag, safe), text))
+        if seen.slot is not None and not seen.slot.bounded:
+            found.append(("warning", UNBOUNDED.format(name)))
     if source.mode is not CaptureMode.WAL:
         size = seen.buffers.get(source.oid, 0)
         text = f"the change buffer has {_megabytes(size)} of {settings.max_buffer_mb} MB"

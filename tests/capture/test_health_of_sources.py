@@ -92,6 +92,15 @@ def test_log_that_is_held_back(lag: int, safe: int | None, level: str) -> None:
     assert judged(Observed({}, slot)).level == "fine", "triggers do not mind"
 
 
+def test_a_slot_that_the_server_does_not_limit() -> None:
+    """Whoever asked for the log by name goes without, and is told what that means."""
+    seen = Observed({}, replace(SLOT, bounded=False))
+    found = judged(seen, CaptureMode.WAL, wished="wal")
+    assert found.level == "warning"
+    assert "headrace_1 could fill the server's disk" in (found.alert or "")
+    assert judged(seen).level == "fine", "triggers do not mind"
+
+
 @pytest.mark.parametrize(("size", "level"), [(511, "fine"), (512, "warning"), (1024, "critical")])
 def test_buffers_that_grow(size: int, level: str) -> None:
     found = judged(Observed({1: size * MEGABYTE}))

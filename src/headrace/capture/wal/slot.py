@@ -28,7 +28,9 @@ STATUS = """
 SELECT s.plugin, s.database, s.active_pid,
     (s.restart_lsn - '0/0')::bigint, (s.confirmed_flush_lsn - '0/0')::bigint, s.wal_status,
     (pg_current_wal_insert_lsn() - s.restart_lsn)::bigint, s.safe_wal_size,
-    to_jsonb(s) ->> 'invalidation_reason'
+    to_jsonb(s) ->> 'invalidation_reason',
+    current_setting('max_slot_wal_keep_size') <> '-1'
+        OR coalesce(current_setting('idle_replication_slot_timeout', true), '0') <> '0'
 FROM pg_replication_slots s WHERE s.slot_name = %s
 """
 
@@ -42,6 +44,7 @@ class SlotStatus:
 
     Before `confirmed` nothing is handed out any more. `lag` is how much of the log the slot keeps
     from being removed, `safe` how much more it may before the server invalidates it, if ever.
+    `bounded`: the server would by itself, however long nobody reads the slot.
     """
 
     plugin: str | None
@@ -53,6 +56,7 @@ class SlotStatus:
     lag: int | None
     safe: int | None
     invalidated: str | None
+    bounded: bool = True
 
     @property
     def lost(self) -> bool:
