@@ -27,7 +27,8 @@ class SourceHealth:
 
     `lag_bytes` is the size of its change buffer, or the log that the slot of its database holds
     back; `lag` the time since the latest cut. `position` is where the slot stands. None is not
-    known. `alert` says why the level is not fine.
+    known. `alert` says why the level is not fine. `slot` and `identity` are there on the way to the
+    log and in it: with identity `full` the application logs whole old rows, with `key` their keys.
     """
 
     source: str
@@ -41,6 +42,8 @@ class SourceHealth:
     position: str | None
     level: Level
     alert: str | None
+    slot: str | None = None
+    identity: str | None = None
 
 
 def cdc_health(engine: Engine, state: State, now: datetime) -> tuple[SourceHealth, ...]:
@@ -97,6 +100,7 @@ def health_of(
     alerts = _alerts(settings, database, source, observed, wished)
     if isinstance(seen, HeadraceError):
         alerts = [("critical", f"database {database.alias}: {seen.message}")]
+    following = database.following
     # The first of the worst.
     worst = max(alerts, key=lambda one: LEVELS.index(one[0]), default=None)
     return SourceHealth(
@@ -111,6 +115,8 @@ def health_of(
         None if slot is None or slot.confirmed is None else to_text(slot.confirmed),
         "fine" if worst is None else worst[0],
         None if worst is None else worst[1],
+        None if source.followed is None or following is None else following.slot,
+        None if source.followed is None else source.followed.kind,
     )
 
 

@@ -228,6 +228,7 @@ def test_a_source_that_is_read_from_the_log(
     assert (found.mode, found.position, *told(found)) == ("WAL", to_text(position), "fine", None)
     assert found.lag is not None and found.lag >= timedelta(hours=1)
     assert found.lag_bytes is not None
+    assert (found.slot, found.identity) == (slot, "key")
     application.execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 3000000))")
     (later,) = project.check_cdc_health()
     assert later.lag_bytes is not None and later.lag_bytes >= found.lag_bytes + 3_000_000

@@ -116,6 +116,8 @@ SOURCES = (
         "0/16B3748",
         "fine",
         None,
+        "headrace_1f2e3d4c",
+        "key",
     ),
     SourceHealth(
         "crm.public.customer",

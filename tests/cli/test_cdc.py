@@ -15,7 +15,7 @@ def test_sources_and_what_is_wrong(project: MemoryProject, headrace: Headrace) -
     lines = headrace("cdc").out.splitlines()
     assert [lines[0].split(), lines[2].split(), lines[3].split()] == [
         ["source", "status", "mode", "asked", "behind", "cut", "level"],
-        ["public.orders", "ACTIVE", "wal", "auto", "3", "MB", "4", "s", "fine"],
+        ["public.orders", "ACTIVE", "wal", "(key)", "auto", "3", "MB", "4", "s", "fine"],
         ["crm.public.customer", "ACTIVE", "trigger", "wal", "812", "B", "-", "warning"],
     ]
     # What the alert says is not said twice.
@@ -45,6 +45,8 @@ def test_for_programs(project: MemoryProject, headrace: Headrace) -> None:
         "position": "0/16B3748",
         "level": "fine",
         "alert": None,
+        "slot": "headrace_1f2e3d4c",
+        "identity": "key",
     }
     assert (second["lag"], second["level"]) == (None, "warning")
 

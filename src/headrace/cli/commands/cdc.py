@@ -33,7 +33,8 @@ def cdc(call: Call, tables: Tables = None, print_sql: PrintSql = False) -> None:
     """Show how the changes of every source are captured, and what is wrong.
 
     behind is the size of a change buffer, or what the replication slot holds back of the server's
-    log; cut is how long ago changes were taken in.
+    log; cut is how long ago changes were taken in. The log has the keys of old rows, or, where a
+    table has REPLICA IDENTITY FULL, all of them, which every UPDATE and DELETE then writes.
     """
     if tables and not print_sql:
         raise UserError("invalid-option", "tables are named with --print-sql only")
@@ -64,7 +65,7 @@ def sources_table(sources: tuple[SourceHealth, ...]) -> Table:
         (
             one.source,
             one.status,
-            one.mode.lower(),
+            one.mode.lower() if one.identity is None else f"{one.mode.lower()} ({one.identity})",
             one.wished,
             "-" if one.lag_bytes is None else size(one.lag_bytes),
             "-" if one.lag is None else roughly(one.lag),
