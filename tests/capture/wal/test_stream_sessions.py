@@ -268,3 +268,34 @@ def test_a_disk_that_fails(log: Followed, monkeypatch: pytest.MonkeyPatch) -> No
     log.keep()
     assert log.streamed.stream is None
     assert log.read() == [large]
+
+
+@pytest.mark.postgres
+def test_a_stream_that_another_thread_gives_up(
+    log: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads it is told, as of a disk that fails; whoever waits is answered by a peek."""
+    spool = Spool(segment_bytes=1 << 10, memory_bytes=0)
+    monkeypatch.setattr(streamed, "Stream", lambda *a, **k: Stream(*a, **k, spool=spool))
+    log.keep()
+    log.run("INSERT INTO t SELECT generate_series(1, 1000)")
+    (large,) = log.read()
+    batches = log.log.messages(flushed(log.database))
+    next(batches)
+    other = threading.Thread(target=log.streamed.release)
+    other.start()
+    other.join()
+    with pytest.raises(Unavailable):
+        list(batches)
+    assert log.read() == [large]
+
+    monkeypatch.setattr(streamed, "Stream", Stream)
+    log.keep()
+    waited = Stream.wait
+
+    def given_up(stream: Stream, upto: int, seconds: float) -> bool:
+        log.streamed.release()
+        return waited(stream, upto, seconds)
+
+    monkeypatch.setattr(Stream, "wait", given_up)
+    assert log.log.transactions(flushed(log.database)) == (large.committed,)

@@ -38,7 +38,11 @@ logger = logging.getLogger(__name__)
 
 
 class StreamedLog:
-    """Used by one thread at a time. `reason` says why it is peeked at, if it is."""
+    """`reason` says why it is peeked at, if it is.
+
+    One thread keeps and acknowledges it. Another may ask for transactions meanwhile: a stream that
+    either of them gives up is peeked at, or an error, for the other.
+    """
 
     def __init__(self, peeked: PeekedLog) -> None:
         self.stream: Stream | None = None
@@ -80,8 +84,8 @@ class StreamedLog:
                 self._put_off(_unkept(error))
 
     def news(self) -> int | None:
-        self._notice()
-        return None if self.stream is None else self.stream.news()
+        stream = self._notice()
+        return None if stream is None else stream.news()
 
     def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
         stream = self._at(upto)
@@ -96,24 +100,24 @@ class StreamedLog:
     def _spooled(self, stream: Stream, upto: int) -> Iterator[pa.Array]:
         try:
             yield from stream.spool.messages(upto)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             # Some of it was handed out: whoever asks again is answered by peeks.
             unkept = _unkept(error)
             self._give_up(stream, unkept)
             raise unkept from error
 
     def acknowledge(self, position: int) -> None:
-        self._notice()
-        if self.stream is None:
+        stream = self._notice()
+        if stream is None:
             self._peeked.acknowledge(position)
         else:
-            self.stream.acknowledge(position)
+            stream.acknowledge(position)
 
     def close(self) -> None:
         """End the stream; the server lets go of the slot a moment later."""
-        if self.stream is not None:
-            self.stream.close()
-            self.stream = None
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            stream.close()
 
     def release(self) -> None:
         """End the stream, and wait until others can have the slot."""
@@ -124,27 +128,33 @@ class StreamedLog:
 
     def _at(self, upto: int) -> Stream | None:
         """The stream, once all up to a position has arrived; None if that cannot be had."""
-        self._notice()
-        if self.stream is None:
+        stream = self._notice()
+        if stream is None:
             return None
-        if not self.stream.wait(upto, NUDGE_SECONDS):
-            if self.stream.failure is None:
+        if not stream.wait(upto, NUDGE_SECONDS):
+            if stream.failure is None:
                 # The position may lie where no record of the log ends.
                 flush(self._peeked.database)
-            if not self.stream.wait(upto, SILENCE_SECONDS):
-                self._give_up(self.stream)
-        return self.stream
+            if not stream.wait(upto, SILENCE_SECONDS):
+                self._give_up(stream)
+                return None
+        return stream
 
-    def _notice(self) -> None:
-        """Forget a stream that has failed."""
-        if self.stream is None:
-            return
-        if self.stream.failure is not None:
-            self._give_up(self.stream)
-        elif self.stream.reached:
+    def _notice(self) -> Stream | None:
+        """The stream; one that has failed is forgotten."""
+        stream = self.stream
+        if stream is None:
+            return None
+        if stream.failure is not None:
+            self._give_up(stream)
+            return None
+        if stream.reached:
             self._failures, self.reason = 0, None
+        return stream
 
     def _give_up(self, stream: Stream, error: HeadraceError | None = None) -> None:
+        if stream is not self.stream:
+            return
         if stream.reached:
             self._failures = 0
         silent = Transient("slot-busy", "the server sends nothing")
