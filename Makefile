@@ -94,6 +94,7 @@ prove-access: install java
 
 prove-capture: install
 	HEADRACE_ROUNDS=20 HEADRACE_SEEDS=6 $(BIN)/python -m pytest -q --timeout 3600 tests/ingest/test_modes_under_load.py
+	HEADRACE_STREAMED=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile $(foreach name,slots transactions tables rows,tests/ingest/test_fault_$(name).py)
 
 prove-recursion: install java
 	HEADRACE_BATCHES=10 $(BIN)/python -m pytest -q tests/e2e/test_recursion.py
