@@ -14,6 +14,7 @@ from headrace.capture.wal.logs import Logs
 from headrace.catalog import Catalog, Change, State, new_relation_id, records
 from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
 from headrace.errors import HeadraceError, NeedsReinit
+from headrace.refresh.pasts import Pasts
 from headrace.settings import Settings, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import Runner
@@ -68,7 +69,7 @@ class Engine:
     which sources were last found to be captured by triggers although that is not wished, `torn_at`
     those at which triggers were last tried to be taken away that are not needed any more.
     `unanswered` says until when no source is asked by a column that it could not be asked by.
-    `logs` are the servers' logs; a daemon has them streamed.
+    `logs` are the servers' logs; a daemon has them streamed. `pasts` are what refreshes took.
     """
 
     database: Database
@@ -86,6 +87,7 @@ class Engine:
     torn_at: dict[str, float] = field(default_factory=dict, init=False)
     unanswered: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     logs: Logs = field(default_factory=Logs, init=False, repr=False)
+    pasts: Pasts = field(default_factory=Pasts, init=False, repr=False)
     _attached: dict[int, tuple[_Address, Database]] = field(
         default_factory=dict, init=False, repr=False
     )

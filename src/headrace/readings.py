@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from headrace.blockers import blockers
 from headrace.catalog import State, new_relation_id
-from headrace.catalog.records import Refresh, StreamTable
+from headrace.catalog.records import Refresh, RefreshMode, StreamTable
 from headrace.cdc_status import SourceHealth, cdc_health
 from headrace.database_status import DatabaseStatus, database_statuses
 from headrace.definition import define
 from headrace.engine import Engine
-from headrace.errors import UserError
-from headrace.graph.cycles import cycles
+from headrace.errors import NeedsReinit, UserError
+from headrace.graph.cycles import Group, cycles
 from headrace.graph.draw import FORMATS
 from headrace.group_status import GroupMember, groups_of
 from headrace.lags import availability, lags
@@ -25,7 +26,11 @@ from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.stratify import stratify
 from headrace.pinned import Changes, PinnedTables
 from headrace.refresh.explain import Explanation, explain, placed
+from headrace.refresh.outlook import Outlook, outlook
+from headrace.refresh.pasts import past_of
+from headrace.refresh.plan import may_choose
 from headrace.refresh.refresh import require_table
+from headrace.refresh.sizes import read_by, stored_rows
 from headrace.refresh.together import consistency_groups
 from headrace.schedule.tiers import tier_option
 from headrace.settings import Settings
@@ -178,7 +183,20 @@ class Readings:
         group = (table, *others)
         definitions = tuple(define(one, state) for one in group)
         explained = explain(group, definitions, names, follow=follow)
+        explained = replace(explained, outlook=self._outlook(state, group))
         return placed(explained, network_of(state), names[table.relation])
+
+    def _outlook(self, state: State, group: Group) -> Outlook | None:
+        """How refreshes of the first of the tables are chosen; None if a log is damaged."""
+        mode = group[0].refresh_mode
+        if mode is RefreshMode.AUTO and not may_choose(group, None):
+            mode = RefreshMode.DIFFERENTIAL
+        inputs = read_by(group)
+        try:
+            stored = stored_rows(self._engine, state, inputs)
+        except NeedsReinit:
+            return None
+        return outlook(mode, inputs, stored, past_of(self._engine.catalog, group[0].relation))
 
     def settings(self) -> Mapping[str, Any]:
         """The settings in force."""

@@ -12,6 +12,7 @@ import psycopg
 from headrace.catalog.records import (
     Cut,
     Database,
+    Effort,
     Lease,
     Receipt,
     Refresh,
@@ -89,6 +90,12 @@ class Catalog(Requests, Protocol):
 
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
         """The latest refreshes of a stream table (by relation id) or of all, newest first."""
+
+    def efforts(self, table: str, limit: int) -> tuple[tuple[str, Effort], ...]:
+        """The modes and efforts of a table's refreshes that succeeded, newest first.
+
+        At most so many of each mode.
+        """
 
     def strata_skipped(self) -> Mapping[str, int]:
         """For every stream table, by relation id, how many strata its refreshes skipped."""

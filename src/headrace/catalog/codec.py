@@ -18,6 +18,7 @@ from headrace.catalog.records import (
     CaptureMode,
     Cut,
     Database,
+    Effort,
     Named,
     OutputColumn,
     Receipt,
@@ -113,6 +114,11 @@ def _tuples(*names: str) -> tuple[Field, ...]:
 def _decode_stage(row: Row) -> StageRun:
     accesses = tuple(Access(**access) for access in row.get("accesses", ()))
     return StageRun(**{**row, "accesses": accesses})
+
+
+def decode_effort(row: Row) -> Effort:
+    """What a refresh took, from the JSON that a line of the history has of it."""
+    return Effort(**row)
 
 
 def _encode_type(value: Type | None) -> Row | None:
@@ -243,6 +249,11 @@ REFRESHES = Codec(
             "stages",
             lambda stages: [asdict(stage) for stage in stages],
             lambda stages: tuple(map(_decode_stage, stages)),
+        ),
+        Field(
+            "effort",
+            lambda effort: None if effort is None else vars(effort),
+            lambda row: None if row is None else decode_effort(row),
         ),
     ),
 )

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from headrace.catalog.catalog import Change, Transaction, lease_held, lease_lost
 from headrace.catalog.codec import EPOCHS, RECEIPTS, REFRESHES, STATE, Codec, to_json
 from headrace.catalog.memory_requests import MemoryRequests
-from headrace.catalog.records import Cut, Lease, Receipt, Refresh
+from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh
 from headrace.catalog.state import State
 from headrace.errors import InternalError
 
@@ -119,6 +119,15 @@ class MemoryCatalog(MemoryRequests):
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
         with self._use():
             return _latest(self._contents.refreshes, table, limit)
+
+    def efforts(self, table: str, limit: int) -> tuple[tuple[str, Effort], ...]:
+        left = {"FULL": limit, "DIFFERENTIAL": limit}
+        found: list[tuple[str, Effort]] = []
+        for line in self.refreshes(table, None):
+            if line.error is None and line.effort is not None and left.get(line.mode, 0) > 0:
+                left[line.mode] -= 1
+                found.append((line.mode, line.effort))
+        return tuple(found)
 
     def strata_skipped(self) -> Mapping[str, int]:
         with self._use():

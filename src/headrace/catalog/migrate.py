@@ -24,6 +24,7 @@ MIGRATIONS = (
     "0008_requests",
     "0009_attached_databases",
     "0010_capture_modes",
+    "0011_efforts",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

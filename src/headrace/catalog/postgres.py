@@ -18,11 +18,12 @@ from headrace.catalog.codec import (
     STATE,
     STATE_BY_TABLE,
     Codec,
+    decode_effort,
     to_json,
 )
 from headrace.catalog.migrate import migrate
 from headrace.catalog.postgres_requests import PostgresRequests
-from headrace.catalog.records import Cut, Lease, Receipt, Refresh
+from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh
 from headrace.catalog.session import Session
 from headrace.catalog.state import State
 from headrace.catalog.writer_lease import WriterLease
@@ -110,6 +111,11 @@ class PostgresCatalog(PostgresRequests):
 
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:
         return self._latest(REFRESHES, table, limit)
+
+    def efforts(self, table: str, limit: int) -> tuple[tuple[str, Effort], ...]:
+        with self._session.use() as connection:
+            rows = connection.execute(statements.EFFORTS, (table, limit)).fetchall()
+        return tuple((mode, decode_effort(effort)) for mode, effort in rows)
 
     def strata_skipped(self) -> Mapping[str, int]:
         with self._session.use() as connection:

@@ -230,6 +230,30 @@ class StageRun:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """What a refresh had before it, what it was expected to take either way, and what it took.
+
+    `changed` gives for each changed input the rows that came in, `stored` how many rows the logs
+    of all inputs have. `seconds` are those of computing: the cut and publishing take the same
+    either way. `incremental` and `full` are what was expected, None where nothing was. While Spark
+    is not `warm` everything takes longer. `first` is the refresh that makes the table.
+    """
+
+    changed: Mapping[str, int]
+    stored: int
+    seconds: float = 0.0
+    incremental: float | None = None
+    full: float | None = None
+    warm: bool = True
+    first: bool = False
+
+    @property
+    def rows(self) -> int:
+        """How many rows came in."""
+        return sum(self.changed.values())
+
+
+@dataclass(frozen=True)
 class Refresh:
     """One line of the refresh history; `id` is given by the catalog.
 
@@ -239,7 +263,8 @@ class Refresh:
     relation written; `stages` what was done in each of them. `iterations` are the rounds in which
     the tables that read each other came to their fixed point, None for a table that is in no such
     component. `strata_skipped` counts the strata in which nothing had to be looked at. `group` has
-    the relations of all stream tables that were refreshed as one, none if it was alone.
+    the relations of all stream tables that were refreshed as one, none if it was alone. `effort` is
+    None in lines from before it was kept.
     """
 
     table: str
@@ -258,6 +283,7 @@ class Refresh:
     iterations: int | None = None
     strata_skipped: int = 0
     group: tuple[str, ...] = ()
+    effort: Effort | None = None
     id: int | None = None
 
 

@@ -28,6 +28,13 @@ STRATA_SKIPPED = sql.SQL(
     'SELECT "table", sum(strata_skipped)::bigint FROM headrace.refreshes GROUP BY "table"'
 )
 
+EFFORTS = sql.SQL(
+    "SELECT line.mode, line.effort FROM (VALUES ('FULL'), ('DIFFERENTIAL')) AS way (mode),"
+    " LATERAL (SELECT id, mode, effort FROM headrace.refreshes"
+    ' WHERE "table" = %s AND mode = way.mode AND error IS NULL AND effort IS NOT NULL'
+    " ORDER BY id DESC LIMIT %s) AS line ORDER BY line.id DESC"
+)
+
 UNSET_SETTING = sql.SQL("DELETE FROM headrace.settings WHERE name = %s")
 
 # Ends of `select`.

@@ -72,6 +72,7 @@ def refresh_document(name: str, refresh: Refresh) -> dict[str, Any]:
         "error": refresh.error,
         "iterations": refresh.iterations,
         "strata_skipped": refresh.strata_skipped,
+        "effort": None if refresh.effort is None else asdict(refresh.effort),
     }
 
 
@@ -123,6 +124,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
         "group": explanation.group,
         "group_others": list(explanation.group_others),
         "edges": [edge_document(edge) for edge in explanation.edges],
+        "outlook": None if explanation.outlook is None else asdict(explanation.outlook),
     }
 
 

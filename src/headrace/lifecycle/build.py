@@ -37,6 +37,7 @@ from headrace.refresh.attempt import Attempt
 from headrace.refresh.clock import Clock
 from headrace.refresh.plan import Decision
 from headrace.refresh.refresh import require_active
+from headrace.refresh.sizes import ahead_of
 from headrace.refresh.sweep import Sweep
 from headrace.refresh.together import together
 from headrace.steps import RecordSources
@@ -179,10 +180,11 @@ def _make(sweep: Sweep, group: tuple[Making, ...]) -> tuple[Advanced, ...]:
     relations = [relation_of(stage, Pin(0, 0)) for one in definitions for stage in one.stages]
     engine, clock = sweep.engine, Clock()
     state = sweep.state.with_relations(create_logs(engine, relations, sweep.fence))
+    inputs = frozenset(name for making in group for name in making.table.inputs)
+    effort = ahead_of(engine, state, tuple(making.table for making in group), inputs)
     attempts = tuple(
-        Attempt(making.table, sweep.epoch, Decision("FULL", making.reason), clock)
+        Attempt(making.table, sweep.epoch, Decision("FULL", making.reason), clock, effort=effort)
         for making in group
     )
-    inputs = frozenset(name for making in group for name in making.table.inputs)
     done = advance(engine, attempts, definitions, inputs, state, sweep.moved)
     return tuple(replace(one, old=making.old) for one, making in zip(done, group, strict=True))

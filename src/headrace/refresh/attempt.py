@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from headrace.catalog.records import Refresh, StreamTable
+from headrace.catalog.records import Effort, Refresh, StreamTable
 from headrace.errors import HeadraceError
 from headrace.refresh.clock import Clock
 from headrace.refresh.plan import Decision
+
+# What takes the same time whichever way a table is computed: its visible change is the same.
+EITHER_WAY = frozenset({"cut", "publish"})
 
 
 @dataclass(frozen=True)
 class Attempt:
     """Which way a table is refreshed, since when, and where the time went.
 
-    `group` has the relations of all tables that are refreshed as one with it, none if it is alone.
+    `group` has the relations of all tables that are refreshed as one with it, none if it is alone;
+    `effort` what is known before it.
     """
 
     table: StreamTable
@@ -25,6 +29,7 @@ class Attempt:
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     strata_skipped: int = 0
     group: tuple[str, ...] = ()
+    effort: Effort | None = None
 
     def record(self, jobs: int = 0, error: str | None = None) -> Refresh:
         """The line for the history."""
@@ -33,7 +38,7 @@ class Attempt:
             self.table.relation,
             self.epoch,
             self.decision.mode,
-            self.decision.reason,
+            self.decision.told,
             rows_inserted=0,
             rows_deleted=0,
             phases=dict(self.clock.phases),
@@ -45,7 +50,14 @@ class Attempt:
             strata_skipped=self.strata_skipped,
             group=self.group,
             error=error,
+            effort=None if self.effort is None else replace(self.effort, seconds=self._computing),
         )
+
+    @property
+    def _computing(self) -> float:
+        """Seconds that depend on the way that was taken."""
+        phases = self.clock.phases.items()
+        return sum(seconds for name, seconds in phases if name not in EITHER_WAY)
 
 
 def told(error: HeadraceError) -> str:

@@ -14,6 +14,7 @@ from headrace.graph.network import Dependency, Network
 from headrace.plan.describe import describe
 from headrace.plan.operators import Scan
 from headrace.plan.stage import Stage
+from headrace.refresh.outlook import Outlook
 from headrace.refresh.plan import decide, plan_cycle, plan_refresh
 from headrace.render import PlanInput, inputs_of, render
 from headrace.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
@@ -36,6 +37,7 @@ class Explanation:
 
     Its place among other stream tables is its stratum, how it depends on each table that it reads,
     the component of tables that read each other and the group of several tables, if it is in one.
+    `outlook` says how each refresh is chosen; a query that is only asked about has none.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Explanation:
     edges: tuple[Dependency, ...] = ()
     group: int | None = None
     group_others: tuple[str, ...] = ()
+    outlook: Outlook | None = None
 
     def __str__(self) -> str:
         parts = [f"stream table {self.name}", "", "columns"]
@@ -66,6 +69,8 @@ class Explanation:
                 "group",
                 f"  member of group {self.group}, with {', '.join(self.group_others)}",
             ]
+        if self.outlook is not None:
+            parts += ["incremental or full", *(f"  {line}" for line in self.outlook.lines())]
         parts += ["plan", *("  " + line for line in self.plan.splitlines())]
         parts += ["steps of a refresh", *(f"  {i}. {s}" for i, s in enumerate(self.steps, 1))]
         for number, stage in enumerate(self.stages, 1):

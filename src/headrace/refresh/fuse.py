@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from headrace.catalog import State
-from headrace.catalog.records import StreamTable
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, UserError
 from headrace.graph.cycles import Group
-from headrace.relations.reading import Reading
-from headrace.render import PlanInput
+from headrace.refresh.sizes import changed_rows
 
 TOO_LARGE = "change-too-large"
 
@@ -24,7 +22,7 @@ def check_fuse(engine: Engine, group: Group, changed: frozenset[str], state: Sta
         most = table.options.get("max_change_rows", settings.max_change_rows)
         if most is None or table.epoch == 0:
             continue
-        rows = _changed_rows(engine, table, changed, state)
+        rows = sum(changed_rows(engine, state, table, changed.intersection(table.inputs)).values())
         if rows > most:
             raise UserError(
                 TOO_LARGE,
@@ -37,9 +35,3 @@ def check_fuse(engine: Engine, group: Group, changed: frozenset[str], state: Sta
 def blows_fuse(error: HeadraceError) -> bool:
     """Whether it is a failure that stops the table at once."""
     return error.code == TOO_LARGE
-
-
-def _changed_rows(engine: Engine, table: StreamTable, changed: frozenset[str], state: State) -> int:
-    reading = Reading(engine.store, state, table.frontier, engine.settings(state).collect_rows)
-    inputs = sorted(changed.intersection(table.inputs))
-    return sum(reading.size(PlanInput(name, "change", ())) for name in inputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from headrace.catalog.records import RefreshMode, StreamTable
@@ -18,16 +18,26 @@ from headrace.delta.reduction import reduction
 from headrace.plan.operators import STALE, FullJoin, MatchJoin, Net, Operator, Scan, Top
 from headrace.plan.stage import Partitions
 from headrace.plan.stages import Stage
+from headrace.refresh.strategy import INCREMENTAL
 from headrace.render import inputs_of, render
 from headrace.steps import ComputeLoop, ComputeStage, Mode, Publish, Step
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Which way a refresh goes, and why."""
+    """Which way a refresh goes, and why.
+
+    `numbers` are those behind the reason. Plans are the same whatever they are.
+    """
 
     mode: Mode
     reason: str
+    numbers: str = field(default="", compare=False)
+
+    @property
+    def told(self) -> str:
+        """The reason as the history keeps it."""
+        return f"{self.reason}: {self.numbers}" if self.numbers else self.reason
 
 
 def decide(
@@ -45,7 +55,14 @@ def decide(
         return Decision("SKIPPED", "no input changed")
     if asked is None and any(table.refresh_mode is RefreshMode.FULL for table in group):
         return Decision("FULL", "refresh_mode is FULL")
-    return Decision("DIFFERENTIAL", "every stage is maintained incrementally")
+    return Decision("DIFFERENTIAL", INCREMENTAL)
+
+
+def may_choose(group: tuple[StreamTable, ...], asked: RefreshMode | None) -> bool:
+    """Whether a refresh that could follow the change may be computed in full instead."""
+    if asked is not None:
+        return asked is RefreshMode.AUTO
+    return all(table.refresh_mode is RefreshMode.AUTO for table in group)
 
 
 def plan_refresh(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from headrace.catalog import Change, State, Transaction
-from headrace.catalog.records import Refresh, RefreshMode, Status, StreamTable
+from headrace.catalog.records import Effort, Refresh, RefreshMode, Status, StreamTable
 from headrace.definition import define
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, Transient, Unavailable
@@ -21,7 +21,9 @@ from headrace.refresh.attempt import Attempt, told
 from headrace.refresh.clock import Clock
 from headrace.refresh.epochs import is_used_up, may_move, newest_known
 from headrace.refresh.fuse import blows_fuse, check_fuse
-from headrace.refresh.plan import Decision, decide
+from headrace.refresh.plan import Decision, decide, may_choose
+from headrace.refresh.sizes import ahead_of
+from headrace.refresh.strategy import choose
 from headrace.refresh.together import consistency_groups
 from headrace.steps import RecordFailure
 
@@ -105,6 +107,7 @@ class Sweep:
             failed = tuple(self.attempts.get(one.table.relation) for one in advanced)
             self._remember(tuple(one for one in failed if one is not None), error)
             raise
+        self.engine.pasts.add(done)
         return {one.table: one for one in done}
 
     def _look_at(self, group: Group) -> None:
@@ -121,12 +124,34 @@ class Sweep:
             return
         try:
             check_fuse(self.engine, group, changed, self.state)
+            decision, effort = self._chosen(group, aim.asked, decision, changed)
+            attempts = tuple(replace(o, decision=decision, effort=effort) for o in attempts)
+            self.attempts.update((one.table.relation, one) for one in attempts)
             definitions = tuple(define(one.table, self.state) for one in attempts)
             done = advance(self.engine, attempts, definitions, changed, self.state, self.moved)
         except HeadraceError as error:
             self._remember(attempts, error)
             raise
         self.add(done)
+
+    def _chosen(
+        self,
+        group: Group,
+        asked: RefreshMode | None,
+        decision: Decision,
+        changed: frozenset[str],
+    ) -> tuple[Decision, Effort]:
+        """What was decided, or the cheaper way where that may be chosen; and what lies before it.
+
+        All tables of a cycle have the same past.
+        """
+        engine = self.engine
+        ahead = ahead_of(engine, self.state, group, changed)
+        if decision.mode != "DIFFERENTIAL" or not may_choose(group, asked):
+            return decision, ahead
+        choice = choose(ahead, engine.pasts.of(engine.catalog, group[0].relation))
+        expected = replace(ahead, incremental=choice.incremental, full=choice.full)
+        return Decision(choice.mode, choice.reason, choice.numbers), expected
 
     def _attempt(self, table: StreamTable, epoch: int, decision: Decision, aim: Aim) -> Attempt:
         skipped = self.skipped if table.relation == aim.relation else 0

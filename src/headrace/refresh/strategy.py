@@ -1,0 +1,222 @@
+"""Incremental or full: what either way is likely to take, from what refreshes took before. Pure.
+
+    full(stored)       the latest recomputes, in proportion to the rows that their inputs had
+    incremental(rows)  a rising line through the latest refreshes with about so many changed rows;
+                       beyond the largest a slope that is guessed from the recompute
+
+A guess is low rather than high: what was thought too cheap is tried once and known from then on,
+what was thought too dear would never be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+from typing import Literal, TypeAlias
+
+from headrace.catalog.records import Effort
+
+# So many refreshes of each way are remembered; the latest so many of about one size count.
+REMEMBERED = 64
+LATEST = 5
+
+# Up to so many stored rows, either way takes what starting a query takes.
+FEW_ROWS = 10_000
+
+# Full is taken if incremental is likely to take so many times as long.
+MARGIN = 1.1
+
+# The seconds that do not grow with the rows, where only one size is known.
+STARTING = 0.3
+
+# A recompute over so many times more or fewer rows tells nothing of this one.
+COMPARABLE = 8
+
+# What was seen while Spark was warming up counts for this part of what it took.
+WARMING_UP = 0.5
+
+# After so many refreshes the other way, a way is thought to take less than it took, after twice as
+# many half of it: so what finding out costs is a few per cent of what those refreshes took. A
+# recompute is never thought to take less than half: a large one is not tried for a small hope.
+PATIENCE = 20
+LEAST_HOPE = 0.5
+
+Way: TypeAlias = Literal["DIFFERENTIAL", "FULL"]
+Point: TypeAlias = tuple[float, float]
+"""So many changed rows took so many seconds."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What refreshes of a table took, with their modes, newest first."""
+
+    lines: tuple[tuple[str, Effort], ...] = ()
+
+    @staticmethod
+    def of(lines: Iterable[tuple[str, Effort]]) -> Past:
+        """What counts of the lines: those since the table was made, the latest of each way."""
+        kept: list[tuple[str, Effort]] = []
+        left = {"FULL": REMEMBERED, "DIFFERENTIAL": REMEMBERED}
+        for mode, effort in lines:
+            if left[mode] > 0:
+                left[mode] -= 1
+                kept.append((mode, effort))
+            if effort.first:
+                break
+        return Past(tuple(kept))
+
+    def then(self, mode: str, effort: Effort) -> Past:
+        """The past after one more refresh."""
+        return Past.of(((mode, effort), *self.lines))
+
+    def taken(self, way: Way) -> list[Effort]:
+        """The refreshes that went one way, newest first."""
+        return [effort for mode, effort in self.lines if mode == way]
+
+    def waited(self, way: Way, rows: int = 0) -> int:
+        """How many refreshes went the other way since; with about so many changed rows or more."""
+        waited = 0
+        for mode, effort in self.lines:
+            if effort.first or 2 * effort.rows < rows:
+                continue
+            if mode == way:
+                break
+            waited += 1
+        return waited
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The way that a refresh takes and why, and what either way is expected to take.
+
+    `reason` is the same words every time, `numbers` those of this time.
+    """
+
+    mode: Way
+    reason: str
+    numbers: str = ""
+    incremental: float | None = None
+    full: float | None = None
+
+
+def choose(ahead: Effort, past: Past) -> Choice:
+    """Which way a refresh goes; `ahead` has what is known before it."""
+    if ahead.stored <= FEW_ROWS:
+        return Choice("DIFFERENTIAL", INCREMENTAL)
+    of = f"for {ahead.rows:,} changed rows, with {ahead.stored:,} stored"
+    full = full_seconds(ahead.stored, past)
+    if full is None:
+        if ahead.rows > first_share(len(ahead.changed)) * ahead.stored:
+            return Choice("FULL", MANY_ROWS, of)
+        return Choice("DIFFERENTIAL", INCREMENTAL)
+    incremental = incremental_seconds(ahead, past, full)
+    numbers = f"about {full:.2f} s against {incremental:.2f} s incrementally, {of}"
+    hope = max(_hope(past.waited("FULL")), LEAST_HOPE)
+    again = _hope(past.waited("DIFFERENTIAL", ahead.rows))
+    if incremental * again > MARGIN * full * hope:
+        reason = CHEAPER if incremental > MARGIN * full else AGAIN
+        return Choice("FULL", reason, numbers, incremental, full)
+    numbers = f"about {incremental:.2f} s against {full:.2f} s in full, {of}"
+    return Choice("DIFFERENTIAL", INCREMENTAL, numbers, incremental, full)
+
+
+INCREMENTAL = "every stage is maintained incrementally"
+CHEAPER = "a full recompute is likely cheaper"
+AGAIN = "a full recompute may be cheaper by now"
+MANY_ROWS = "a full recompute is likely cheaper, though none is known"
+
+
+def first_share(changed: int) -> float:
+    """The part of the stored rows beyond which full is taken while nothing is known."""
+    return MARGIN / _terms(changed)
+
+
+def full_seconds(stored: int, past: Past) -> float | None:
+    """What a recompute is likely to take over so many stored rows; None if none was like it."""
+    seen = [
+        one
+        for one in past.taken("FULL")
+        if one.stored <= COMPARABLE * stored and stored <= COMPARABLE * one.stored
+    ]
+    # The refresh that makes a table has nothing to compare with, and writes all of its rows.
+    seen = _trusted([one for one in seen if not one.first] or seen)
+    if not seen:
+        return None
+    return median(_in_proportion(one.seconds, stored / one.stored) for one in seen[:LATEST])
+
+
+def incremental_seconds(ahead: Effort, past: Past, full: float) -> float:
+    """What following the change is likely to take, where a recompute takes `full`."""
+    rows, slope = ahead.rows, _terms(len(ahead.changed)) * full / ahead.stored
+    points = incremental_points(frozenset(ahead.changed), past)
+    if not points:
+        return slope * rows
+    (fewest, least), (most, highest) = points[0], points[-1]
+    if rows <= fewest:
+        return _in_proportion(least, rows / fewest)
+    if rows >= most:
+        return highest + slope * (rows - most)
+    return next(
+        low + (high - low) * (rows - left) / (right - left)
+        for (left, low), (right, high) in pairwise(points)
+        if rows <= right
+    )
+
+
+def incremental_points(changed: frozenset[str], past: Past) -> tuple[Point, ...]:
+    """What refreshes took that followed changes of these inputs, or if none did, of any.
+
+    One point for each size, in powers of two; with more rows never less.
+    """
+    every = past.taken("DIFFERENTIAL")
+    seen = _trusted([one for one in every if one.changed.keys() == changed] or every)
+    sizes: dict[int, list[Effort]] = {}
+    for one in seen:
+        same = sizes.setdefault(one.rows.bit_length(), [])
+        if len(same) < LATEST:
+            same.append(one)
+    return _rising(
+        [
+            (median(max(one.rows, 1) for one in same), median(one.seconds for one in same))
+            for _, same in sorted(sizes.items())
+        ]
+    )
+
+
+def _rising(points: list[Point]) -> tuple[Point, ...]:
+    """The points with those that fall back levelled with the ones before them."""
+    levels: list[list[Point]] = []
+    for point in points:
+        level = [point]
+        while levels and _level(levels[-1]) > _level(level):
+            level = [*levels.pop(), *level]
+        levels.append(level)
+    return tuple((rows, _level(level)) for level in levels for rows, _ in level)
+
+
+def _level(points: list[Point]) -> float:
+    return sum(seconds for _, seconds in points) / len(points)
+
+
+def _trusted(seen: list[Effort]) -> list[Effort]:
+    """The refreshes that Spark was warm for; if there are none, all, for what they may take."""
+    warm = [one for one in seen if one.warm]
+    return warm or [replace(one, seconds=one.seconds * WARMING_UP) for one in seen]
+
+
+def _in_proportion(seconds: float, share: float) -> float:
+    """What so many times as many rows are likely to take."""
+    fixed = min(seconds, STARTING)
+    return fixed + (seconds - fixed) * share
+
+
+def _terms(changed: int) -> int:
+    """What a change of all rows costs, in recomputes: the change of each input meets all others."""
+    return changed + 1
+
+
+def _hope(waited: int) -> float:
+    """The part of what a way took that it may take now."""
+    return min(1.0, PATIENCE / max(waited, 1))
