@@ -12,7 +12,7 @@ TPCH_OPTIONS := SCALE CHANGE ROWS MODE WARMUP ROUNDS ONLY SKIP MASTER HEAP KEEP 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch fuzz prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch bench-choice fuzz prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ bench-capture: install
 
 bench-tpch: $(BENCH_STAMP) java
 	$(BIN)/python -m bench.tpch $(foreach name,$(TPCH_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
+
+bench-choice: $(BENCH_STAMP) java
+	$(BIN)/python -m bench.tpch.choice $(foreach name,$(TPCH_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
 
 $(BENCH_STAMP): bench/requirements.lock $(STAMP)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r bench/requirements.lock

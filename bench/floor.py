@@ -75,7 +75,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 def measure(hr: headrace.Headrace, sql: psycopg.Connection[Any], name: str) -> dict[str, Any]:
-    hr.create_stream_table(name, QUERIES[name])
+    hr.create_stream_table(name, QUERIES[name], refresh_mode="DIFFERENTIAL")
     refreshes: list[Refresh] = []
     session = hr._spark.profile("tiny")  # noqa: SLF001
     times, idle, empties = [], [], []

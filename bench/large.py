@@ -36,7 +36,7 @@ def measure(hr: headrace.Headrace, rows: int) -> dict[str, object]:
     with psycopg.connect(hr.dsn, autocommit=True) as sql:
         sql.execute(TABLE)
         hr.set("max_buffer_mb", MAX_BUFFER_MB)
-        hr.create_stream_table("shown", QUERY)
+        hr.create_stream_table("shown", QUERY, refresh_mode="DIFFERENTIAL")
         sys.stderr.write("loading\n")
         sql.execute(INSERT, (rows,))
         sys.stderr.write("refreshing\n")

@@ -105,7 +105,7 @@ def measure(
     hr: headrace.Headrace, sql: Sql, name: str, edges: list[Edge], warm_up: int, rounds: int
 ) -> dict[str, Any]:
     random = Random(f"changes of {name}")  # noqa: S311
-    hr.create_stream_table(name, QUERIES[name])
+    hr.create_stream_table(name, QUERIES[name], refresh_mode="DIFFERENTIAL")
     times: list[float] = []
     refreshes: list[Refresh] = []
     for number in range(warm_up + rounds):

@@ -37,10 +37,14 @@ LINE = (
 
 @dataclass(frozen=True)
 class Shop:
-    """How many rows the tables were loaded with, and how many orders a batch inserts."""
+    """How many rows the tables were loaded with, and how many orders a batch inserts.
+
+    Its first batch begins at the place `start` of the queue.
+    """
 
     sizes: dict[str, int]
     orders: int
+    start: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.orders <= self.sizes["orders"] // 2:
@@ -76,7 +80,7 @@ def apply(sql: psycopg.Connection[Any], shop: Shop, number: int) -> dict[str, in
 def batch(shop: Shop, number: int) -> Iterator[tuple[str, str]]:
     """The statements of one batch, each with the table that it writes."""
     count, size = shop.orders, shop.sizes["orders"]
-    first = number * count
+    first = shop.start + number * count
     numbers = f"generate_series({first}::bigint, {first + count - 1}::bigint) AS i"
     gone = f"SELECT {_order_key('i', size)} FROM {numbers}"
     pattern, new = _order_key(f"(i + {size // 2})", size), _order_key(f"(i + {size})", size)

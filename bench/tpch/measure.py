@@ -12,6 +12,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,12 +59,24 @@ class Progress:
 
 def measure(options: Options) -> dict[str, Any]:
     """One run; all that it saw."""
+    wanted, progress = wanted_queries(options), Progress()
+    with opened(options, progress) as (hr, sql, folder):
+        return _measured(hr, sql, options, wanted, folder, progress)
+
+
+def wanted_queries(options: Options) -> dict[str, str]:
+    """The queries that the run is about, by name."""
     wanted = {n: q for n, q in queries().items() if not options.only or n in options.only}
     if options.only - set(wanted):
         raise SystemExit(f"unknown queries: {', '.join(sorted(options.only - set(wanted)))}")
+    return wanted
+
+
+@contextmanager
+def opened(options: Options, progress: Progress) -> Iterator[tuple[headrace.Headrace, Sql, Path]]:
+    """A project of its own whose database has the generated data, and a folder for the run."""
     with tempfile.TemporaryDirectory(prefix="headrace-tpch-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
-        progress = Progress()
         data = generated(options.keep or folder, options.scale)
         progress.part("generate")
         tune(folder / "home")
@@ -74,7 +88,12 @@ def measure(options: Options) -> dict[str, Any]:
                 headrace.connect(home=folder / "home", spark=session or options.master) as hr,
                 psycopg.connect(hr.dsn, autocommit=True) as sql,
             ):
-                return _measured(hr, sql, options, wanted, folder, data, progress)
+                create_tables(sql)
+                load(sql, data)
+                add_keys(sql)
+                progress.part("load")
+                hr.set("max_buffer_mb", MAX_BUFFER_MB)
+                yield hr, sql, folder
         finally:
             if session is not None:
                 session.stop()
@@ -86,15 +105,9 @@ def _measured(
     options: Options,
     wanted: dict[str, str],
     folder: Path,
-    data: Path,
     progress: Progress,
 ) -> dict[str, Any]:
     runner = watch(hr)
-    create_tables(sql)
-    load(sql, data)
-    add_keys(sql)
-    progress.part("load")
-    hr.set("max_buffer_mb", MAX_BUFFER_MB)
     seen = _create(hr, options, wanted, progress)
     progress.part("create")
     shop = Shop.of(sql, options.change, options.rows)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from headrace.catalog.records import (
     Cut,
     Database,
+    Effort,
     Named,
     OutputColumn,
     Receipt,
@@ -111,6 +112,7 @@ REFRESH = Refresh(
     error="the disk was full",
     iterations=7,
     strata_skipped=2,
+    effort=Effort({"rorders": 5}, 100, 0.125, incremental=0.25, full=1e-7, warm=False, first=True),
 )
 RECEIPT = Receipt(
     table="rtotals",
@@ -222,6 +224,16 @@ stream_tables = st.builds(
     held=st.booleans(),
     edges=st.dictionaries(identifiers, tuples(names), max_size=3),
 )
+efforts = st.builds(
+    Effort,
+    changed=st.dictionaries(identifiers, numbers, max_size=3),
+    stored=numbers,
+    seconds=st.floats(0, 1e9),
+    incremental=st.none() | st.floats(0, 1e9),
+    full=st.none() | st.floats(0, 1e9),
+    warm=st.booleans(),
+    first=st.booleans(),
+)
 refreshes = st.builds(
     Refresh,
     table=identifiers,
@@ -238,6 +250,7 @@ refreshes = st.builds(
     error=st.none() | names,
     iterations=st.none() | st.integers(0, 2**31 - 1),
     strata_skipped=st.integers(0, 2**31 - 1),
+    effort=st.none() | efforts,
     id=st.none(),
 )
 receipts = st.builds(

@@ -87,6 +87,32 @@ def test_history_is_numbered_and_newest_first(catalog: Catalog) -> None:
     assert catalog.receipts("rother") == ()
 
 
+def test_efforts_are_the_latest_of_each_mode_that_succeeded(catalog: Catalog) -> None:
+    def line(mode: str, seconds: float, **given: object) -> Refresh:
+        effort = replace(examples.REFRESH.effort, seconds=seconds)
+        return replace(examples.REFRESH, **{"mode": mode, "error": None, "effort": effort, **given})
+
+    assert catalog.efforts("rtotals", 2) == ()
+    lines = [
+        line("FULL", 1.0),
+        *(line("DIFFERENTIAL", seconds) for seconds in (2.0, 3.0, 4.0)),
+        line("DIFFERENTIAL", 5.0, error="the disk was full"),
+        line("FULL", 6.0),
+        line("DIFFERENTIAL", 7.0, effort=None),
+        line("DIFFERENTIAL", 8.0, table="rother"),
+    ]
+    for one in lines:
+        commit(catalog, Change(refreshes=(one,)))
+    found = catalog.efforts("rtotals", 2)
+    assert [(mode, effort.seconds) for mode, effort in found] == [
+        ("FULL", 6.0),
+        ("DIFFERENTIAL", 4.0),
+        ("DIFFERENTIAL", 3.0),
+        ("FULL", 1.0),
+    ]
+    assert found[0][1] == lines[5].effort
+
+
 def test_an_epoch_names_the_latest_cut_of_every_database(catalog: Catalog) -> None:
     second = replace(examples.DATABASE, id=2, alias="second")
     cuts = (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+from headrace.catalog.records import Effort, RefreshMode
 from headrace.cli.documents import (
     explanation_document,
     listed_document,
@@ -11,13 +13,15 @@ from headrace.cli.documents import (
     refresh_document,
     status_document,
 )
+from headrace.refresh.outlook import outlook
+from headrace.refresh.strategy import Past
 from tests.cli.examples import explanation, receipt, refresh, table
 
 LISTED = ["name", "status", "refresh_mode", "schedule", "options"]
 REFRESH = [
     *("table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted", "seconds", "phases"),
     *("spark_jobs", "started_at", "finished_at", "versions", "stages", "error"),
-    *("iterations", "strata_skipped"),
+    *("iterations", "strata_skipped", "effort"),
 ]
 
 
@@ -40,6 +44,17 @@ def test_refreshes() -> None:
     document = refresh_document("public.totals", refresh())
     assert (document["table"], document["seconds"]) == ("public.totals", 0.187)
     assert list(document["phases"]) == ["cut", "compute"]
+    assert document["effort"] is None
+    effort = Effort({"r1": 5}, 100, 0.1, incremental=0.2, full=3.0)
+    assert refresh_document("a", replace(refresh(), effort=effort))["effort"] == {
+        "changed": {"r1": 5},
+        "stored": 100,
+        "seconds": 0.1,
+        "incremental": 0.2,
+        "full": 3.0,
+        "warm": True,
+        "first": False,
+    }
 
 
 def test_receipts() -> None:
@@ -57,8 +72,13 @@ def test_explanations() -> None:
     document = explanation_document(explanation())
     assert list(document) == [
         *("name", "query", "columns", "key", "plan", "steps", "stages", "notices"),
-        *("stratum", "scc_id", "group", "group_others", "edges"),
+        *("stratum", "scc_id", "group", "group_others", "edges", "outlook"),
     ]
     assert document["columns"] == [{"name": "n", "type": "bigint", "kept_as": "bigint"}]
     assert list(document["stages"][0]) == ["relation", "mode", "reason", "reads", "sql"]
+    assert document["outlook"] is None
+    known = outlook(RefreshMode.AUTO, frozenset({"r1"}), 100_000, Past())
+    document = explanation_document(replace(explanation(), outlook=known))
+    assert list(document["outlook"]) == ["mode", "stored", "full", "incremental", "most_rows"]
+    assert (document["outlook"]["mode"], document["outlook"]["most_rows"]) == ("AUTO", 55_000)
     json.dumps(document)

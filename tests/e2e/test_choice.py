@@ -1,0 +1,77 @@
+"""Incremental or full by what refreshes took: whichever way, what is served and read is exact."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+import headrace
+from headrace.catalog.records import Effort, Refresh
+from headrace.refresh.strategy import CHEAPER, INCREMENTAL
+from tests.e2e.oracle import assert_served
+
+pytestmark = pytest.mark.e2e
+
+TOTALS = "SELECT customer, sum(amount) AS total, count(*) AS n FROM orders GROUP BY customer"
+SUMMARY = "SELECT n, count(*) AS customers, sum(total) AS total FROM totals GROUP BY n"
+EXPECTED = f"SELECT n, count(*), sum(total) FROM ({TOTALS}) AS totals GROUP BY n ORDER BY n"
+
+
+def test_a_source_that_is_rewritten_is_read_in_full(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute("CREATE TABLE orders (id int PRIMARY KEY, customer int, amount int)")
+    sql.execute("INSERT INTO orders SELECT i, i % 700, i FROM generate_series(1, 12000) i")
+    project.create_stream_table("totals", TOTALS)
+    project.create_stream_table("kept", TOTALS, refresh_mode="DIFFERENTIAL")
+    project.create_stream_table("summary", SUMMARY)
+
+    def refreshed() -> dict[str, Refresh]:
+        project.refresh("kept")
+        project.refresh("summary")
+        for name in ("totals", "kept"):
+            assert_served(project, sql, name)
+        served = sql.execute("SELECT * FROM summary ORDER BY n").fetchall()
+        assert served == sql.execute(EXPECTED).fetchall()
+        return {name: project.history(name, 1)[0] for name in ("totals", "kept", "summary")}
+
+    sql.execute("UPDATE orders SET amount = amount + 1 WHERE id <= 50")
+    done = refreshed()
+    assert {name: one.mode for name, one in done.items()} == dict.fromkeys(done, "DIFFERENTIAL")
+    assert done["totals"].reason.startswith(f"{INCREMENTAL}: about ")
+    assert effort_of(done["totals"]).rows == 100
+
+    sql.execute("UPDATE orders SET amount = amount + 1, customer = customer + id % 3 WHERE id > 9")
+    done = refreshed()
+    assert (done["totals"].mode, done["kept"].mode) == ("FULL", "DIFFERENTIAL")
+    assert done["totals"].reason.startswith(f"{CHEAPER}: about ")
+    assert done["totals"].reason.endswith("for 23,982 changed rows, with 36,082 stored")
+    assert {stage.mode for stage in done["totals"].stages} == {"FULL"}
+    assert {stage.reason for stage in done["totals"].stages} == {CHEAPER}
+    assert done["kept"].reason == INCREMENTAL
+    assert done["summary"].mode == "DIFFERENTIAL", "what reads it gets a change"
+    assert done["totals"].rows_inserted == done["kept"].rows_inserted
+    assert done["totals"].rows_deleted == done["kept"].rows_deleted
+    taken = effort_of(done["totals"])
+    assert taken.incremental is not None
+    assert taken.full is not None
+    assert taken.incremental > taken.full
+    assert taken.seconds > 0
+
+    sql.execute("DELETE FROM orders WHERE id % 100 = 0")
+    done = refreshed()
+    assert done["totals"].mode == "DIFFERENTIAL", "it follows small changes as before"
+    assert project.refresh("summary").mode == "SKIPPED"
+    for name in ("totals", "summary"):
+        assert project.verify(name, source=True).equal
+
+    explained = str(project.explain("totals")).splitlines()
+    place = explained.index("incremental or full")
+    assert explained[place + 1].startswith("  full takes about ")
+    assert explained[place + 2].startswith("  incremental took about ")
+    assert "  always incremental: refresh_mode is DIFFERENTIAL" in str(project.explain("kept"))
+
+
+def effort_of(refresh: Refresh) -> Effort:
+    assert refresh.effort is not None
+    return refresh.effort
