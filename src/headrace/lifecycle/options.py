@@ -58,7 +58,12 @@ OPTIONS: tuple[Option, ...] = (
         "such as 30s, '*/5 * * * *' or calculated",
         _schedule,
     ),
-    Option("refresh_mode", "how it is refreshed", "AUTO, DIFFERENTIAL or FULL", _one_of(*MODES)),
+    Option(
+        "refresh_mode",
+        "whether a refresh follows the change, computes anew, or chooses",
+        "DIFFERENTIAL, FULL or AUTO",
+        _one_of(*MODES),
+    ),
     Option(
         "diamond_consistency",
         "whether it is published as one with the tables that it meets again further down",

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 Mode = Annotated[
     str | None,
-    typer.Option("--mode", help="FULL or DIFFERENTIAL this once; the table's own if not given."),
+    typer.Option(
+        "--mode", help="FULL, DIFFERENTIAL or AUTO this once; the table's own if not given."
+    ),
 ]
 Query = Annotated[str | None, typer.Option("--query", "-q", help="The query.")]
 File = Annotated[
