@@ -2,7 +2,8 @@
 
     full(stored)       the latest recomputes, in proportion to the rows that their inputs had
     incremental(rows)  a rising line through the latest refreshes with about so many changed rows;
-                       beyond the largest a slope that is guessed from the recompute
+                       beyond the largest in proportion, or by a slope that is guessed from the
+                       recompute where that is less
 
 A guess is low rather than high: what was thought too cheap is tried once and known from then on,
 what was thought too dear would never be tried.
@@ -39,8 +40,10 @@ WARMING_UP = 0.5
 
 # After so many refreshes the other way, a way is thought to take less than it took, after twice as
 # many half of it: so what finding out costs is a few per cent of what those refreshes took. A
-# recompute is never thought to take less than half: a large one is not tried for a small hope.
+# recompute is never thought to take less than half: a large one is not tried for a small hope. What
+# following so many rows takes is found out sooner where it was only guessed.
 PATIENCE = 20
+PATIENCE_WITH_GUESSES = 4
 LEAST_HOPE = 0.5
 
 Way: TypeAlias = Literal["DIFFERENTIAL", "FULL"]
@@ -75,16 +78,20 @@ class Past:
         """The refreshes that went one way, newest first."""
         return [effort for mode, effort in self.lines if mode == way]
 
-    def waited(self, way: Way, rows: int = 0) -> int:
-        """How many refreshes went the other way since; with about so many changed rows or more."""
-        waited = 0
+    def hope(self, way: Way, rows: int = 0) -> float:
+        """The part of what a way took, with about so many changed rows or more, that it may take.
+
+        It is the less the more such refreshes went the other way since.
+        """
+        waited, patience = 0, PATIENCE_WITH_GUESSES
         for mode, effort in self.lines:
-            if effort.first or 2 * effort.rows < rows:
+            if 4 * effort.rows < 3 * rows:
                 continue
             if mode == way:
+                patience = PATIENCE
                 break
             waited += 1
-        return waited
+        return min(1.0, patience / max(waited, 1))
 
 
 @dataclass(frozen=True)
@@ -113,9 +120,8 @@ def choose(ahead: Effort, past: Past) -> Choice:
         return Choice("DIFFERENTIAL", INCREMENTAL)
     incremental = incremental_seconds(ahead, past, full)
     numbers = f"about {full:.2f} s against {incremental:.2f} s incrementally, {of}"
-    hope = max(_hope(past.waited("FULL")), LEAST_HOPE)
-    again = _hope(past.waited("DIFFERENTIAL", ahead.rows))
-    if incremental * again > MARGIN * full * hope:
+    hope = max(past.hope("FULL"), LEAST_HOPE)
+    if incremental * past.hope("DIFFERENTIAL", ahead.rows) > MARGIN * full * hope:
         reason = CHEAPER if incremental > MARGIN * full else AGAIN
         return Choice("FULL", reason, numbers, incremental, full)
     numbers = f"about {incremental:.2f} s against {full:.2f} s in full, {of}"
@@ -144,12 +150,12 @@ def full_seconds(stored: int, past: Past) -> float | None:
     seen = _trusted([one for one in seen if not one.first] or seen)
     if not seen:
         return None
-    return median(_in_proportion(one.seconds, stored / one.stored) for one in seen[:LATEST])
+    return _typical(_in_proportion(one.seconds, stored / one.stored) for one in seen[:LATEST])
 
 
 def incremental_seconds(ahead: Effort, past: Past, full: float) -> float:
     """What following the change is likely to take, where a recompute takes `full`."""
-    rows, slope = ahead.rows, _terms(len(ahead.changed)) * full / ahead.stored
+    rows, slope = max(ahead.rows, 1), _terms(len(ahead.changed)) * full / ahead.stored
     points = incremental_points(frozenset(ahead.changed), past)
     if not points:
         return slope * rows
@@ -157,7 +163,7 @@ def incremental_seconds(ahead: Effort, past: Past, full: float) -> float:
     if rows <= fewest:
         return _in_proportion(least, rows / fewest)
     if rows >= most:
-        return highest + slope * (rows - most)
+        return highest + min(slope, highest / most) * (rows - most)
     return next(
         low + (high - low) * (rows - left) / (right - left)
         for (left, low), (right, high) in pairwise(points)
@@ -179,7 +185,7 @@ def incremental_points(changed: frozenset[str], past: Past) -> tuple[Point, ...]
             same.append(one)
     return _rising(
         [
-            (median(max(one.rows, 1) for one in same), median(one.seconds for one in same))
+            (median(max(one.rows, 1) for one in same), _typical(one.seconds for one in same))
             for _, same in sorted(sizes.items())
         ]
     )
@@ -200,6 +206,12 @@ def _level(points: list[Point]) -> float:
     return sum(seconds for _, seconds in points) / len(points)
 
 
+def _typical(seconds: Iterable[float]) -> float:
+    """What these took, by the third that took least: all else only ever makes one take longer."""
+    least = sorted(seconds)
+    return least[(len(least) - 1) // 3]
+
+
 def _trusted(seen: list[Effort]) -> list[Effort]:
     """The refreshes that Spark was warm for; if there are none, all, for what they may take."""
     warm = [one for one in seen if one.warm]
@@ -215,8 +227,3 @@ def _in_proportion(seconds: float, share: float) -> float:
 def _terms(changed: int) -> int:
     """What a change of all rows costs, in recomputes: the change of each input meets all others."""
     return changed + 1
-
-
-def _hope(waited: int) -> float:
-    """The part of what a way took that it may take now."""
-    return min(1.0, PATIENCE / max(waited, 1))
