@@ -12,6 +12,7 @@ import pytest
 
 from bench.tpch.changes import LINE, ORDER, Shop, apply, batch
 from bench.tpch.chart import chart
+from bench.tpch.choice import Compared, share
 from bench.tpch.figures import Seen, figures, geometric_mean, means
 from bench.tpch.options import Options, options
 from bench.tpch.rounds import Taken
@@ -137,3 +138,24 @@ def test_options() -> None:
     for wrong in ("SKIP=lunch", "MODE=SLOW", "SIZE=1"):
         with pytest.raises(SystemExit):
             options([wrong])
+
+
+def test_a_choice_is_right_near_the_better_way() -> None:
+    chosen = {mode: taken(1.0, mode).refresh for mode in ("DIFFERENTIAL", "FULL", "SKIPPED")}
+    near = Compared(chosen["FULL"], chosen["DIFFERENTIAL"], {"DIFFERENTIAL": [1.0], "FULL": [1.1]})
+    far = Compared(chosen["FULL"], chosen["DIFFERENTIAL"], {"DIFFERENTIAL": [1.0], "FULL": [1.2]})
+    idle = Compared(chosen["SKIPPED"], None, {"DIFFERENTIAL": [1.0], "FULL": [1.2]})
+    assert [near.is_right(near.first), near.is_right(near.learnt)] == [True, True]
+    assert [far.is_right(far.first), far.is_right(far.learnt)] == [False, True]
+    assert [idle.is_right(idle.first), idle.is_right(idle.learnt)] == [None, None]
+    found = {0.01: {"q1": near, "q2": far}, 0.2: {"q1": idle}}
+    assert (share(found, "first"), share(found, "learnt")) == (0.5, 1.0)
+
+
+def test_batches_go_on_where_those_of_another_size_ended() -> None:
+    def gone(shop: Shop, number: int) -> str:
+        return next(text for table, text in batch(shop, number) if text.startswith("DELETE"))
+
+    shop = Shop({"orders": 100, "customer": 10, "part": 10, "supplier": 10}, 10)
+    assert gone(replace(shop, start=20), 1) == gone(shop, 3)
+    assert gone(replace(shop, orders=5, start=30), 0).count("generate_series(30::bigint, 34") == 1
