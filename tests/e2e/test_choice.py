@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import psycopg
 import pytest
 
 import headrace
 from headrace.catalog.records import Effort, Refresh
 from headrace.refresh.strategy import CHEAPER, INCREMENTAL
-from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e
 
 TOTALS = "SELECT customer, sum(amount) AS total, count(*) AS n FROM orders GROUP BY customer"
 SUMMARY = "SELECT n, count(*) AS customers, sum(total) AS total FROM totals GROUP BY n"
-EXPECTED = f"SELECT n, count(*), sum(total) FROM ({TOTALS}) AS totals GROUP BY n ORDER BY n"
+EXPECTED = {
+    "totals": TOTALS,
+    "kept": TOTALS,
+    "summary": f"SELECT n, count(*), sum(total) FROM ({TOTALS}) AS totals GROUP BY n",
+}
 
 
 def test_a_source_that_is_rewritten_is_read_in_full(
@@ -29,11 +34,10 @@ def test_a_source_that_is_rewritten_is_read_in_full(
     def refreshed() -> dict[str, Refresh]:
         project.refresh("kept")
         project.refresh("summary")
-        for name in ("totals", "kept"):
-            assert_served(project, sql, name)
-        served = sql.execute("SELECT * FROM summary ORDER BY n").fetchall()
-        assert served == sql.execute(EXPECTED).fetchall()
-        return {name: project.history(name, 1)[0] for name in ("totals", "kept", "summary")}
+        for name, query in EXPECTED.items():
+            served, expected = (Counter(sql.execute(q)) for q in (f"TABLE {name}", query))
+            assert served == expected
+        return {name: project.history(name, 1)[0] for name in EXPECTED}
 
     sql.execute("UPDATE orders SET amount = amount + 1 WHERE id <= 50")
     done = refreshed()
@@ -63,8 +67,7 @@ def test_a_source_that_is_rewritten_is_read_in_full(
     done = refreshed()
     assert done["totals"].mode == "DIFFERENTIAL", "what was computed in full can be followed"
     assert project.refresh("summary").mode == "SKIPPED"
-    for name in ("totals", "summary"):
-        assert project.verify(name, source=True).equal
+    assert project.verify("totals", source=True).equal
 
     explained = str(project.explain("totals")).splitlines()
     place = explained.index("incremental or full")
