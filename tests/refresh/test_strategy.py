@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from headrace.catalog.records import Effort, RefreshMode
 from headrace.refresh.outlook import outlook
 from headrace.refresh.strategy import (
-    AGAIN,
     CHEAPER,
     FEW_ROWS,
+    FULL_AGAIN,
     INCREMENTAL,
+    INCREMENTAL_AGAIN,
     LATEST,
     MANY_ROWS,
     MARGIN,
@@ -203,7 +204,7 @@ class TestChoosing:
         known = past(full(1.0), followed(1000, 1.5))
         while (choice := choose(effort(1000), known)).mode == "FULL":
             known = known.then(*full(1.0, rows=1000))
-        assert choice.incremental == 1.5
+        assert (choice.reason, choice.incremental) == (INCREMENTAL_AGAIN, 1.5)
         for _ in range(3):
             known = known.then(*followed(1000, 0.2))
         assert choose(effort(1000), known).incremental == 0.2
@@ -222,7 +223,7 @@ class TestChoosing:
             assert choose(effort(1000), known).mode == "DIFFERENTIAL"
             known = known.then(*followed(1000, 1.66))
         choice = choose(effort(1000), known)
-        assert (choice.mode, choice.reason) == ("FULL", AGAIN)
+        assert (choice.mode, choice.reason) == ("FULL", FULL_AGAIN)
 
     def test_a_much_dearer_recompute_is_never_tried(self) -> None:
         known = past(full(3.0), *[followed(1000, 1.0)] * 10 * REMEMBERED)

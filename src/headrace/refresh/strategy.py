@@ -46,6 +46,12 @@ PATIENCE = 20
 PATIENCE_WITH_GUESSES = 4
 LEAST_HOPE = 0.5
 
+INCREMENTAL = "every stage is maintained incrementally"
+INCREMENTAL_AGAIN = "an incremental refresh may be cheaper by now"
+CHEAPER = "a full recompute is likely cheaper"
+FULL_AGAIN = "a full recompute may be cheaper by now"
+MANY_ROWS = "a full recompute is likely cheaper, though none is known"
+
 Way: TypeAlias = Literal["DIFFERENTIAL", "FULL"]
 Point: TypeAlias = tuple[float, float]
 """So many changed rows took so many seconds."""
@@ -119,19 +125,15 @@ def choose(ahead: Effort, past: Past) -> Choice:
             return Choice("FULL", MANY_ROWS, of)
         return Choice("DIFFERENTIAL", INCREMENTAL)
     incremental = incremental_seconds(ahead, past, full)
-    numbers = f"about {full:.2f} s against {incremental:.2f} s incrementally, {of}"
+    is_dearer = incremental > MARGIN * full
     hope = max(past.hope("FULL"), LEAST_HOPE)
     if incremental * past.hope("DIFFERENTIAL", ahead.rows) > MARGIN * full * hope:
-        reason = CHEAPER if incremental > MARGIN * full else AGAIN
+        numbers = f"about {full:.2f} s against {incremental:.2f} s incrementally, {of}"
+        reason = CHEAPER if is_dearer else FULL_AGAIN
         return Choice("FULL", reason, numbers, incremental, full)
     numbers = f"about {incremental:.2f} s against {full:.2f} s in full, {of}"
-    return Choice("DIFFERENTIAL", INCREMENTAL, numbers, incremental, full)
-
-
-INCREMENTAL = "every stage is maintained incrementally"
-CHEAPER = "a full recompute is likely cheaper"
-AGAIN = "a full recompute may be cheaper by now"
-MANY_ROWS = "a full recompute is likely cheaper, though none is known"
+    reason = INCREMENTAL_AGAIN if is_dearer else INCREMENTAL
+    return Choice("DIFFERENTIAL", reason, numbers, incremental, full)
 
 
 def first_share(changed: int) -> float:
