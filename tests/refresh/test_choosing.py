@@ -20,6 +20,7 @@ from headrace.catalog.records import (
     RefreshMode,
     Relation,
     Source,
+    StageRun,
     StreamTable,
 )
 from headrace.engine import Engine
@@ -203,7 +204,9 @@ def test_a_log_that_cannot_be_counted_is_a_failure_of_the_table(
 def test_what_a_refresh_took_is_without_the_cut_and_publishing() -> None:
     clock = Clock({"cut": 5.0, "plan": 0.1, "compute": 1.0, "commit": 0.2, "publish": 3.0})
     attempt = Attempt(TABLE, 2, Decision("FULL", "asked for"), clock, effort=Effort({}, 10))
-    (effort,) = (attempt.record().effort,)
+    assert attempt.record().effort is None, "nothing was computed"
+    clock.stages.append(StageRun("t", "FULL", "asked for", 10, 1, 1.3))
+    effort = attempt.record().effort
     assert effort is not None
     assert effort.seconds == pytest.approx(1.3)
     assert replace(attempt, effort=None).record().effort is None

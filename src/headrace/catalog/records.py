@@ -264,7 +264,7 @@ class Refresh:
     the tables that read each other came to their fixed point, None for a table that is in no such
     component. `strata_skipped` counts the strata in which nothing had to be looked at. `group` has
     the relations of all stream tables that were refreshed as one, none if it was alone. `effort` is
-    None in lines from before it was kept.
+    None where no stage had to run, and in lines from before it was kept.
     """
 
     table: str

@@ -50,14 +50,19 @@ class Attempt:
             strata_skipped=self.strata_skipped,
             group=self.group,
             error=error,
-            effort=None if self.effort is None else replace(self.effort, seconds=self._computing),
+            effort=self._taken(),
         )
 
-    @property
-    def _computing(self) -> float:
-        """Seconds that depend on the way that was taken."""
+    def _taken(self) -> Effort | None:
+        """The effort with the seconds that depend on the way; None if no stage had to run.
+
+        A change in columns that are not read tells nothing of others.
+        """
+        if self.effort is None or not self.clock.stages:
+            return None
         phases = self.clock.phases.items()
-        return sum(seconds for name, seconds in phases if name not in EITHER_WAY)
+        seconds = sum(spent for name, spent in phases if name not in EITHER_WAY)
+        return replace(self.effort, seconds=seconds)
 
 
 def told(error: HeadraceError) -> str:
