@@ -36,7 +36,7 @@ def put_tables(project: headrace.Headrace, *requests: Request) -> None:
             for table in tables:
                 create_served(transaction, table)
 
-        logs = create_logs(engine, relations, lease.fence)
+        logs = create_logs(engine, dict.fromkeys(relations, ()), lease.fence)
         change = Change(put=(*databases, *logs, *new, *tables))
         engine.catalog.commit(change, fence=lease.fence, apply=serve)
 

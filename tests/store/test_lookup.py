@@ -16,7 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.errors import NeedsReinit
-from headrace.store import DeltaStore, Keys, Store, lookup, net
+from headrace.store import DeltaStore, Keys, Store, delta, layout, lookup, net, part
+from headrace.store.groups import may_match
 from headrace.store.keys import ABSENT
 from tests.store.conftest import COLUMNS, bag, through_uri, weighted_rows
 
@@ -40,6 +41,23 @@ VALUES: dict[pa.DataType, list[Any]] = {
 
 def keys_of(*values: int) -> Keys:
     return Keys(pa.table({"c1": pa.array(values, pa.int64())}))
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
+    """The row groups that look-ups read: of the key's columns, and of all that is wanted."""
+    read: list[tuple[str, list[int]]] = []
+
+    class Watched(pq.ParquetFile):
+        def read_row_groups(self, groups: list[int], *args: Any, **options: Any) -> pa.Table:
+            read.append(("keys", groups))
+            return super().read_row_groups(groups, *args, **options)
+
+        def iter_batches(self, size: int, groups: list[int], *args: Any, **options: Any) -> Any:
+            read.append(("rows", groups))
+            return super().iter_batches(size, groups, *args, **options)
+
+    monkeypatch.setattr(lookup.pq, "ParquetFile", Watched)
+    return read
 
 
 def test_rows_of_all_epochs_with_their_weights(store: Store) -> None:
@@ -94,29 +112,27 @@ def test_row_groups_without_a_wanted_key_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By statistics even keys stay unread; otherwise only the other columns."""
-    rows = weighted_rows(*((1, n, f"{n % 1000:03}") for n in range(40)))
+    rows = weighted_rows(*((1, n, f"{n * 7 % 40:03}") for n in range(40)))
     pq.write_table(rows, tmp_path / "part.parquet", row_group_size=10)
-    read: list[tuple[str, int]] = []
-
-    class Watched(pq.ParquetFile):
-        def read_row_group(self, i: int, *args: Any, **options: Any) -> pa.Table:
-            read.append(("keys", i))
-            return super().read_row_group(i, *args, **options)
-
-        def iter_batches(self, size: int, groups: list[int], *args: Any, **options: Any) -> Any:
-            read.append(("rows", groups[0]))
-            return super().iter_batches(size, groups, *args, **options)
-
-    monkeypatch.setattr(lookup.pq, "ParquetFile", Watched)
+    read = watched(monkeypatch)
     monkeypatch.setattr(lookup, "BATCH_ROWS", 3)
     files = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
-    found = lookup.read_matching(files, "part.parquet", COLUMNS, keys_of(12, 19, 35, 77))
-    assert found["c1"].to_pylist() == [12, 19, 35]
-    assert read == [("keys", 1), ("rows", 1), ("keys", 3), ("rows", 3)]
+    footer = lookup.read_footer(files, "part.parquet")
+
+    def find(keys: Keys) -> list[int]:
+        groups = may_match(footer, keys)
+        found = lookup.read_matching(files, "part.parquet", footer, groups, COLUMNS, keys)
+        return found["c1"].to_pylist()
+
+    assert find(keys_of(12, 19, 35, 77)) == [12, 19, 35]
+    assert read == [("keys", [1]), ("rows", [1]), ("keys", [3]), ("rows", [3])]
     read.clear()
-    texts = Keys(pa.table({"c2": ["005", "x"]}))
-    assert lookup.read_matching(files, "part.parquet", COLUMNS, texts)["c1"].to_pylist() == [5]
-    assert read == [("keys", 0), ("rows", 0), ("keys", 1), ("keys", 2), ("keys", 3)]
+    assert find(Keys(pa.table({"c2": ["035", "x"]}))) == [5]
+    assert read == [("keys", [0]), ("rows", [0]), ("keys", [1]), ("keys", [2]), ("keys", [3])]
+    read.clear()
+    monkeypatch.setattr(lookup, "BATCH_ROWS", 20)
+    assert find(Keys(pa.table({"c2": ["035", "007"]}))) == [1, 5]
+    assert read == [("keys", [0, 1]), ("rows", [0]), ("keys", [2, 3])]
 
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
@@ -202,3 +218,44 @@ def test_a_file_is_not_read_further_than_wanted(tmp_path: Path, monkeypatch: Any
     rows = weighted_rows(*((1, 1, str(n)) for n in range(50)))
     pin = store.append("r1", store.create("r1", COLUMNS), 1, rows)
     assert DeltaStore(tmp_path).lookup("r1", pin, keys_of(1), most=5).num_rows == 10
+
+
+def test_a_sorted_file_is_read_where_the_keys_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "GROUP_ROWS", 10)
+    monkeypatch.setattr(part, "GROUP_ROWS", 10)
+    store = DeltaStore(tmp_path)
+    mixed = [n * 37 % 1000 for n in range(1000)]
+    pin = store.create("r1", COLUMNS, ("c1",))
+    pin = store.append("r1", pin, 1, weighted_rows(*((1, n, f"row {n}") for n in mixed)))
+    reader, keys = DeltaStore(tmp_path), keys_of(5, 7, 500, 2_000)
+    assert reader.order("r1", pin) == ("c1",)
+    assert reader.reach("r1", pin, keys) == 20
+    read = watched(monkeypatch)
+    expected = {(1, n, f"row {n}"): 1 for n in (5, 7, 500)}
+    assert bag(reader.lookup("r1", pin, keys)) == expected
+    assert read == [("keys", [0, 50]), ("rows", [0, 50])]
+    read.clear()
+    assert bag(reader.lookup("r1", pin, keys, pruned=False)) == expected
+    assert read == [("keys", list(range(100))), ("rows", [0, 50])]
+
+
+def test_a_footer_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = DeltaStore(tmp_path)
+    pin = store.create("r1", COLUMNS)
+    for epoch in (1, 2):
+        pin = store.append("r1", pin, epoch, weighted_rows((1, epoch, "a")))
+    opened: list[str] = []
+    footer_of = delta.read_footer
+    monkeypatch.setattr(
+        delta, "read_footer", lambda f, path: (opened.append(path), footer_of(f, path))[1]
+    )
+    reader = DeltaStore(tmp_path)
+    for _ in range(3):
+        assert reader.reach("r1", pin, keys_of(1)) == 1
+        assert reader.lookup("r1", pin, keys_of(1, 2)).num_rows == 2
+    assert len(opened) == 2
+    for path in (tmp_path / "r1").glob("*.parquet"):
+        path.unlink()
+    assert reader.lookup("r1", pin, keys_of(3)).num_rows == 0, "nothing of the files is needed"

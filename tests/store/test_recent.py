@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
 from headrace.store import DeltaStore, Pin
 from headrace.store.recent import Recent
 from tests.store.conftest import COLUMNS, bag, weighted_rows
@@ -12,27 +14,31 @@ A, B = (1, 1, "a"), (1, 2, "b")
 SIZE = weighted_rows(A).get_total_buffer_size()
 
 
+def put(recent: Recent[pa.Table], uri: str, rows: pa.Table) -> None:
+    recent.put(uri, rows, rows.get_total_buffer_size())
+
+
 def test_the_oldest_is_given_up_first() -> None:
-    recent = Recent(2 * SIZE)
+    recent = Recent[pa.Table](2 * SIZE)
     for name in ("a", "b", "c"):
-        recent.put(name, weighted_rows(A))
+        put(recent, name, weighted_rows(A))
     assert [recent.get(name) is not None for name in ("a", "b", "c")] == [False, True, True]
 
 
 def test_what_exceeds_the_bound_alone_is_not_kept() -> None:
-    recent = Recent(SIZE)
-    recent.put("a", weighted_rows(A))
-    recent.put("b", weighted_rows(*[A] * 1000))
+    recent = Recent[pa.Table](SIZE)
+    put(recent, "a", weighted_rows(A))
+    put(recent, "b", weighted_rows(*[A] * 1000))
     assert recent.get("a") is not None
     assert recent.get("b") is None
 
 
 def test_what_is_forgotten_frees_its_room() -> None:
-    recent = Recent(2 * SIZE)
-    recent.put("r1/a", weighted_rows(A))
-    recent.put("r2/b", weighted_rows(A))
+    recent = Recent[pa.Table](2 * SIZE)
+    put(recent, "r1/a", weighted_rows(A))
+    put(recent, "r2/b", weighted_rows(A))
     recent.forget("r1/")
-    recent.put("r2/c", weighted_rows(A))
+    put(recent, "r2/c", weighted_rows(A))
     assert recent.get("r1/a") is None
     assert recent.get("r2/b") is not None
 

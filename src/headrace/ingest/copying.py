@@ -13,7 +13,7 @@ from headrace.engine import Engine
 from headrace.ingest.small import difference_in_memory
 from headrace.plan.operators import Negate, Net, Scan, UnionAll
 from headrace.plan.scalar import Column
-from headrace.relations.rows import stored_schema, with_epoch
+from headrace.relations.rows import in_ranges, stored_schema, with_epoch
 from headrace.render import render
 from headrace.render.inputs import input_name
 from headrace.settings import Settings
@@ -41,9 +41,10 @@ def copy_source(
     if small is not None:
         return engine.store.append(relation.id, relation.pin, epoch, small)
     folder = engine.store.new_folder(relation.id, epoch)
+    order = engine.store.order(relation.id, relation.pin)
     old = old_rows(engine, relation)
     if old.files:
-        sql = with_epoch(difference_sql(relation), epoch)
+        sql = in_ranges(with_epoch(difference_sql(relation), epoch), order)
         write_difference(engine.runner, live, old, sql, folder)
     else:
         what = f"copying {table.schema}.{table.name}"
@@ -56,6 +57,7 @@ def copy_source(
             epoch,
             folder,
             lambda done, total: engine.progress(what, done, total),
+            order,
         )
     return engine.store.register(relation.id, relation.pin, epoch, folder)
 

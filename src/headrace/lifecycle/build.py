@@ -29,6 +29,7 @@ from headrace.graph import upstream
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.check import Making
 from headrace.lifecycle.logs import create_logs
+from headrace.lifecycle.order import order_of_source, order_of_stage
 from headrace.lifecycle.planning import Work
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.publish import Advanced
@@ -85,7 +86,9 @@ def _capture(engine: Engine, work: Work, fence: int) -> State:
     home = any(database.id == HOME for database in state.databases)
     put: list[Record] = [] if home else [Database(HOME, "home", "", 0)]
     if new:
-        put += [*create_logs(engine, [_relation(source) for source in new], fence), *new]
+        relations = [(source, _relation(source)) for source in new]
+        logs = {relation: order_of_source(source, relation) for source, relation in relations}
+        put += [*create_logs(engine, logs, fence), *new]
     told = _told(state, {old.relation: source.relation for old, source in work.recaptured})
     put += [_failed(reader, work.failing) for reader in told]
     if put:
@@ -177,9 +180,10 @@ def _stands_still(table: StreamTable) -> bool:
 def _make(sweep: Sweep, group: tuple[Making, ...]) -> tuple[Advanced, ...]:
     """Compute one table, or all of a cycle as one."""
     definitions = tuple(making.definition for making in group)
-    relations = [relation_of(stage, Pin(0, 0)) for one in definitions for stage in one.stages]
+    relations = [(s, relation_of(s, Pin(0, 0))) for one in definitions for s in one.stages]
+    logs = {relation: order_of_stage(stage, relation) for stage, relation in relations}
     engine, clock = sweep.engine, Clock()
-    state = sweep.state.with_relations(create_logs(engine, relations, sweep.fence))
+    state = sweep.state.with_relations(create_logs(engine, logs, sweep.fence))
     inputs = frozenset(name for making in group for name in making.table.inputs)
     effort = ahead_of(engine, state, tuple(making.table for making in group), inputs)
     attempts = tuple(

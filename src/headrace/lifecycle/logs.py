@@ -8,7 +8,7 @@ removes it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from headrace.catalog import Change, State, new_relation_id
 from headrace.catalog.records import Relation
@@ -20,15 +20,21 @@ from headrace.steps import CreateLog, DropLog, ForgetLogs, RecordLogs
 logger = logging.getLogger(__name__)
 
 
-def create_logs(engine: Engine, relations: Sequence[Relation], fence: int) -> tuple[Relation, ...]:
-    """Make empty logs; the relations as they are recorded. Nobody reads or owns them yet."""
+def create_logs(
+    engine: Engine, orders: Mapping[Relation, tuple[str, ...]], fence: int
+) -> tuple[Relation, ...]:
+    """Make empty logs, each for files in an order; the relations as they are recorded.
+
+    Nobody reads or owns them yet.
+    """
+    relations = tuple(orders)
     with engine.step(RecordLogs(tuple(relation.id for relation in relations))):
-        engine.catalog.commit(Change(put=tuple(relations)), fence=fence)
+        engine.catalog.commit(Change(put=relations), fence=fence)
     for relation in relations:
         with engine.step(CreateLog(relation.id)):
-            pin = engine.store.create(relation.id, arrow_schema(relation))
+            pin = engine.store.create(relation.id, arrow_schema(relation), orders[relation])
         assert pin == relation.pin, "a new log is at version 0, epoch 0"
-    return tuple(relations)
+    return relations
 
 
 def drop_unowned_logs(engine: Engine, fence: int) -> None:

@@ -24,7 +24,7 @@ from headrace.relations.access import Ways
 from headrace.relations.reading import Reading
 from headrace.relations.recursion import endless
 from headrace.relations.reduce import reduced
-from headrace.relations.rows import stored_schema, with_epoch
+from headrace.relations.rows import in_ranges, stored_schema, with_epoch
 from headrace.render import PlanInput, render
 from headrace.spark.profiles import Profile
 from headrace.spark.run import Input, TooLarge
@@ -161,8 +161,10 @@ def _compute_stage(
         if step.touched is not None:
             return _compute_stage(ways, step.touched, relation, epoch, clock)
         folder = engine.store.new_folder(relation.id, epoch)
+        order = engine.store.order(relation.id, relation.pin)
         with clock.phase("compute"):
-            engine.runner.write(with_epoch(render(Net(plan), names), epoch), inputs, folder)
+            text = with_epoch(render(Net(plan), names), epoch)
+            engine.runner.write(in_ranges(text, order), inputs, folder)
         with clock.phase("commit"):
             return engine.store.register(relation.id, relation.pin, epoch, folder)
     with clock.phase("commit"):

@@ -3,6 +3,7 @@
 | way | how | costs |
 |---|---|---|
 | probe | PostgreSQL's index on a source, as it was at the last cut | with the keys |
+| pruned | as a scan, of row groups that may hold a key by their statistics | with their rows |
 | scan | the key's column in all files, the other columns where it is found | with the rows |
 | whole | Spark reads the input | with the rows, some ten times as much |
 """
@@ -24,14 +25,14 @@ from headrace.relations.reading import Reading
 from headrace.render import PlanInput
 from headrace.store import WEIGHT, Keys
 
-Way = Literal["probe", "scan", "whole"]
-Wish = Literal["auto", "probe", "scan", "whole"]
+Way = Literal["probe", "pruned", "scan"]
+Wish = Literal["auto", "probe", "pruned", "scan", "whole"]
 
 # Measured on one machine, in milliseconds; only their order of magnitude matters.
 PROBE_BEGINS = 10.0
 PROBE_A_KEY = 0.02
-SCAN_BEGINS = 2.0
-SCAN_A_VALUE = 0.000_02
+LOOK_UP_BEGINS = 2.0
+LOOK_UP_A_VALUE = 0.000_02
 # After a probe that could not tell, the next one of that column waits for so long.
 PAUSE_SECONDS = 60.0
 
@@ -65,19 +66,24 @@ class Ways:
 
         If they are more than the reading's limit, they are not all.
         """
-        rows = self._probed(wanted, keys) if self._may_probe(wanted, keys) else None
+        reading = self.reading
+        if self.wish == "scan":
+            return reading.lookup(wanted, keys, pruned=False), "scan"
+        reached = reading.reach(wanted, keys)
+        rows = self._probed(wanted, keys) if self._may_probe(wanted, keys, reached) else None
         if rows is not None:
             return rows, "probe"
-        return self.reading.lookup(wanted, keys), "scan"
+        pruned = self.wish == "pruned" or reached < reading.size(wanted)
+        return reading.lookup(wanted, keys), "pruned" if pruned else "scan"
 
-    def _may_probe(self, wanted: PlanInput, keys: Keys) -> bool:
+    def _may_probe(self, wanted: PlanInput, keys: Keys, reached: int) -> bool:
+        """Whether a probe is asked for, or likely faster than comparing so many rows."""
         if self.wish == "probe":
             return True
         if self.wish != "auto" or not len(keys):
             return False
-        values = self.reading.size(wanted) * (1 + len(wanted.columns))
-        scan = SCAN_BEGINS + SCAN_A_VALUE * values
-        return PROBE_BEGINS + PROBE_A_KEY * len(keys) < scan
+        look_up = LOOK_UP_BEGINS + LOOK_UP_A_VALUE * reached * (1 + len(wanted.columns))
+        return PROBE_BEGINS + PROBE_A_KEY * len(keys) < look_up
 
     def _probed(self, wanted: PlanInput, keys: Keys) -> pa.Table | None:
         """What the source database says, taken back to the epoch that the input is read at."""

@@ -12,7 +12,7 @@ from headrace.catalog.records import Relation, taken_in
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.plan.operators import Net
-from headrace.relations.rows import in_parts, scan_all, stored_schema, with_epoch
+from headrace.relations.rows import in_ranges, scan_all, stored_schema, with_epoch
 from headrace.render import render
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
@@ -84,5 +84,6 @@ def _summed(engine: Engine, relation: Relation, chosen: tuple[LogFile, ...], lim
         files=tuple(file.uri for file in chosen),
     )
     folder = engine.store.new_folder(relation.id, epoch)
-    engine.runner.write(in_parts(text, 1 + rows // ROWS_A_PART), [files], folder)
+    order = engine.store.order(relation.id, relation.pin)
+    engine.runner.write(in_ranges(text, order, 1 + rows // ROWS_A_PART), [files], folder)
     return engine.store.replace(relation.id, relation.pin, chosen, folder)

@@ -62,14 +62,21 @@ class Reading:
         files = self.store.files(wanted.relation, relation.pin, after, upto)
         return Input(wanted.name, schema, files=tuple(file.uri for file in files))
 
-    def lookup(self, wanted: PlanInput, keys: Keys) -> pa.Table:
+    def lookup(self, wanted: PlanInput, keys: Keys, *, pruned: bool = True) -> pa.Table:
         """The stored rows of an input that have one of the keys, not netted.
 
         If they are more than the limit, they are not all.
         """
+        name, pin = wanted.relation, self.state.relation(wanted.relation).pin
+        _, upto = self.span(name, wanted.version)
+        columns = wanted.columns
+        return self.store.lookup(name, pin, keys, columns, upto, self.limit, pruned=pruned)
+
+    def reach(self, wanted: PlanInput, keys: Keys) -> int:
+        """How many stored rows of an input a look-up compares with the keys."""
         pin = self.state.relation(wanted.relation).pin
         _, upto = self.span(wanted.relation, wanted.version)
-        return self.store.lookup(wanted.relation, pin, keys, wanted.columns, upto, self.limit)
+        return self.store.reach(wanted.relation, pin, keys, upto)
 
     def size(self, wanted: PlanInput) -> int:
         """How many stored rows an input is made of, before they are netted."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,9 +34,17 @@ def with_epoch(text: str, epoch: int) -> str:
     return f"SELECT CAST({epoch:d} AS BIGINT) AS `{EPOCH}`, * FROM (\n{text}\n)"
 
 
-def in_parts(text: str, parts: int) -> str:
-    """The query with its result in so many parts at most."""
-    return f"SELECT /*+ COALESCE({parts:d}) */ * FROM (\n{text}\n)"
+def in_ranges(text: str, order: Sequence[str], parts: int | None = None) -> str:
+    """The query with its result in parts, each of which has a range of `order` and is sorted by it.
+
+    There are at most so many parts; without an order they are as they come.
+    """
+    columns = [f"`{name}`" for name in order]
+    if not columns:
+        return text if parts is None else f"SELECT /*+ COALESCE({parts:d}) */ * FROM (\n{text}\n)"
+    split = ", ".join(columns if parts is None else [f"{parts:d}", *columns])
+    ranged = f"SELECT /*+ REPARTITION_BY_RANGE({split}) */ * FROM (\n{text}\n)"
+    return f"{ranged}\nSORT BY {', '.join(columns)}"
 
 
 def scan_all(relation: Relation, version: Version) -> Scan:

@@ -21,6 +21,7 @@ from headrace.spark.profiles import Profile
 from headrace.spark.schema import struct
 from headrace.spark.session import Spark
 from headrace.spark.views import Input, Views
+from headrace.store.layout import GROUP_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +32,10 @@ Result = TypeVar("Result")
 CANCEL_SECONDS = 10.0
 POLL_SECONDS = 0.2
 MOST_UNCOUNTED = 100
+WRITING = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "parquet.block.row.count.limit": str(GROUP_ROWS),
+}
 
 
 @dataclass(frozen=True)
@@ -219,10 +224,7 @@ class Runner:
 
 def write_parts(frame: DataFrame, folder: str) -> None:
     """Write Parquet parts, and no marker file, into a folder that does not exist."""
-    writer = frame.write.mode("error").option(
-        "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
-    )
-    writer.parquet(folder)
+    frame.write.mode("error").options(**WRITING).parquet(folder)
 
 
 def _require_schema(frame: DataFrame, schema: pa.Schema) -> None:

@@ -9,9 +9,9 @@
     parts     rows that only pass through, in a folder of parts
     compaction which old files are worth summing up
     vacuum    removing what no log names any more
-    recent    the newest rows, kept in memory
+    recent    the newest rows, and the footers of files, kept in memory
     net       the sum of weights a row
-    keys      a set of keys; `lookup` finds their rows in a file
+    keys      a set of keys; `groups` tells where they can be in a file, `lookup` finds their rows
     store     the seam; `delta` is the real one, `memory` its fake
 
 A writer takes a pin, commits from exactly that version and gets the next pin, which the catalog

@@ -21,6 +21,7 @@ from headrace.store.place import Place
 # Without this delta-rs puts a stale append on top of whatever it finds.
 EXACT = CommitProperties(max_commit_retries=0)
 LABEL = "headrace"
+ORDER = "headrace.order"
 LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 CHECKPOINT_SUFFIX = ".checkpoint.parquet"
@@ -51,13 +52,14 @@ class Commits:
         self._place = place
         self._opened: dict[str, DeltaTable] = {}
 
-    def create(self, relation: str, columns: pa.Schema) -> Log:
+    def create(self, relation: str, columns: pa.Schema, order: tuple[str, ...]) -> Log:
         """Make the table, version 0; it must not exist."""
         try:
             table = DeltaTable.create(
                 self._place.uri(relation),
                 stored(columns),
-                configuration=CONFIGURATION,
+                configuration={**CONFIGURATION, ORDER: json.dumps(order)},
+                raise_if_key_not_exists=False,
                 storage_options=dict(self._place.options),
                 commit_properties=EXACT,
                 post_commithook_properties=NO_HOOKS,
@@ -66,7 +68,7 @@ class Commits:
         except (OSError, DeltaError) as error:
             raise unavailable(error, self._place, writing=True) from error
         self._opened[relation] = table
-        return Log(0, columns_of(columns), ())
+        return Log(0, columns_of(columns), (), order)
 
     def check(self, relation: str, pin: Pin) -> DeltaTable:
         """The opened table, which must be at the pin's version and not beyond."""
@@ -199,7 +201,8 @@ class Commits:
             for each in live
         )
         columns = columns_of(pa.schema(table.schema().to_arrow()))
-        return Log(table.version(), columns, in_order(files))
+        order = table.metadata().configuration.get(ORDER, "[]")
+        return Log(table.version(), columns, in_order(files), tuple(json.loads(order)))
 
     def _checkpoint(self, relation: str, table: DeltaTable) -> None:
         """Sum the log up, so that opening and committing stay cheap; the commit stands without.

@@ -15,10 +15,18 @@ from deltalake.exceptions import DeltaError
 from headrace.errors import HeadraceError, InternalError
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, unavailable
+from headrace.store.groups import Footer, may_match
 from headrace.store.keys import Keys
-from headrace.store.layout import check_columns, conform, some_columns, weighted
+from headrace.store.layout import (
+    check_columns,
+    check_order,
+    conform,
+    some_columns,
+    sorted_by,
+    weighted,
+)
 from headrace.store.log import Log, LogFile, Pin
-from headrace.store.lookup import read_matching
+from headrace.store.lookup import read_footer, read_matching
 from headrace.store.net import net
 from headrace.store.part import parts_in, read_part, write_part
 from headrace.store.parts import Parts
@@ -37,6 +45,8 @@ from headrace.store.vacuum import (
 )
 
 MEMORY_BYTES = 256 * 1024 * 1024
+# As they are in the files; in memory they take a few times as much.
+FOOTER_BYTES = 32 * 1024 * 1024
 LOGS_KEPT = 4
 
 
@@ -58,20 +68,26 @@ class DeltaStore(Store):
         self._place = Place.of(root, storage_options)
         self._commits = Commits(self._place)
         self._logs: dict[str, tuple[Log, ...]] = {}
-        self._recent = Recent(memory_bytes)
+        self._recent = Recent[pa.Table](memory_bytes)
+        self._footers = Recent[Footer](FOOTER_BYTES)
         self._unnamed_since: dict[str, float] = {}
 
-    def create(self, relation: str, columns: pa.Schema) -> Pin:
+    def create(self, relation: str, columns: pa.Schema, order: tuple[str, ...] = ()) -> Pin:
         check_columns(columns)
+        check_order(columns, order)
         self.drop(relation)
-        return Pin(self._remember(relation, self._commits.create(relation, columns)).version, 0)
+        log = self._commits.create(relation, columns, order)
+        return Pin(self._remember(relation, log).version, 0)
+
+    def order(self, relation: str, pin: Pin) -> tuple[str, ...]:
+        return self._log(relation, pin).order
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
         return self.extend(relation, pin, epoch, (rows,)).at(epoch)
 
     def extend(self, relation: str, pin: Pin, epoch: int, tables: Iterable[pa.Table]) -> Pin:
         log = self._log(relation, pin)
-        rows = (conform(table, log.columns) for table in tables)
+        rows = (sorted_by(conform(table, log.columns), log.order) for table in tables)
         written = self._commit_rows(relation, pin, log, epoch, rows)
         return pin if written is log else Pin(written.version, epoch)
 
@@ -109,14 +125,14 @@ class DeltaStore(Store):
             )
         # What comes in several tables is too large to be read from memory again.
         if len(added) == 1:
-            self._recent.put(added[0].uri, written)
+            self._recent.put(added[0].uri, written, written.get_total_buffer_size())
         return self._remember(relation, log)
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         log = self._log(relation, pin)
         tables = [self._read_part(relation, pin, file, log.columns) for file in chosen]
         epoch = chosen[-1].last_epoch
-        summed = net(pa.concat_tables(tables))
+        summed = sorted_by(net(pa.concat_tables(tables)), log.order)
         log = self._commit_rows(relation, pin, log, epoch, (summed,), replaced=chosen)
         return Pin(log.version, pin.epoch)
 
@@ -206,6 +222,8 @@ class DeltaStore(Store):
         columns: Collection[str] | None = None,
         upto: int | None = None,
         most: int | None = None,
+        *,
+        pruned: bool = True,
     ) -> pa.Table:
         wanted = some_columns(self._log(relation, pin).columns, columns)
         tables = [weighted(wanted).empty_table()]
@@ -215,14 +233,26 @@ class DeltaStore(Store):
             if recent is not None:
                 tables.append(keys.matching(recent).select(tables[0].column_names))
             else:
+                footer = self._footer(relation, pin, file)
+                groups = may_match(footer, keys) if pruned else footer.rows > 0
                 with self._reading(relation, pin, file):
-                    path = self._place.path(file.uri)
-                    tables.append(read_matching(self._place.files, path, wanted, keys, left))
+                    files, path = self._place.files, self._place.path(file.uri)
+                    tables.append(read_matching(files, path, footer, groups, wanted, keys, left))
             if left is not None:
                 left -= tables[-1].num_rows
                 if left < 0:
                     break
         return pa.concat_tables(tables)
+
+    def reach(self, relation: str, pin: Pin, keys: Keys, upto: int | None = None) -> int:
+        reached = 0
+        for file in self.files(relation, pin, 0, pin.epoch if upto is None else upto):
+            if self._recent.get(file.uri) is not None:
+                reached += file.rows
+            else:
+                footer = self._footer(relation, pin, file)
+                reached += int(footer.rows[may_match(footer, keys)].sum())
+        return reached
 
     def rollback(self, relation: str, pin: Pin) -> Pin:
         newest = self._commits.newest(relation, pin)
@@ -248,7 +278,8 @@ class DeltaStore(Store):
         self._commits.forget(relation)
         self._logs.pop(relation, None)
         self._unnamed_since.pop(relation, None)
-        self._recent.forget(self._place.uri(relation) + "/")
+        for kept in (self._recent, self._footers):
+            kept.forget(self._place.uri(relation) + "/")
         with self._writing():
             self._place.remove(relation)
 
@@ -274,6 +305,14 @@ class DeltaStore(Store):
             return recent
         with self._reading(relation, pin, file):
             return read_part(self._place.files, self._place.path(file.uri), columns)
+
+    def _footer(self, relation: str, pin: Pin, file: LogFile) -> Footer:
+        footer = self._footers.get(file.uri)
+        if footer is None:
+            with self._reading(relation, pin, file):
+                footer = read_footer(self._place.files, self._place.path(file.uri))
+            self._footers.put(file.uri, footer, footer.metadata.serialized_size)
+        return footer
 
     @contextmanager
     def _reading(self, relation: str, pin: Pin, file: LogFile) -> Iterator[None]:

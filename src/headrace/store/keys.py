@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Context
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,8 @@ from headrace.store.net import one_nan
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+# The different values of a column in order, for each row the place of its own, and rows by that.
+Ordered = tuple[npt.NDArray[Any], Numbers, Numbers]
 ABSENT = -1
 WIDEST_SPAN = 1 << 27
 
@@ -58,6 +62,8 @@ class Keys:
 
     def __init__(self, rows: pa.Table) -> None:
         self.names: tuple[str, ...] = tuple(rows.column_names)
+        self._rows = rows
+        self._ordered: dict[str, Ordered | None] = {}
         self.integers: dict[str, Numbers] = {
             field.name: np.unique(rows[field.name].to_numpy().astype(np.int64))
             for field in rows.schema
@@ -112,10 +118,38 @@ class Keys:
         """The rows whose key is in the set."""
         return rows.filter(pa.array(self.has(rows)))
 
-    def between(self, name: str, low: int, high: int) -> bool:
-        """Whether a key has a value from low to high in a column of whole numbers."""
-        numbers = self.integers[name]
-        return bool(np.searchsorted(numbers, low) < np.searchsorted(numbers, high, side="right"))
+    def ordered(self, name: str) -> Ordered | None:
+        """A column of the rows as the statistics of a file compare it; `ABSENT` is NULL's place."""
+        if name not in self._ordered:
+            self._ordered[name] = _ordered(self._rows[name])
+        return self._ordered[name]
+
+
+def _ordered(column: pa.ChunkedArray) -> Ordered | None:
+    present = pc.is_valid(column).to_numpy()
+    values = _by_statistics(column.drop_null())
+    if values is None:
+        return None
+    different, own = np.unique(values, return_inverse=True)
+    places = np.full(len(column), ABSENT, np.int64)
+    places[present] = own
+    return different, places, np.argsort(places, kind="stable")
+
+
+def _by_statistics(column: pa.ChunkedArray) -> npt.NDArray[Any] | None:
+    """Whole numbers, or bytes; decimals by their digits. None for what is not compared."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return np.array(column.cast(pa.binary()).to_pylist(), object)
+    if pa.types.is_decimal128(kind):
+        exact = Context(prec=kind.precision + 1)
+        return np.array([int(v.scaleb(kind.scale, exact)) for v in column.to_pylist()], object)
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    if pa.types.is_boolean(kind) or pa.types.is_timestamp(kind):
+        column = column.cast(pa.int8() if pa.types.is_boolean(kind) else pa.int64())
+    whole = pa.types.is_integer(column.type)
+    return column.to_numpy().astype(np.int64) if whole else None
 
 
 def _comparable(rows: pa.Table) -> list[pa.ChunkedArray]:

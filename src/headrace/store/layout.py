@@ -11,6 +11,8 @@ from headrace.errors import InternalError
 EPOCH = "_epoch"
 WEIGHT = "_weight"
 RESERVED_PREFIX = "_"
+# Rows of a row group: the least that can be read of a file. In fewer, the footers grow.
+GROUP_ROWS = 16_384
 
 SCALAR_TYPES: tuple[pa.DataType, ...] = (
     pa.bool_(),
@@ -56,6 +58,13 @@ def some_columns(columns: pa.Schema, names: Collection[str] | None) -> pa.Schema
     return pa.schema([field for field in columns if names is None or field.name in names])
 
 
+def check_order(columns: pa.Schema, order: tuple[str, ...]) -> None:
+    """Refuse an order by columns that are not there, or that nothing sorts by: a bug."""
+    for name in order:
+        if name not in columns.names or pa.types.is_list(columns.field(name).type):
+            raise InternalError("invariant", f"rows cannot be in the order of {name!r}")
+
+
 def check_columns(columns: pa.Schema) -> None:
     """Refuse a relation that the store could not give back as it was: a bug of the caller."""
     names = [name.lower() for name in columns.names]
@@ -81,3 +90,10 @@ def conform(rows: pa.Table, columns: pa.Schema) -> pa.Table:
     if rows.column(WEIGHT).null_count:
         raise InternalError("invariant", "a row has no weight")
     return rows.select(wanted.names).cast(wanted)
+
+
+def sorted_by(rows: pa.Table, order: tuple[str, ...]) -> pa.Table:
+    """The rows sorted by these columns, where that can spare a look-up anything."""
+    if not order or rows.num_rows <= GROUP_ROWS:
+        return rows
+    return rows.sort_by([(name, "ascending") for name in order])

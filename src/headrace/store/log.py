@@ -43,11 +43,15 @@ class LogFile:
 
 @dataclass(frozen=True)
 class Log:
-    """The live files of a relation at one Delta version, oldest epoch first."""
+    """The live files of a relation at one Delta version, oldest epoch first.
+
+    `order` are the columns by which large files are sorted, as far as their writers could.
+    """
 
     version: int
     columns: pa.Schema
     files: tuple[LogFile, ...]
+    order: tuple[str, ...] = ()
 
     def between(self, after: int, upto: int) -> tuple[LogFile, ...]:
         """The files that hold the epochs in (after, upto]."""

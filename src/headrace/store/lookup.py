@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from headrace.store.keys import Keys
+from headrace.store.groups import Footer
+from headrace.store.keys import Keys, Mask
 from headrace.store.layout import weighted
 
 BATCH_ROWS = 65_536
 
 
+def read_footer(files: pafs.FileSystem, path: str) -> Footer:
+    """What a file says of its row groups."""
+    with files.open_input_file(path) as source:
+        return Footer(pq.ParquetFile(source).metadata)
+
+
 def read_matching(
     files: pafs.FileSystem,
     path: str,
+    footer: Footer,
+    groups: Mask,
     columns: pa.Schema,
     keys: Keys,
     most: int | None = None,
 ) -> pa.Table:
-    """The weighted rows of a file whose key is in the set; more than `most` are not all.
+    """The weighted rows of some row groups whose key is in the set; more than `most` are not all.
 
-    The columns of the key are read first. Of row groups without such a key nothing else is read,
-    and not even that where their statistics rule it out.
+    The columns of the key are read first, and nothing else of row groups without such a key. A
+    file of which no row group is asked for is not even opened.
     """
     wanted = weighted(columns)
-    key = pa.schema([wanted.field(name) for name in keys.names])
     found, count = [wanted.empty_table()], 0
+    if not groups.any():
+        return found[0]
+    key = pa.schema([wanted.field(name) for name in keys.names])
     with files.open_input_file(path) as source:
-        part = pq.ParquetFile(source)
-        for number in range(part.num_row_groups):
-            if not _may_match(part.metadata.row_group(number), keys):
-                continue
-            group = part.read_row_group(number, key.names).select(key.names).cast(key)
-            matches = keys.has(group)
-            if not matches.any():
-                continue
+        part = pq.ParquetFile(source, metadata=footer.metadata)
+        for together in _together(np.flatnonzero(groups).tolist(), footer):
+            compared = part.read_row_groups(together, key.names).select(key.names).cast(key)
+            sizes = footer.rows[together]
+            has = np.split(keys.has(compared), np.cumsum(sizes)[:-1])
+            chosen = [group for group, each in zip(together, has, strict=True) if each.any()]
+            matches = np.concatenate([np.zeros(0, np.bool_), *(each for each in has if each.any())])
             start = 0
-            for batch in part.iter_batches(BATCH_ROWS, [number], wanted.names):
-                chosen = matches[start : start + batch.num_rows]
+            for batch in part.iter_batches(BATCH_ROWS, chosen, wanted.names) if chosen else ():
+                here = matches[start : start + batch.num_rows]
                 start += batch.num_rows
-                if chosen.any():
-                    rows = pa.Table.from_batches([batch.filter(pa.array(chosen))])
+                if here.any():
+                    rows = pa.Table.from_batches([batch.filter(pa.array(here))])
                     found.append(rows.select(wanted.names).cast(wanted))
                     count += rows.num_rows
                 if most is not None and count > most:
@@ -49,15 +62,14 @@ def read_matching(
     return pa.concat_tables(found)
 
 
-def _may_match(group: pq.RowGroupMetaData, keys: Keys) -> bool:
-    """Whether the whole numbers of the group's keys, as its statistics have them, may be wanted."""
-    for position in range(group.num_columns):
-        column = group.column(position)
-        if column.path_in_schema not in keys.integers:
-            continue
-        found = column.statistics
-        if found is None or not found.has_min_max:
-            continue
-        if not keys.between(column.path_in_schema, found.min, found.max):
-            return False
-    return True
+def _together(groups: list[int], footer: Footer) -> Iterator[list[int]]:
+    """Row groups whose keys are read at once: as many as have the rows of a batch, or one."""
+    run: list[int] = []
+    rows = 0
+    for group in groups:
+        rows += int(footer.rows[group])
+        if run and rows > BATCH_ROWS:
+            yield run
+            run, rows = [], int(footer.rows[group])
+        run.append(group)
+    yield run

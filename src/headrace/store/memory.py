@@ -12,7 +12,14 @@ import pyarrow as pa
 from headrace.errors import InternalError
 from headrace.store.failure import behind, lease_lost, readable, require_after
 from headrace.store.keys import Keys
-from headrace.store.layout import check_columns, columns_of, conform, some_columns, weighted
+from headrace.store.layout import (
+    check_columns,
+    check_order,
+    columns_of,
+    conform,
+    some_columns,
+    weighted,
+)
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.net import net
 from headrace.store.store import Store
@@ -34,10 +41,14 @@ class MemoryStore(Store):
         self._folders: dict[str, list[pa.Table]] = {}
         self._numbers = count(1)
 
-    def create(self, relation: str, columns: pa.Schema) -> Pin:
+    def create(self, relation: str, columns: pa.Schema, order: tuple[str, ...] = ()) -> Pin:
         check_columns(columns)
-        self._relations[relation] = MemoryLog((Log(0, columns_of(columns), ()),), {})
+        check_order(columns, order)
+        self._relations[relation] = MemoryLog((Log(0, columns_of(columns), (), order),), {})
         return Pin(0, 0)
+
+    def order(self, relation: str, pin: Pin) -> tuple[str, ...]:
+        return self._at(relation, pin).order
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
         return self._add(relation, pin, epoch, [rows]).at(epoch)
@@ -91,9 +102,16 @@ class MemoryStore(Store):
         columns: Collection[str] | None = None,
         upto: int | None = None,
         most: int | None = None,
+        *,
+        pruned: bool = True,
     ) -> pa.Table:
         rows = keys.matching(self.read(relation, pin, 0, pin.epoch if upto is None else upto))
         return rows.select(weighted(some_columns(columns_of(rows.schema), columns)).names)
+
+    def reach(self, relation: str, pin: Pin, keys: Keys, upto: int | None = None) -> int:
+        """All rows: nothing is left out of what is in memory."""
+        found = self.files(relation, pin, 0, pin.epoch if upto is None else upto)
+        return sum(file.rows for file in found)
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         rows = net(pa.concat_tables([self._relations[relation].rows[f.uri] for f in chosen]))

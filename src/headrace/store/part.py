@@ -11,7 +11,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from headrace.errors import InternalError
-from headrace.store.layout import EPOCH, WEIGHT, fields, stored, weighted
+from headrace.store.layout import EPOCH, GROUP_ROWS, WEIGHT, fields, stored, weighted
 from headrace.store.log import LogFile
 from headrace.store.place import Place
 
@@ -27,6 +27,7 @@ def write_part(files: pafs.FileSystem, path: str, rows: pa.Table, epoch: int) ->
             rows.add_column(0, EPOCH, epochs),
             path,
             filesystem=files,
+            row_group_size=GROUP_ROWS,
             compression="zstd",
             store_schema=False,
         )

@@ -1,15 +1,16 @@
-"""The newest rows in memory, so that a small change is not read back from disk."""
+"""What was read or written last in memory, so that it is not read from disk again."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
+from typing import Generic, TypeVar
 
-import pyarrow as pa
+Kept = TypeVar("Kept")
 
 
-class Recent:
-    """Tables by file address, the oldest given up when together they exceed `limit` bytes.
+class Recent(Generic[Kept]):
+    """Values by file address, the oldest given up when together they exceed `limit` bytes.
 
     Files never change and their names are never used again, so an entry is right for as long as
     the log names its file: rollback and other writers need not be told apart here.
@@ -18,28 +19,27 @@ class Recent:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bytes = 0
-        self._tables: OrderedDict[str, tuple[pa.Table, int]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Kept, int]] = OrderedDict()
         self._lock = Lock()
 
-    def put(self, uri: str, rows: pa.Table) -> None:
-        """Keep the rows of a file, unless they alone exceed the limit."""
-        size = rows.get_total_buffer_size()
+    def put(self, uri: str, value: Kept, size: int) -> None:
+        """Keep something of a file, unless it alone exceeds the limit."""
         if size > self._limit:
             return
         with self._lock:
-            self._tables[uri] = (rows, size)
-            self._bytes += size
+            self._bytes += size - self._kept.pop(uri, (None, 0))[1]
+            self._kept[uri] = (value, size)
             while self._bytes > self._limit:
-                _, (_, freed) = self._tables.popitem(last=False)
+                _, (_, freed) = self._kept.popitem(last=False)
                 self._bytes -= freed
 
-    def get(self, uri: str) -> pa.Table | None:
-        """The rows of a file, if they are still here."""
-        entry = self._tables.get(uri)
+    def get(self, uri: str) -> Kept | None:
+        """What was kept of a file, if it is still here."""
+        entry = self._kept.get(uri)
         return entry[0] if entry else None
 
     def forget(self, prefix: str) -> None:
         """Give up every file whose address starts with `prefix`."""
         with self._lock:
-            for uri in [uri for uri in self._tables if uri.startswith(prefix)]:
-                self._bytes -= self._tables.pop(uri)[1]
+            for uri in [uri for uri in self._kept if uri.startswith(prefix)]:
+                self._bytes -= self._kept.pop(uri)[1]

@@ -28,11 +28,16 @@ class Store(Protocol):
     writer calls `rollback` with the catalog's pin before it writes again.
     """
 
-    def create(self, relation: str, columns: pa.Schema) -> Pin:
+    def create(self, relation: str, columns: pa.Schema, order: tuple[str, ...] = ()) -> Pin:
         """Make an empty log at version 0, epoch 0.
 
+        Large files are sorted by the columns of `order`, so that rows are best looked up by these.
         A folder of that name is the remains of a creation that was never pinned: it is replaced.
         """
+        ...
+
+    def order(self, relation: str, pin: Pin) -> tuple[str, ...]:
+        """The columns by which large files of a relation are sorted, if any."""
         ...
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
@@ -94,12 +99,19 @@ class Store(Protocol):
         columns: Collection[str] | None = None,
         upto: int | None = None,
         most: int | None = None,
+        *,
+        pruned: bool = True,
     ) -> pa.Table:
         """The weighted rows up to the pin, or an earlier epoch, whose key is in the set.
 
         They have all columns, or those named, and are not netted. No other rows are in memory,
-        except those that are there already. More than `most` rows are not all.
+        except those that are there already. More than `most` rows are not all. Row groups that
+        cannot have such a key by their statistics are left out, unless not `pruned`.
         """
+        ...
+
+    def reach(self, relation: str, pin: Pin, keys: Keys, upto: int | None = None) -> int:
+        """How many stored rows a pruned `lookup` compares with the keys; cheap to ask."""
         ...
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
