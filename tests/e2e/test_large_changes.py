@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 
 import headrace
@@ -82,6 +83,39 @@ def test_large_and_small_changes_alternate(
             assert_served(project, sql, name)
         assert large.taken() == (len(names) if is_large else 0), statement
     assert sql.execute("SELECT * FROM hidden").fetchall() == []
+
+
+def test_what_executors_write_is_sorted_by_its_key(
+    project: headrace.Headrace, sql: psycopg.Connection, large: Large
+) -> None:
+    """The first copy, what is computed from it, and the sums of both that compaction makes."""
+    sql.execute("CREATE TABLE orders (amount int, note text, customer int, id int PRIMARY KEY)")
+    sql.execute(
+        "INSERT INTO orders SELECT i, '', i * 37 %% 101, i * 263 %% 501"
+        " FROM generate_series(1, 500) i",
+        (),
+    )
+    project.create_stream_table("keyed", QUERIES["keyed"])
+    engine, orders = project._engine, {}
+    for _ in range(5):
+        for relation in engine.catalog.state().relations:
+            order = orders[relation.id] = engine.store.order(relation.id, relation.pin)
+            for file in engine.store.files(relation.id, relation.pin, 0, relation.pin.epoch):
+                keys = pq.read_table(file.uri, columns=list(order)).to_pylist()
+                values = [tuple(row.values()) for row in keys]
+                assert values == sorted(values)
+        sql.execute("UPDATE orders SET amount = amount + 1")
+        assert project.refresh("keyed").mode == "DIFFERENTIAL"
+    assert sorted(orders.values()) == [("c4",), ("k1",)]
+    sums = [
+        file
+        for relation in engine.catalog.state().relations
+        for file in engine.store.files(relation.id, relation.pin, 0, relation.pin.epoch)
+        if file.first_epoch < file.last_epoch
+    ]
+    assert len(sums) > 1
+    assert large.taken() > 1
+    assert_served(project, sql, "keyed")
 
 
 def test_counts_are_those_of_the_visible_change(

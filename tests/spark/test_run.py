@@ -8,9 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from headrace.errors import HeadraceError, InternalError, Unavailable
+from headrace.relations.rows import in_ranges
+from headrace.spark import run
 from headrace.spark.run import Input, Runner, TooLarge
 from headrace.spark.schema import to_schema
 from tests.spark.values import bag, logged, read_back, special_table, stored
@@ -127,6 +130,28 @@ def test_writing_checks_the_schema_and_never_adds_to_a_folder(
     with pytest.raises(HeadraceError):
         runner.write("SELECT * FROM a", given, str(folder), schema=NUMBERS)
     assert read_back(folder).num_rows == 1
+
+
+def test_parts_are_ranges_of_a_key_in_order(
+    runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Executors sort what they write, so that the statistics of row groups tell keys apart."""
+    monkeypatch.setitem(run.WRITING, "parquet.block.row.count.limit", "100")
+    values = [None, *(n * 7919 % 1000 for n in range(1000))]
+    given = [Input("a", NUMBERS, rows=logged(pa.table({"n": pa.array(values, pa.int64())})))]
+    folder = tmp_path / "parts"
+    runner.write(in_ranges("SELECT * FROM a", ("n", "_weight"), 3), given, str(folder))
+    parts = [pq.ParquetFile(path) for path in folder.glob("*.parquet")]
+    found = sorted((part.read()["n"].to_pylist() for part in parts), key=str)
+    assert len(found) == 3
+    # Spark sorts NULL before all values.
+    together = sorted(found, key=lambda part: part[0] if part[0] is not None else -1)
+    assert [n for part in together for n in part] == [None, *range(1000)]
+    for part in parts:
+        groups = [part.metadata.row_group(i) for i in range(part.num_row_groups)]
+        assert {group.num_rows for group in groups[:-1]} == {100}
+    runner.write(in_ranges("SELECT * FROM a", (), 2), given, str(tmp_path / "as they come"))
+    assert read_back(tmp_path / "as they come").num_rows == 1001
 
 
 def test_a_missing_file_fails_the_query(runner: Runner, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ EPOCH = "_epoch"
 WEIGHT = "_weight"
 RESERVED_PREFIX = "_"
 # Rows of a row group: the least that can be read of a file. In fewer, the footers grow.
-GROUP_ROWS = 16_384
+GROUP_ROWS = 8_192
 
 SCALAR_TYPES: tuple[pa.DataType, ...] = (
     pa.bool_(),
