@@ -60,7 +60,7 @@ def table(values: Values) -> pa.Table:
 def footer_of(rows: pa.Table, **options: Any) -> Footer:
     file = io.BytesIO()
     pq.write_table(rows, file, row_group_size=GROUP, store_schema=False, **options)
-    return Footer(pq.ParquetFile(file).metadata)
+    return Footer.of(pq.ParquetFile(file).metadata, rows.column_names)
 
 
 def ordered(rows: pa.Table) -> pa.Table:
@@ -107,8 +107,8 @@ def test_statistics_of_long_texts_are_cut_off(tmp_path: Path) -> None:
     texts = [c * 200 + end for c in "aä€" for end in ("", "x", "\U0010ffff")]
     deltalake.write_deltalake(tmp_path, pa.table({"text": texts}))
     (path,) = tmp_path.glob("*.parquet")
-    footer = Footer(pq.read_metadata(path))
-    bounds = footer.bounds("text")
+    footer = Footer.of(pq.read_metadata(path), ["text"])
+    bounds = footer.bounds["text"]
     assert bounds is not None
     assert len(bounds.high[0]) < 200, "it is cut off"
     for text in texts:

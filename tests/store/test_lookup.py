@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import NeedsReinit
 from headrace.store import DeltaStore, Keys, Store, delta, layout, lookup, net, part
-from headrace.store.groups import may_match
+from headrace.store.groups import Footer, may_match
 from headrace.store.keys import ABSENT
 from tests.store.conftest import COLUMNS, bag, through_uri, weighted_rows
 
@@ -117,7 +118,7 @@ def test_row_groups_without_a_wanted_key_are_not_read(
     read = watched(monkeypatch)
     monkeypatch.setattr(lookup, "BATCH_ROWS", 3)
     files = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
-    footer = lookup.read_footer(files, "part.parquet")
+    footer = lookup.read_footer(files, "part.parquet", COLUMNS.names)
 
     def find(keys: Keys) -> list[int]:
         groups = may_match(footer, keys)
@@ -242,20 +243,28 @@ def test_a_sorted_file_is_read_where_the_keys_are(
 
 
 def test_a_footer_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each column of a key; a file without such a row is not opened again."""
     store = DeltaStore(tmp_path)
     pin = store.create("r1", COLUMNS)
     for epoch in (1, 2):
         pin = store.append("r1", pin, epoch, weighted_rows((1, epoch, "a")))
-    opened: list[str] = []
-    footer_of = delta.read_footer
-    monkeypatch.setattr(
-        delta, "read_footer", lambda f, path: (opened.append(path), footer_of(f, path))[1]
-    )
+    read: list[set[str]] = []
+
+    def footer(files: pafs.FileSystem, path: str, names: Iterable[str]) -> Footer:
+        read.append(set(names))
+        return lookup.read_footer(files, path, names)
+
+    monkeypatch.setattr(delta, "read_footer", footer)
     reader = DeltaStore(tmp_path)
     for _ in range(3):
         assert reader.reach("r1", pin, keys_of(1)) == 1
         assert reader.lookup("r1", pin, keys_of(1, 2)).num_rows == 2
-    assert len(opened) == 2
+    assert read == [{"c1"}, {"c1"}]
+    texts = Keys(pa.table({"c2": ["b"]}))
+    assert reader.reach("r1", pin, texts) == reader.reach("r1", pin, keys_of(3)) == 0
+    assert read[2:] == [{"c1", "c2"}, {"c1", "c2"}]
     for path in (tmp_path / "r1").glob("*.parquet"):
         path.unlink()
-    assert reader.lookup("r1", pin, keys_of(3)).num_rows == 0, "nothing of the files is needed"
+    assert reader.lookup("r1", pin, keys_of(3)).num_rows == 0
+    with pytest.raises(NeedsReinit):
+        reader.lookup("r1", pin, keys_of(1))

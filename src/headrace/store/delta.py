@@ -45,8 +45,7 @@ from headrace.store.vacuum import (
 )
 
 MEMORY_BYTES = 256 * 1024 * 1024
-# As they are in the files; in memory they take a few times as much.
-FOOTER_BYTES = 32 * 1024 * 1024
+FOOTER_BYTES = 64 * 1024 * 1024
 LOGS_KEPT = 4
 
 
@@ -233,7 +232,7 @@ class DeltaStore(Store):
             if recent is not None:
                 tables.append(keys.matching(recent).select(tables[0].column_names))
             else:
-                footer = self._footer(relation, pin, file)
+                footer = self._footer(relation, pin, file, keys.names)
                 groups = may_match(footer, keys) if pruned else footer.rows > 0
                 with self._reading(relation, pin, file):
                     files, path = self._place.files, self._place.path(file.uri)
@@ -250,7 +249,7 @@ class DeltaStore(Store):
             if self._recent.get(file.uri) is not None:
                 reached += file.rows
             else:
-                footer = self._footer(relation, pin, file)
+                footer = self._footer(relation, pin, file, keys.names)
                 reached += int(footer.rows[may_match(footer, keys)].sum())
         return reached
 
@@ -306,12 +305,15 @@ class DeltaStore(Store):
         with self._reading(relation, pin, file):
             return read_part(self._place.files, self._place.path(file.uri), columns)
 
-    def _footer(self, relation: str, pin: Pin, file: LogFile) -> Footer:
+    def _footer(self, relation: str, pin: Pin, file: LogFile, names: Iterable[str]) -> Footer:
+        """What is known of a file's row groups, with the bounds of these columns."""
         footer = self._footers.get(file.uri)
-        if footer is None:
+        known = frozenset(() if footer is None else footer.bounds)
+        if footer is None or not known.issuperset(names):
             with self._reading(relation, pin, file):
-                footer = read_footer(self._place.files, self._place.path(file.uri))
-            self._footers.put(file.uri, footer, footer.metadata.serialized_size)
+                path = self._place.path(file.uri)
+                footer = read_footer(self._place.files, path, known.union(names))
+            self._footers.put(file.uri, footer, footer.size)
         return footer
 
     @contextmanager

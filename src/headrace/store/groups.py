@@ -7,7 +7,9 @@ small and the greatest too great, which rules out less and never too much.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -36,47 +38,47 @@ class Bounds:
     values: Mask
     nulls: Mask
 
-
-class Footer:
-    """What a file says of its row groups; the bounds of a column are taken from it once."""
-
-    def __init__(self, metadata: pq.FileMetaData) -> None:
-        self.metadata = metadata
-        self._places = {
-            metadata.schema.column(place).path: place for place in range(metadata.num_columns)
-        }
-        self._bounds: dict[str, Bounds | None] = {}
-        groups = range(metadata.num_row_groups)
-        self.rows: Numbers = np.array([metadata.row_group(i).num_rows for i in groups], np.int64)
-
-    def bounds(self, name: str) -> Bounds | None:
+    @classmethod
+    def of(cls, metadata: pq.FileMetaData, place: int) -> Bounds | None:
         """The bounds of a column, if its values are compared as its statistics are."""
-        if name not in self._bounds:
-            place = self._places.get(name)
-            self._bounds[name] = None if place is None else self._taken(place)
-        return self._bounds[name]
-
-    def _taken(self, place: int) -> Bounds | None:
-        column = self.metadata.schema.column(place)
+        column = metadata.schema.column(place)
         if column.physical_type not in COMPARED:
             return None
         is_text = column.physical_type in BYTES and column.logical_type.type != "DECIMAL"
-        groups = range(self.metadata.num_row_groups)
-        found = [self.metadata.row_group(number).column(place).statistics for number in groups]
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        found = [group.column(place).statistics for group in groups]
         known = np.array([each is not None and each.has_min_max for each in found], np.bool_)
         low, high = np.zeros(len(groups), object), np.zeros(len(groups), object)
         for number in np.flatnonzero(known):
             ends = found[number].min_raw, found[number].max_raw
             low[number], high[number] = ends if is_text else map(_whole, ends)
         nulls = [None if e is None or not e.has_null_count else e.null_count for e in found]
-        values = [n is None or n < rows for n, rows in zip(nulls, self.rows, strict=True)]
-        return Bounds(
-            low,
-            high,
-            known,
-            np.array(values, np.bool_),
-            np.array([number != 0 for number in nulls], np.bool_),
+        values = [n is None or n < group.num_rows for n, group in zip(nulls, groups, strict=True)]
+        some_nulls = [number != 0 for number in nulls]
+        return cls(low, high, known, np.array(values, np.bool_), np.array(some_nulls, np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class Footer:
+    """What a file says of its row groups: their rows, and the bounds of some columns."""
+
+    rows: Numbers
+    bounds: Mapping[str, Bounds | None]
+
+    @classmethod
+    def of(cls, metadata: pq.FileMetaData, names: Iterable[str]) -> Footer:
+        places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+        groups = range(metadata.num_row_groups)
+        return cls(
+            np.array([metadata.row_group(number).num_rows for number in groups], np.int64),
+            {n: Bounds.of(metadata, places[n]) if n in places else None for n in names},
         )
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        ends = (end for each in self.bounds.values() if each for end in (each.low, each.high))
+        return self.rows.nbytes + sum(getsizeof(value) for end in ends for value in end)
 
 
 def _whole(raw: bytes | int) -> int:
@@ -85,7 +87,7 @@ def _whole(raw: bytes | int) -> int:
 
 
 def may_match(footer: Footer, keys: Keys) -> Mask:
-    """Which row groups may hold a row with one of the keys."""
+    """Which row groups may hold a row with one of the keys; their bounds must be in the footer."""
     spans = [span for name in keys.names if (span := _Span.of(footer, keys, name)) is not None]
     possible = footer.rows > 0
     if not len(keys):
@@ -113,7 +115,7 @@ class _Span:
 
     @classmethod
     def of(cls, footer: Footer, keys: Keys, name: str) -> _Span | None:
-        bounds, column = footer.bounds(name), keys.ordered(name)
+        bounds, column = footer.bounds[name], keys.ordered(name)
         if bounds is None or column is None:
             return None
         values, places, order = column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,10 @@ from headrace.store.layout import weighted
 BATCH_ROWS = 65_536
 
 
-def read_footer(files: pafs.FileSystem, path: str) -> Footer:
-    """What a file says of its row groups."""
+def read_footer(files: pafs.FileSystem, path: str, names: Iterable[str]) -> Footer:
+    """What a file says of its row groups, with the bounds of these columns."""
     with files.open_input_file(path) as source:
-        return Footer(pq.ParquetFile(source).metadata)
+        return Footer.of(pq.ParquetFile(source).metadata, names)
 
 
 def read_matching(
@@ -42,7 +42,7 @@ def read_matching(
         return found[0]
     key = pa.schema([wanted.field(name) for name in keys.names])
     with files.open_input_file(path) as source:
-        part = pq.ParquetFile(source, metadata=footer.metadata)
+        part = pq.ParquetFile(source)
         for together in _together(np.flatnonzero(groups).tolist(), footer):
             compared = part.read_row_groups(together, key.names).select(key.names).cast(key)
             sizes = footer.rows[together]
