@@ -2,7 +2,7 @@
 
 The orders stand in a queue: first those that were generated, criss-cross through the table, then
 those that came since, with ascending keys. Each batch deletes so many orders with their lines from
-the front and inserts as many at the end, copied from others in the middle. It also updates
+the front and inserts as many at the end, copied from others further back. It also updates
 customers, parts and suppliers, in the proportion that their tables have to orders. What a batch
 does follows from its number alone.
 """
@@ -83,7 +83,8 @@ def batch(shop: Shop, number: int) -> Iterator[tuple[str, str]]:
     first = shop.start + number * count
     numbers = f"generate_series({first}::bigint, {first + count - 1}::bigint) AS i"
     gone = f"SELECT {_order_key('i', size)} FROM {numbers}"
-    pattern, new = _order_key(f"(i + {size // 2})", size), _order_key(f"(i + {size})", size)
+    # Half of the queue further on, a batch would insert what it deletes once half has gone.
+    pattern, new = _order_key(f"(i + {size // 3})", size), _order_key(f"(i + {size})", size)
     copied = f"(SELECT {pattern} AS pattern, {new} AS new FROM {numbers}) AS copied"
     yield (
         "orders",
