@@ -156,7 +156,8 @@ class ComputeStage(Step):
 
     `reduction` says which rows of its states a change can reach, where it is known. Where it can
     leave stale groups, `stale` is the query that recomputes these, and `touched` the
-    one that recomputes every touched group, which is taken instead when there is much to do.
+    one that recomputes every touched group, which is taken instead when there is much to do. One
+    that `grows` could leave some, but is for a change that takes no row away.
     """
 
     stage: Stage
@@ -168,6 +169,7 @@ class ComputeStage(Step):
     reduction: Reduction | None = None
     stale: ComputeStage | None = None
     touched: ComputeStage | None = None
+    grows: bool = False
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class RawEvaluator:
         if plan.state.extrema:
             assert all(weight == 1 for _, weight in stored), "extrema of states that are gone"
         old = net(total(stored))
-        return list(merged(plan.state, old, self.rows(plan.change), scalar).items())
+        return list(merged(plan, old, self.rows(plan.change), scalar).items())
 
 
 def _holds(condition: Scalar | None, row: Row) -> bool:

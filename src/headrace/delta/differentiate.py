@@ -2,7 +2,7 @@
 
 no state     d region
 additive     Merge of the stored groups with d region, TopMerge of stored first rows; then, if that
-             leaves stale groups, these anew
+             leaves stale groups, these anew; where rows only came, it leaves none
 otherwise    the touched groups or partitions recomputed, minus their stored rows
 in full      the stage over the state after, minus everything stored
 """
@@ -82,12 +82,15 @@ def drop_empty(plan: Operator) -> Operator:
     return plan
 
 
-def stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
-    """The stage's stored columns with the weights to append, given what changed below it."""
-    return order_joins(_stage_change(_ordered(stage), changed))
+def stage_change(stage: Stage, changed: frozenset[str], *, grows: bool = False) -> Operator:
+    """The stage's stored columns with the weights to append, given what changed below it.
+
+    `grows` says that no row of the region went. No group is stale then, and none is marked so.
+    """
+    return order_joins(_stage_change(_ordered(stage), changed, grows and stage.may_be_stale))
 
 
-def _stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
+def _stage_change(stage: Stage, changed: frozenset[str], grows: bool) -> Operator:
     of = Differentiation(changed)
     change = of.change(stage.region)
     if isinstance(change, Empty):
@@ -97,16 +100,16 @@ def _stage_change(stage: Stage, changed: frozenset[str]) -> Operator:
     if not stage.additive:
         return _recomputed(stage, _touched(stage, guard_errors(change)), of)
     if stage.partitions is not None:
-        return _merged_top(stage, stage.partitions, guard_errors(change))
+        return _merged_top(stage, stage.partitions, guard_errors(change), grows)
     assert stage.state is not None
     stored: Operator = Scan(stage.relation, stage.state_fields, "before")
     change = guard_errors(change)
     if stage.state.extrema:
         stored, change = Net(stored), change if is_net(change) else Net(change)
-    return stage.tail(Merge(stored, change, stage.state))
+    return stage.tail(Merge(stored, change, stage.state, grows))
 
 
-def _merged_top(stage: Stage, partitions: Partitions, change: Operator) -> Operator:
+def _merged_top(stage: Stage, partitions: Partitions, change: Operator, grows: bool) -> Operator:
     """The first rows of touched groups, told from the stored ones and the change."""
     top = partitions.operator
     assert isinstance(top, Top) and top.limit is not None
@@ -118,7 +121,7 @@ def _merged_top(stage: Stage, partitions: Partitions, change: Operator) -> Opera
     rows = Project(Net(stored), tuple((column, kept) for kept, column in partitions.rows))
     netted = change if is_net(change) else Net(change)
     return stage.tail(
-        TopMerge(rows, netted, top.keys, top.order, top.ties, top.limit, top.with_ties)
+        TopMerge(rows, netted, top.keys, top.order, top.ties, top.limit, top.with_ties, grows)
     )
 
 

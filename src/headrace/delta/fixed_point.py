@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
+from headrace.delta.growth import only_grows
 from headrace.delta.loop import NONE, Names, again, carried, gained, lost, moved, started
 from headrace.plan.loop import Loop, Variable, reads
 from headrace.plan.operators import Empty, Operator
@@ -85,13 +86,18 @@ class Rounds(Generic[Rows]):
         rows_of = self._follow(found, {})
         return FixedPoint(rows_of, self.iterations)
 
-    def changed(self, relations: Names) -> FixedPoint[Rows]:
-        """The change of all rows that follows from the changes of relations outside."""
+    def changed(self, relations: Names, grown: Names = NONE) -> FixedPoint[Rows]:
+        """The change of all rows that follows from the changes of relations outside.
+
+        Those of them that have `grown` lost no row. Where no derivation can be lost, none is looked
+        for.
+        """
         if self.loop.levels:
             (variable,) = self.loop.variables
             rows = self._run(variable, moved(variable, relations), Given())
             return self._levels(variable, rows)
-        deleted = self._delete(relations)
+        grows = all(only_grows(v.body, relations, grown) for v in self._variables)
+        deleted = {} if grows else self._delete(relations)
         gone = {name: self.machine.negated(rows) for name, rows in deleted.items()}
         given = Given(lost=deleted, after=gone)
         names = self._some(deleted)

@@ -95,8 +95,10 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
             return f"{kind.capitalize()}{'' if once else ' all'}"
         case Aggregate(keys=keys, calls=calls):
             return f"Aggregate by {_ids(keys)}: {', '.join(map(_aggregate, calls))}".rstrip(": ")
-        case Accumulate(state=state) | Merge(state=state):
-            return f"{type(plan).__name__} {_state(state)}"
+        case Accumulate(state=state):
+            return f"Accumulate {_state(state)}"
+        case Merge(state=state, grows=grows):
+            return f"Merge{_growing(grows)} {_state(state)}"
         case Restrict(keys=pairs):
             matches = ", ".join(f"{a.id} = {b.id}" for a, b in pairs)
             return f"Restrict to touched {matches}"
@@ -119,12 +121,16 @@ def describe_unnest(plan: Unnest) -> str:
     return f"Unnest{kept} {_ids((*plan.outputs, *number))} = {plan.function}({arguments})"
 
 
+def _growing(grows: bool) -> str:
+    return " of rows that came" if grows else ""
+
+
 def describe_partitions(plan: Window | Top | TopMerge) -> str:
     """The keys, and what is computed in each partition."""
     if isinstance(plan, TopMerge):
         taken = [f"first {plan.limit}", *(["with ties"] * plan.with_ties)]
         order = _in_order(plan.order, plan.ties)
-        return f"TopMerge by {_ids(plan.keys)}: {' '.join(taken)}{order}"
+        return f"TopMerge{_growing(plan.grows)} by {_ids(plan.keys)}: {' '.join(taken)}{order}"
     if isinstance(plan, Top):
         taken = [] if plan.limit is None else [f"first {plan.limit}"]
         taken += [f"after {plan.offset}"] if plan.offset else []

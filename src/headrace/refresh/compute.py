@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from headrace.catalog import State
 from headrace.catalog.records import Relation, StageRun, StreamTable
 from headrace.delta.fixed_point import NotConverged
+from headrace.delta.growth import only_grows
 from headrace.engine import Engine
 from headrace.plan.operators import STALE, Net
 from headrace.refresh.clock import Clock
@@ -62,12 +63,14 @@ def compute(
         started = time.perf_counter()
         ways = Ways(engine, reading, settings.access_path)
         iterations = None
+        reason = step.reason
         pins: dict[str, Pin] = {}
         with engine.step(step):
             if isinstance(step, ComputeStage):
                 relation = written[step.stage.relation]
-                pin = _compute_stage(ways, step, relation, epoch, clock)
-                pins = {} if pin is None else {relation.id: pin}
+                computed = _compute_stage(ways, step, relation, epoch, clock)
+                if computed is not None:
+                    pins, reason = {relation.id: computed.pin}, computed.reason
             else:
                 cycle = step.stages[0].cycle
                 most = settings.max_fixpoint_iterations if cycle else settings.max_recursion_levels
@@ -90,7 +93,7 @@ def compute(
                 StageRun(
                     name,
                     step.mode,
-                    step.reason,
+                    reason,
                     ways.rows_read if first else 0,
                     sum(file.rows for file in added),
                     seconds if first else 0.0,
@@ -119,10 +122,18 @@ def _append(
     return pins
 
 
+@dataclass(frozen=True)
+class Computed:
+    """The pin after a stage's rows were appended, and which way it went in the end."""
+
+    pin: Pin
+    reason: str
+
+
 def _compute_stage(
     ways: Ways, step: ComputeStage, relation: Relation, epoch: int, clock: Clock
-) -> Pin | None:
-    """The relation's pin after the stage's rows were appended; None if nothing was to be done."""
+) -> Computed | None:
+    """Append the stage's rows; None if nothing was to be done."""
     engine, reading = ways.engine, ways.reading
     with clock.phase("read"):
         inputs = [reading.input(wanted) for wanted in step.inputs]
@@ -130,10 +141,12 @@ def _compute_stage(
         watched, moved = _moved(step, inputs)
         if not moved:
             return None
-        if moved != watched:
+        grows = _grows(reading, step, inputs, moved)
+        if moved != watched or grows != step.grows:
             # What changed in columns that nobody reads takes no part in the query.
             with clock.phase("plan"):
-                step = taking_in(step.stage, Decision(step.mode, step.reason), moved)
+                decision = Decision(step.mode, step.reason)
+                step = taking_in(step.stage, decision, moved, grows=grows)
             with clock.phase("read"):
                 inputs = [reading.input(wanted) for wanted in step.inputs]
     ways.start(step.inputs)
@@ -166,12 +179,14 @@ def _compute_stage(
             text = with_epoch(render(Net(plan), names), epoch)
             engine.runner.write(in_ranges(text, order), inputs, folder)
         with clock.phase("commit"):
-            return engine.store.register(relation.id, relation.pin, epoch, folder)
+            pin = engine.store.register(relation.id, relation.pin, epoch, folder)
+            return Computed(pin, step.reason)
     with clock.phase("commit"):
         rows = net(rows.cast(stored_schema(relation)))
-        if rows.num_rows == 0:
-            return relation.pin
-        return engine.store.append(relation.id, relation.pin, epoch, rows)
+        pin = relation.pin
+        if rows.num_rows:
+            pin = engine.store.append(relation.id, pin, epoch, rows)
+        return Computed(pin, step.reason)
 
 
 def _in_one_task(reading: Reading, step: ComputeStage, inputs: list[Input]) -> bool:
@@ -209,6 +224,29 @@ def _keys(wanted: PlanInput, stale: pa.Table, relation: Relation) -> Input:
     types = dict(relation.columns)
     schema = pa.schema([(WEIGHT, pa.int64()), *((c, types[c].arrow) for c in wanted.columns)])
     return Input(wanted.name, schema, rows=stale.select(schema.names).cast(schema))
+
+
+def _grows(
+    reading: Reading, step: ComputeStage, inputs: list[Input], moved: frozenset[str]
+) -> bool:
+    """Whether to take in the change as one that takes no row away, which it has to be.
+
+    A small change is taken in so where that is expected, because another text would cost more than
+    it spares; a large one wherever it is found to be so.
+    """
+    if not step.stage.may_be_stale:
+        return False
+    changes = [
+        (wanted, given)
+        for wanted, given in zip(step.inputs, inputs, strict=True)
+        if wanted.version == "change" and wanted.relation in moved
+    ]
+    if not step.grows and all(given.rows is not None for _, given in changes):
+        return False
+    grown = frozenset(
+        wanted.relation for wanted, given in changes if reading.only_adds(wanted, given)
+    )
+    return only_grows(step.stage.region, moved, grown)
 
 
 def _moved(step: ComputeStage, inputs: list[Input]) -> tuple[frozenset[str], frozenset[str]]:

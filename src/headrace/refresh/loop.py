@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
@@ -60,7 +61,9 @@ def run_loop(
     loop = step.loop
     full = step.mode == "FULL"
     with clock.phase("read"):
-        changed = frozenset(name for name in step.changed if _has_changed(reading, step, name))
+        changes = {name: _change(reading, step, name) for name in step.changed}
+        changed = frozenset(name for name, change in changes.items() if change is not None)
+        grown = frozenset(name for name, change in changes.items() if change == "grown")
     if stored and not changed and not full:
         return None
     with clock.phase("compute"):
@@ -69,25 +72,36 @@ def run_loop(
             rows, iterations = _recomputed(engine, stage, reading, stored=stored, most=most)
         else:
             rows, iterations = compute_loop(
-                engine, loop, reading, full=full, stored=stored, changed=changed, most=most
+                engine,
+                loop,
+                reading,
+                full=full,
+                stored=stored,
+                changed=changed,
+                most=most,
+                grown=grown,
             )
     return LoopRun(rows, iterations, inputs)
 
 
-def _has_changed(reading: Reading, step: ComputeLoop, name: str) -> bool:
-    """Whether a relation outside has rows beyond what was taken in that some stage reads."""
+def _change(reading: Reading, step: ComputeLoop, name: str) -> Literal["changed", "grown"] | None:
+    """Whether a relation outside has rows beyond what was taken in that some stage reads.
+
+    It has grown if none of them takes one away.
+    """
     read: set[str] = set()
     for stage in step.stages:
         read |= used_columns(stage.region, name)
     if not read:
-        return False
+        return None
     after, upto = reading.span(name, "change")
     if after == upto:
-        return False
-    if reading.is_large(name):
-        return True
-    rows = reading.input(PlanInput(name, "change", tuple(sorted(read)))).rows
-    return rows is None or rows.num_rows > 0
+        return None
+    wanted = PlanInput(name, "change", tuple(sorted(read)))
+    given = reading.input(wanted)
+    if given.rows is not None and not given.rows.num_rows:
+        return None
+    return "grown" if reading.only_adds(wanted, given) else "changed"
 
 
 def compute_loop(
@@ -99,17 +113,19 @@ def compute_loop(
     stored: bool,
     changed: frozenset[str],
     most: int,
+    grown: frozenset[str] = frozenset(),
 ) -> tuple[Rows, int]:
     """Run the rounds of a loop, at most so many; the rows to append, and how many there were.
 
     `stored` says that there are rows of an earlier refresh. A `full` evaluation does not look at
-    them before its end; else what they lack is found from the changes of `changed`.
+    them before its end; else what they lack is found from the changes of `changed`, of which those
+    that have `grown` lost nothing.
     """
     anew = full or not stored
     machine = SparkMachine(engine, loop, reading, stored=not anew, change=not anew)
     rounds = Rounds(loop, machine, most)
     try:
-        found = rounds.full() if anew else rounds.changed(changed)
+        found = rounds.full() if anew else rounds.changed(changed, grown)
     finally:
         machine.release()
     rows = {}

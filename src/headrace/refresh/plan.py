@@ -14,6 +14,7 @@ from headrace.delta.differentiate import (
     stage_full,
     stale_change,
 )
+from headrace.delta.growth import only_grows
 from headrace.delta.reduction import reduction
 from headrace.plan.operators import STALE, FullJoin, MatchJoin, Net, Operator, Scan, Top
 from headrace.plan.stage import Partitions
@@ -72,15 +73,17 @@ def plan_refresh(
     changed: frozenset[str],
     *,
     follow: bool = True,
+    growing: frozenset[str] = frozenset(),
 ) -> tuple[Step, ...]:
     """The steps after the cut. `changed` are the inputs with rows beyond the table's frontier.
 
     A stage whose inputs did not change is left out; one that runs counts as changed for the
-    stages above it. Without `follow` a recursion that is stratified is computed anew.
+    stages above it. Without `follow` a recursion that is stratified is computed anew. Inputs that
+    are `growing` are expected to have gained rows only; whoever performs the steps looks.
     """
     if decision.mode == "SKIPPED":
         return ()
-    computed = _computed(definition, decision, changed, table.epoch > 0, follow)
+    computed = _computed(definition, decision, changed, table.epoch > 0, follow, growing)
     return (*computed, Publish((table.relation,)))
 
 
@@ -91,12 +94,15 @@ def plan_cycle(
     *,
     stored: bool,
     follow: bool = True,
+    growing: frozenset[str] = frozenset(),
 ) -> tuple[Step, ...]:
     """The steps of all tables of a cycle: what stands outside of their loop, then the loop."""
     if decision.mode == "SKIPPED":
         return ()
     outside = [
-        step for one in definitions for step in _computed(one, decision, changed, stored, follow)
+        step
+        for one in definitions
+        for step in _computed(one, decision, changed, stored, follow, growing)
     ]
     stages = tuple(stage for one in definitions for stage in one.stages if stage.cycle)
     moved = changed | {r for step in outside for r in _written(step)}
@@ -116,6 +122,7 @@ def _computed(
     changed: frozenset[str],
     stored: bool,
     follow: bool,
+    growing: frozenset[str],
 ) -> tuple[ComputeStage | ComputeLoop, ...]:
     """The computing steps, remembered: the same change of the same table is the same text.
 
@@ -138,7 +145,9 @@ def _computed(
         elif decision.mode == "FULL":
             steps.append(compute(stage, decision, stage_full(stage, stored=stored)))
         elif relations_of(stage.region) & moved:
-            steps.append(taking_in(stage, decision, frozenset(moved)))
+            now = frozenset(moved)
+            grows = only_grows(stage.region, now, growing)
+            steps.append(taking_in(stage, decision, now, grows=grows))
         else:
             continue
         moved.add(stage.relation)
@@ -157,11 +166,19 @@ def loop_reason(stage: Stage, decision: Decision) -> str:
 
 
 @lru_cache(maxsize=1024)
-def taking_in(stage: Stage, decision: Decision, moved: frozenset[str]) -> ComputeStage:
-    """The step that takes in the changes of these relations, remembered for the next time."""
-    step = _watching(compute(stage, decision, stage_change(stage, moved)), moved)
+def taking_in(
+    stage: Stage, decision: Decision, moved: frozenset[str], *, grows: bool = False
+) -> ComputeStage:
+    """The step that takes in the changes of these relations, remembered for the next time.
+
+    Where the stage's region `grows`, no group can be left that a second query has to compute.
+    """
+    grows = grows and stage.may_be_stale
+    step = _watching(compute(stage, decision, stage_change(stage, moved, grows=grows)), moved)
     if not stage.may_be_stale:
         return step
+    if grows:
+        return replace(step, reason=strategy(stage, grows=True), grows=True)
     recomputing = replace(stage, additive=False)
     touched = compute(recomputing, decision, stage_change(recomputing, moved))
     return replace(
@@ -197,15 +214,23 @@ def names_of(stage: Stage, plan: Operator) -> tuple[str, ...]:
     return (*stored, STALE.id) if STALE in plan.columns else stored
 
 
-def strategy(stage: Stage) -> str:
-    """How a stage takes in a change, in words."""
+def strategy(stage: Stage, *, grows: bool = False) -> str:
+    """How a stage takes in a change, in words; `grows` says that rows only came."""
     again = "; rows whose matches change are matched again" if _matches(stage.region) else ""
-    return _strategy(stage) + again
+    return (_growing_strategy(stage) if grows else _strategy(stage)) + again
 
 
 def _matches(plan: Operator) -> bool:
     """Whether rows depend on there being a match: outer, semi and anti joins."""
     return isinstance(plan, (MatchJoin, FullJoin)) or any(map(_matches, plan.children))
+
+
+def _growing_strategy(stage: Stage) -> str:
+    """A stage that could be left with stale groups, if rows went."""
+    if stage.partitions is not None:
+        whose = "of touched keys " if stage.keys else ""
+        return f"rows that came are merged with the first rows {whose}kept; these cannot run short"
+    return "rows that came are added to touched groups; none can lose its MIN or MAX"
 
 
 def _strategy(stage: Stage) -> str:

@@ -12,7 +12,7 @@ from headrace.catalog.records import Relation
 from headrace.catalog.state import State
 from headrace.render import PlanInput
 from headrace.spark.run import Input
-from headrace.store import WEIGHT, Keys, Store, net
+from headrace.store import WEIGHT, Keys, Store, least_weight, net
 
 SMALL_ROWS = 10_000
 
@@ -61,6 +61,16 @@ class Reading:
         relation = self.state.relation(wanted.relation)
         files = self.store.files(wanted.relation, relation.pin, after, upto)
         return Input(wanted.name, schema, files=tuple(file.uri for file in files))
+
+    def only_adds(self, wanted: PlanInput, given: Input) -> bool:
+        """Whether a change, as it is given, is known to take no row away."""
+        if given.rows is not None:
+            least = least_weight(given.rows)
+            return least is None or least > 0
+        relation = self.state.relation(wanted.relation)
+        span = self.span(wanted.relation, wanted.version)
+        files = self.store.files(wanted.relation, relation.pin, *span)
+        return all(file.only_adds for file in files)
 
     def lookup(self, wanted: PlanInput, keys: Keys, *, pruned: bool = True) -> pa.Table:
         """The stored rows of an input that have one of the keys, not netted.

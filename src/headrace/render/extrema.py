@@ -1,7 +1,8 @@
 """Extrema as Spark SQL: what was kept beside what came and went, and what follows from the three.
 
 For the extremum x of a group: `old_x` is what is kept, `in_x` and `out_x` the best of the values
-that a change inserts and deletes. The table of cases is in `plan/operators/aggregate.py`.
+that a change inserts and deletes. The table of cases is in `plan/operators/aggregate.py`. Of a
+Merge that grows there is no `out_x`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,19 @@ def extremum(each: Extremum, value: exp.Expression) -> exp.Expression:
     return spark_cast(spark_function(each.kept, value), each.column.type)
 
 
-def stored_values(each: Extremum) -> list[exp.Expression]:
-    """The three columns, from the kept row of a group."""
-    return _sides(each, column(each.column.id), None, None)
+def _sides_of(grows: bool) -> tuple[str, ...]:
+    return SIDES[:-1] if grows else SIDES
 
 
-def changed_values(each: Extremum) -> list[exp.Expression]:
-    """The three columns, from a row of the change."""
+def stored_values(each: Extremum, grows: bool) -> list[exp.Expression]:
+    """The columns of each side, from the kept row of a group."""
+    return _sides(each, column(each.column.id), *[None for _ in _sides_of(grows)[1:]])
+
+
+def changed_values(each: Extremum, grows: bool) -> list[exp.Expression]:
+    """The columns of each side, from a row of the change."""
+    if grows:
+        return _sides(each, None, render_scalar(each.term))
     zero = bigint(0)
     came = exp.GT(this=column(WEIGHT), expression=zero)
     went = exp.LT(this=column(WEIGHT), expression=zero.copy())
@@ -38,37 +45,43 @@ def changed_values(each: Extremum) -> list[exp.Expression]:
 def _sides(each: Extremum, *values: exp.Expression | None) -> list[exp.Expression]:
     return [
         aliased(spark_cast(value or exp.Null(), each.column.type), f"{side}_{each.column.id}")
-        for side, value in zip(SIDES, values, strict=True)
+        for side, value in zip(_sides_of(len(values) < len(SIDES)), values, strict=True)
     ]
 
 
-def gathered(each: Extremum) -> list[exp.Expression]:
-    """The three columns of a whole group; only one row of it has an old value."""
-    return [aliased(_gathered(each, side), f"{side}_{each.column.id}") for side in SIDES]
+def gathered(each: Extremum, grows: bool) -> list[exp.Expression]:
+    """The columns of each side of a whole group; only one row of it has an old value."""
+    return [aliased(_gathered(each, s), f"{s}_{each.column.id}") for s in _sides_of(grows)]
 
 
 def _gathered(each: Extremum, side: str) -> exp.Expression:
     return extremum(each, column(f"{side}_{each.column.id}"))
 
 
-def moved(each: Extremum) -> exp.Expression:
+def moved(each: Extremum, grows: bool) -> exp.Expression:
     """Whether a group's extremum may have changed: something came before it, or it went."""
-    old, came, went = (_gathered(each, side) for side in SIDES)
+    old, *values = (_gathered(each, side) for side in _sides_of(grows))
+    came = values[0]
     nothing = exp.Is(this=old.copy(), expression=exp.Null())
     some = exp.Not(this=exp.Is(this=came.copy(), expression=exp.Null()))
-    either = _as_good(each, came, old), _as_good(each, went, old)
+    either = [_as_good(each, value, old.copy()) for value in values]
     return exp.Paren(this=exp.or_(exp.and_(nothing, some), *either))
+
+
+def grown(each: Extremum) -> exp.Expression:
+    """The better of what is kept and what came; a NULL is none."""
+    old, came = (column(f"{side}_{each.column.id}") for side in _sides_of(True))
+    return spark_function("least" if each.kept == "min" else "greatest", old, came)
 
 
 def merged(each: Extremum, present: exp.Expression) -> exp.Expression:
     """The new extremum; `present` is the number of values that are left."""
     old, came, went = (column(f"{side}_{each.column.id}") for side in SIDES)
     none_left = exp.EQ(this=present, expression=bigint(0))
-    better = spark_function("least" if each.kept == "min" else "greatest", old, came)
     return exp.Case(
         ifs=[
             exp.If(this=none_left, true=exp.Null()),
-            exp.If(this=exp.not_(_as_good(each, went, old.copy())), true=better),
+            exp.If(this=exp.not_(_as_good(each, went, old)), true=grown(each)),
             exp.If(this=_as_good(each, came.copy(), old.copy()), true=came.copy()),
         ]
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from headrace.functions.function import spark_binary, spark_cast, spark_function
-from headrace.plan.operators import STALE, GroupState
+from headrace.plan.operators import STALE, GroupState, Merge
 from headrace.plan.scalar import Column
 from headrace.render.aggregate_calls import expanded, rendered_call
 from headrace.render.extrema import (
@@ -15,6 +15,7 @@ from headrace.render.extrema import (
     changed_values,
     extremum,
     gathered,
+    grown,
     merged,
     moved,
     stored_values,
@@ -58,12 +59,13 @@ def _sum(c: Column, term: exp.Expression) -> exp.Expression:
 
 
 def merge(
-    state: GroupState, stored: exp.Expression, change: exp.Expression, alias: Callable[[], str]
+    plan: Merge, stored: exp.Expression, change: exp.Expression, alias: Callable[[], str]
 ) -> exp.Select:
     """Stored groups and changes side by side, summed once; then −old and +new of what differs."""
+    state = plan.state
     union = exp.Union(
-        this=_stored_side(state, stored),
-        expression=_change_side(state, change),
+        this=_stored_side(plan, stored),
+        expression=_change_side(plan, change),
         distinct=False,
     )
     totals: list[exp.Expression] = []
@@ -75,17 +77,18 @@ def merge(
         added = spark_function("sum", column(f"added_{c.id}"))
         differs.append(exp.NEQ(this=added, expression=spark_cast(exp.Literal.number(0), c.type)))
     for each in state.extrema:
-        totals.extend(gathered(each))
-        differs.append(moved(each))
+        totals.extend(gathered(each, plan.grows))
+        differs.append(moved(each, plan.grows))
     keys = columns_named(state.key_columns)
     summed = exp.Select(expressions=[*keys, *totals]).from_(as_table(union, alias()))
     if state.keys:
         summed = summed.group_by(*columns_named(state.key_columns))
-    return _two_rows(state, summed.having(exp.or_(*differs)), alias)
+    return _two_rows(plan, summed.having(exp.or_(*differs)), alias)
 
 
-def _two_rows(state: GroupState, summed: exp.Select, alias: Callable[[], str]) -> exp.Select:
+def _two_rows(plan: Merge, summed: exp.Select, alias: Callable[[], str]) -> exp.Select:
     """Each summed group as its old row (weight −1) and its new row (1), if it has them."""
+    state = plan.state
     signs = exp.Lateral(
         this=spark_function("explode", spark_function("array", bigint(-1), bigint(1))),
         view=True,
@@ -93,22 +96,22 @@ def _two_rows(state: GroupState, summed: exp.Select, alias: Callable[[], str]) -
     )
     totals = {c.id: _new_total(c) for c in state.totals}
     new = [(c, totals[c.id]) for c in state.totals]
-    new += [(e.column, merged(e, totals[e.present.id].copy())) for e in state.extrema]
+    for each in state.extrema:
+        present = totals[each.present.id].copy()
+        new.append((each.column, grown(each) if plan.grows else merged(each, present)))
     shown = []
     for c, value in new:
         is_new = exp.EQ(this=column(WEIGHT), expression=bigint(1))
         old = column(f"old_{c.id}")
         shown.append(named(exp.Case(ifs=[exp.If(this=is_new, true=value)], default=old), c))
-    columns = state.columns
-    if state.extrema:
+    if STALE in plan.columns:
         shown.append(named(any_stale(state, totals), STALE))
-        columns += (STALE,)
     keys = columns_named(state.key_columns)
     both = weighted(column(WEIGHT), *keys, *shown).from_(as_table(summed, alias())).lateral(signs)
     if not state.keys:
         return both
     occupied = exp.NEQ(this=column(state.rows.id), expression=bigint(0))
-    return select_weighted(columns).from_(as_table(both, alias())).where(occupied)
+    return select_weighted(plan.columns).from_(as_table(both, alias())).where(occupied)
 
 
 def _new_total(c: Column) -> exp.Expression:
@@ -116,17 +119,19 @@ def _new_total(c: Column) -> exp.Expression:
     return spark_cast(spark_binary(exp.Add, old, added), c.type)
 
 
-def _stored_side(state: GroupState, stored: exp.Expression) -> exp.Select:
+def _stored_side(plan: Merge, stored: exp.Expression) -> exp.Select:
+    state = plan.state
     shown = columns_named(state.key_columns)
     for c in state.totals:
         shown.append(aliased(_weighted_term(c, column(c.id)), f"old_{c.id}"))
         shown.append(aliased(spark_cast(exp.Literal.number(0), c.type), f"added_{c.id}"))
     for each in state.extrema:
-        shown.extend(stored_values(each))
+        shown.extend(stored_values(each, plan.grows))
     return exp.Select(expressions=shown).from_(stored)
 
 
-def _change_side(state: GroupState, change: exp.Expression) -> exp.Select:
+def _change_side(plan: Merge, change: exp.Expression) -> exp.Select:
+    state = plan.state
     terms: list[tuple[Column, exp.Expression]] = [(state.rows, column(WEIGHT))]
     terms += [(c, _weighted_term(c, render_scalar(term))) for c, term in state.sums]
     shown = _keys(state)
@@ -134,7 +139,7 @@ def _change_side(state: GroupState, change: exp.Expression) -> exp.Select:
         shown.append(aliased(spark_cast(exp.Literal.number(0), c.type), f"old_{c.id}"))
         shown.append(aliased(spark_cast(term, c.type), f"added_{c.id}"))
     for each in state.extrema:
-        shown.extend(changed_values(each))
+        shown.extend(changed_values(each, plan.grows))
     return exp.Select(expressions=shown).from_(change)
 
 

@@ -166,9 +166,8 @@ class _Renderer:
                 return top_merge(plan, self.subquery(stored), self.subquery(change), self.alias)
             case Accumulate(child=child, state=state):
                 return accumulate(state, self.subquery(child), child.columns, self.alias)
-            case Merge(stored=stored, change=change, state=state):
-                sides = self.subquery(stored), self.subquery(change)
-                return merge(state, *sides, self.alias)
+            case Merge(stored=stored, change=change):
+                return merge(plan, self.subquery(stored), self.subquery(change), self.alias)
         raise TypeError(f"{type(plan).__name__} cannot be rendered")
 
     def _scan(self, plan: Scan) -> exp.Select:

@@ -64,11 +64,12 @@ def top_merge(
     counted = exp.Select(
         expressions=[*known, *_counts(), column(_HELD), *_sums(plan)],
     ).from_(as_table(kept, alias()))
-    change_ = exp.Sub(this=_taken(plan), expression=column(_OLD))
-    moved = _if(_is_stale(plan), exp.Neg(this=column(_OLD)), exp.Paren(this=change_))
-    result = weighted(moved, *known, named(_is_stale(plan), STALE)).from_(
-        as_table(counted, alias())
-    )
+    moved: exp.Expression = exp.Paren(this=exp.Sub(this=_taken(plan), expression=column(_OLD)))
+    marks = []
+    if not plan.grows:
+        moved = _if(_is_stale(plan), exp.Neg(this=column(_OLD)), moved)
+        marks = [named(_is_stale(plan), STALE)]
+    result = weighted(moved, *known, *marks).from_(as_table(counted, alias()))
     some = exp.NEQ(this=column(WEIGHT), expression=bigint(0))
     return select_weighted(plan.columns).from_(as_table(result, alias())).where(some)
 
@@ -97,12 +98,14 @@ def _order(plan: TopMerge, *, peers: bool = False) -> exp.Order:
 
 
 def _sums(plan: TopMerge) -> list[exp.Expression]:
-    """How many rows are left of the group, up to each row, and before its peers."""
+    """How many rows are left of the group, up to each row, and before its peers.
+
+    How many are left tells stale groups, and nothing else.
+    """
     total = spark_function("sum", column(_NEW))
-    sums = [
-        aliased(over(total, plan.keys), _LEFT),
-        aliased(over(total.copy(), plan.keys, _order(plan), _UP_TO_ROW), _END),
-    ]
+    sums = [aliased(over(total.copy(), plan.keys, _order(plan), _UP_TO_ROW), _END)]
+    if not plan.grows:
+        sums.insert(0, aliased(over(total, plan.keys), _LEFT))
     if plan.with_ties:
         peers = _order(plan, peers=True)
         up_to = over(total.copy(), plan.keys, peers, _UP_TO_PEERS)

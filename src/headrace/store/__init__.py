@@ -20,7 +20,7 @@ records. After any failure it calls `rollback` with the recorded pin before it w
 
 from headrace.store.delta import DeltaStore
 from headrace.store.keys import Keys
-from headrace.store.layout import EPOCH, WEIGHT
+from headrace.store.layout import EPOCH, WEIGHT, least_weight
 from headrace.store.log import LogFile, Pin
 from headrace.store.memory import MemoryStore
 from headrace.store.net import net
@@ -37,5 +37,6 @@ __all__ = [
     "Parts",
     "Pin",
     "Store",
+    "least_weight",
     "net",
 ]

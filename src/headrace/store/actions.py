@@ -6,19 +6,20 @@ import json
 
 from deltalake.transaction import AddAction, RemoveAction
 
-from headrace.store.layout import EPOCH
+from headrace.store.layout import EPOCH, WEIGHT
 from headrace.store.log import LogFile
 
 
 def add_action(path: str, file: LogFile, now: int, data_change: bool) -> AddAction:
     """The action that adds a file.
 
-    Its statistics are the row count and the epochs, all that `files` needs; Spark takes those of
-    other columns from the Parquet footer, where they are neither cut off nor rounded.
+    Its statistics are the row count, the epochs and the least weight, all that `files` needs; Spark
+    takes those of other columns from the Parquet footer, where they are not cut off or rounded.
     """
+    least = {} if file.least_weight is None else {WEIGHT: file.least_weight}
     statistics = {
         "numRecords": file.rows,
-        "minValues": {EPOCH: file.first_epoch},
+        "minValues": {EPOCH: file.first_epoch, **least},
         "maxValues": {EPOCH: file.last_epoch},
         "nullCount": {EPOCH: 0},
     }

@@ -14,7 +14,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from headrace.store.actions import add_action, remove_action
 from headrace.store.failure import behind, lease_lost, unavailable
-from headrace.store.layout import EPOCH, columns_of, stored
+from headrace.store.layout import EPOCH, WEIGHT, columns_of, stored
 from headrace.store.log import Log, LogFile, Pin, in_order
 from headrace.store.place import Place
 
@@ -197,6 +197,7 @@ class Commits:
                 bytes=each["size_bytes"],
                 first_epoch=each[f"min.{EPOCH}"],
                 last_epoch=each[f"max.{EPOCH}"],
+                least_weight=each.get(f"min.{WEIGHT}"),
             )
             for each in live
         )

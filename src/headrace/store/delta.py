@@ -21,6 +21,7 @@ from headrace.store.layout import (
     check_columns,
     check_order,
     conform,
+    least_weight,
     some_columns,
     sorted_by,
     weighted,
@@ -115,7 +116,8 @@ class DeltaStore(Store):
                     uri = self._place.uri(relation, f"{ROWS}{epoch}-{uuid4().hex}.parquet")
                     with self._writing():
                         size = write_part(self._place.files, self._place.path(uri), rows, epoch)
-                    added.append(LogFile(uri, rows.num_rows, size, first, epoch))
+                    least = least_weight(rows)
+                    added.append(LogFile(uri, rows.num_rows, size, first, epoch, least))
                     written = rows
             if not added and not replaced:
                 return log

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.errors import InternalError
 
@@ -36,6 +37,12 @@ def stored(columns: pa.Schema) -> pa.Schema:
     are nullable, as Spark makes them.
     """
     return pa.schema([(EPOCH, pa.int64()), (WEIGHT, pa.int64()), *fields(columns)])
+
+
+def least_weight(rows: pa.Table) -> int | None:
+    """The least of the rows' weights; None where there are no rows."""
+    least: int | None = pc.min(rows[WEIGHT]).as_py()
+    return least
 
 
 def weighted(columns: pa.Schema) -> pa.Schema:

@@ -27,7 +27,7 @@ class LogFile:
 
     `uri` is what Spark reads: a plain path for a local store, else the root as it was given with
     the file's path behind it. A file of several epochs is the sum of them, which cannot be taken
-    apart; its rows all have `_epoch` last_epoch.
+    apart; its rows all have `_epoch` last_epoch. `least_weight` is not known of every file.
     """
 
     uri: str
@@ -35,6 +35,12 @@ class LogFile:
     bytes: int
     first_epoch: int
     last_epoch: int
+    least_weight: int | None = None
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether it is known that no row of the file takes one away."""
+        return not self.rows or (self.least_weight is not None and self.least_weight > 0)
 
     def touches(self, after: int, upto: int) -> bool:
         """Whether the file may hold rows with epochs in (after, upto]."""

@@ -17,6 +17,7 @@ from headrace.store.layout import (
     check_order,
     columns_of,
     conform,
+    least_weight,
     some_columns,
     weighted,
 )
@@ -162,7 +163,8 @@ class MemoryStore(Store):
         if log != self._relations[relation].versions[-1]:
             raise lease_lost(relation, pin)
         added = tuple(
-            LogFile(uri, table.num_rows, table.nbytes, epoch, epoch) for uri, table in rows.items()
+            LogFile(uri, table.num_rows, table.nbytes, epoch, epoch, least_weight(table))
+            for uri, table in rows.items()
         )
         return Pin(self._commit(relation, log.after_commit(added, ()), rows).version, epoch)
 
@@ -178,7 +180,8 @@ class MemoryStore(Store):
         parts = [table for table in tables if table.num_rows] or [nothing]
         rows = {f"memory:{relation}/{next(self._numbers)}": table for table in parts}
         added = tuple(
-            LogFile(uri, table.num_rows, table.nbytes, first, last) for uri, table in rows.items()
+            LogFile(uri, table.num_rows, table.nbytes, first, last, least_weight(table))
+            for uri, table in rows.items()
         )
         compacted = self._commit(relation, log.after_commit(added, chosen), rows)
         return Pin(compacted.version, pin.epoch)

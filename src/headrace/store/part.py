@@ -55,10 +55,10 @@ def parts_in(place: Place, folder: str, columns: pa.Schema, epoch: int) -> tuple
         raise FileNotFoundError(ENOENT, "nothing was written", folder)
     parts = [entry for entry in entries if entry.is_file and is_part(entry.base_name)]
     with ThreadPoolExecutor(FOOTER_READERS) as pool:
-        rows = list(pool.map(lambda part: count_part(files, part.path, columns, epoch), parts))
+        found = list(pool.map(lambda part: count_part(files, part.path, columns, epoch), parts))
     return tuple(
-        LogFile(f"{folder}/{part.base_name}", count, part.size, epoch, epoch)
-        for part, count in zip(parts, rows, strict=True)
+        LogFile(f"{folder}/{part.base_name}", count, part.size, epoch, epoch, least)
+        for part, (count, least) in zip(parts, found, strict=True)
         if count
     )
 
@@ -68,11 +68,13 @@ def is_part(name: str) -> bool:
     return name.endswith(".parquet") and not name.startswith(("_", "."))
 
 
-def count_part(files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int) -> int:
-    """The rows of a part that Spark wrote, after checking that it is what the log may hold.
+def count_part(
+    files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int
+) -> tuple[int, int | None]:
+    """How many rows a part that Spark wrote has, and their least weight, where the footer tells it.
 
-    Every column has its stored type, every row has a weight, and every row group's statistics say
-    that all its rows are of the one epoch.
+    It is checked to be what the log may hold: every column has its stored type, every row has a
+    weight, and every row group's statistics say that all its rows are of the one epoch.
     """
     with files.open_input_file(path) as source:
         footer = pq.ParquetFile(source).metadata
@@ -84,6 +86,7 @@ def count_part(files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int
             detail=f"wanted {fields(stored(columns))}, got {found}.",
         )
     names = [name for name, _ in found]
+    least: list[int | None] = []
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         if not group.num_rows:
@@ -99,7 +102,9 @@ def count_part(files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int
         weights = group.column(names.index(WEIGHT)).statistics
         if weights is None or not weights.has_null_count or weights.null_count:
             raise InternalError("invariant", f"part {path} has rows without a weight")
-    return int(footer.num_rows)
+        least.append(weights.min if weights.has_min_max else None)
+    known = [weight for weight in least if weight is not None]
+    return int(footer.num_rows), min(known) if known and len(known) == len(least) else None
 
 
 def read_part(files: pafs.FileSystem, path: str, columns: pa.Schema) -> pa.Table:

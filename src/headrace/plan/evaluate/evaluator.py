@@ -145,8 +145,8 @@ class Evaluator:
                 return levels(plan, self.read, lambda p, read: replace(self, read=read).bag(p))
             case Accumulate(child=child, state=state):
                 return accumulated(state, self.rows(child), self.scalar)
-            case Merge(stored=stored, change=change, state=state):
-                return net(merged(state, net(self.bag(stored)), self.rows(change), self.scalar))
+            case Merge(stored=stored, change=change):
+                return net(merged(plan, net(self.bag(stored)), self.rows(change), self.scalar))
         raise TypeError(f"no definition of {type(plan).__name__}")
 
     def rows(self, plan: Operator) -> list[tuple[Row, int]]:

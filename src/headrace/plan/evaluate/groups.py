@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.functions import AGGREGATE_BY_NAME, fitted, order_key
 from headrace.plan.evaluate.partitions import sorted_rows
-from headrace.plan.operators import Aggregate, AggregateCall, Extremum, GroupState
+from headrace.plan.operators import Aggregate, AggregateCall, Extremum, GroupState, Merge
 from headrace.plan.scalar import Column, Scalar, Value
 
 Bag = Counter[tuple[Value, ...]]
@@ -116,8 +116,10 @@ def _zero(column: Column) -> Any:
     return 0 if column.type.is_integer else Decimal(0)
 
 
-def merged(state: GroupState, stored: Bag, change: Rows, evaluate: Evaluate) -> Bag:
+def merged(plan: Merge, stored: Bag, change: Rows, evaluate: Evaluate) -> Bag:
     """The state rows −old +new of every group that a change touches."""
+    state = plan.state
+    assert not plan.grows or all(weight > 0 for _, weight in change), "what grows loses nothing"
     width = len(state.keys)
     old = {row[:width]: row for row in stored}
     nothing: tuple[Any, ...] = (0, *(_zero(column) for column, _ in state.sums))
@@ -135,7 +137,7 @@ def merged(state: GroupState, stored: Bag, change: Rows, evaluate: Evaluate) -> 
         ]
         stays = bool(totals[0]) or not state.keys
         stale = stays and any(is_stale for _, is_stale in bests)
-        mark = (stale,) if state.extrema else ()
+        mark = (stale,) if state.extrema and not plan.grows else ()
         if before is not None:
             bag[(*before, *mark)] -= 1
         if stays:

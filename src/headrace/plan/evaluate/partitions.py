@@ -54,6 +54,8 @@ def _first(plan: Top | TopMerge, members: Sequence[Row]) -> list[Row]:
 def merged_top(plan: TopMerge, stored: Rows, change: Rows) -> Bag:
     """The change of the first rows of every group, by the table in `plan/operators/top.py`."""
     columns = plan.stored.columns
+    assert not plan.grows or all(weight > 0 for _, weight in change), "what grows loses nothing"
+    known_mark = () if plan.grows else (False,)
     bag: Bag = Counter()
     for before, changed in _grouped(plan.keys, stored, change):
         held = [row for row, weight in before for _ in range(weight)]
@@ -70,9 +72,9 @@ def merged_top(plan: TopMerge, stored: Rows, change: Rows) -> Bag:
             continue
         rows = [dict(zip(columns, values, strict=True)) for values in known.elements()]
         for row in held:
-            bag[(*(row[column] for column in columns), False)] -= 1
+            bag[(*(row[column] for column in columns), *known_mark)] -= 1
         for row_ in _first(plan, rows):
-            bag[(*(row_[column] for column in columns), False)] += 1
+            bag[(*(row_[column] for column in columns), *known_mark)] += 1
     return Counter({row: weight for row, weight in bag.items() if weight})
 
 

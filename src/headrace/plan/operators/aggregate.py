@@ -16,7 +16,8 @@ change to them:
     | o | as good as o, or better | i |
     | o | none, or worse | NULL if no value is left, else the group is stale |
 
-A stale group has lost its extremum, and only its rows can tell the next one.
+A stale group has lost its extremum, and only its rows can tell the next one. Where rows only came,
+no d is there and no group can be stale: such a Merge `grows`, and looks for neither.
 """
 
 from __future__ import annotations
@@ -145,12 +146,14 @@ class Merge(Operator):
     """The change of a stored Accumulate: −old +new for every group that a change moves.
 
     Where there are extrema, both inputs are netted, so that a row with a positive weight is there,
-    and the last column says which groups are stale; their new rows mean nothing.
+    and the last column says which groups are stale; their new rows mean nothing. One that `grows`
+    has no such column: its change has no row with a negative weight.
     """
 
     stored: Operator
     change: Operator
     state: GroupState
+    grows: bool = False
 
     def __post_init__(self) -> None:
         if self.state.calls:
@@ -161,7 +164,8 @@ class Merge(Operator):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*self.state.columns, STALE) if self.state.extrema else self.state.columns
+        marked = self.state.extrema and not self.grows
+        return (*self.state.columns, STALE) if marked else self.state.columns
 
     @property
     def children(self) -> tuple[Operator, ...]:

@@ -10,7 +10,8 @@ Without an offset, what is stored mostly tells the new first rows, and `TopMerge
 | `limit` or more | all rows up to the last stored one | the first of these; if too few, stale |
 
 A stale group has lost first rows, and only its other rows can tell the next ones. Of the last
-stored row there may be more copies than are stored, but never fewer.
+stored row there may be more copies than are stored, but never fewer. Where rows only came, a group
+that was full stays full: such a TopMerge `grows`, and looks for no stale one.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Top(Unary):
 class TopMerge(Operator):
     """The change of a stored Top without an offset, from its rows and the change of its input.
 
-    Both are netted. The last column says which groups are stale: their rows say nothing else.
+    Both are netted. The last column says which groups are stale: their rows say nothing else. One
+    that `grows` has no such column: its change has no row with a negative weight.
     """
 
     stored: Operator
@@ -72,6 +74,7 @@ class TopMerge(Operator):
     ties: tuple[SortKey, ...]
     limit: int
     with_ties: bool = False
+    grows: bool = False
 
     def __post_init__(self) -> None:
         if self.stored.columns != self.change.columns:
@@ -81,7 +84,7 @@ class TopMerge(Operator):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*self.stored.columns, STALE)
+        return self.stored.columns if self.grows else (*self.stored.columns, STALE)
 
     @property
     def children(self) -> tuple[Operator, ...]:
