@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal
 
 from headrace.capture.observe import Observed, observe
 from headrace.capture.wal.ceiling import Ceiling, Level
@@ -12,6 +13,7 @@ from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Database, Source, Status
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
+from headrace.ingest.append_only import is_declared, reverted
 from headrace.ingest.follow import slot_ceiling
 from headrace.ingest.wishes import Wished, wished_mode
 from headrace.settings import Settings
@@ -29,6 +31,7 @@ class SourceHealth:
     back; `lag` the time since the latest cut. `position` is where the slot stands. None is not
     known. `alert` says why the level is not fine. `slot` and `identity` are there on the way to the
     log and in it: with identity `full` the application logs whole old rows, with `key` their keys.
+    `append_only` is there if it was declared.
     """
 
     source: str
@@ -44,6 +47,7 @@ class SourceHealth:
     alert: str | None
     slot: str | None = None
     identity: str | None = None
+    append_only: Literal["declared", "reverted"] | None = None
 
 
 def cdc_health(engine: Engine, state: State, now: datetime) -> tuple[SourceHealth, ...]:
@@ -117,7 +121,14 @@ def health_of(
         None if worst is None else worst[1],
         None if source.followed is None or following is None else following.slot,
         None if source.followed is None else source.followed.kind,
+        _append_only(state, source),
     )
+
+
+def _append_only(state: State, source: Source) -> Literal["declared", "reverted"] | None:
+    if not is_declared(state, source):
+        return None
+    return "declared" if source.shrunk_at is None else "reverted"
 
 
 def _alerts(
@@ -148,6 +159,8 @@ def _alerts(
         found.append(("warning", "read from the log, and its triggers could not be dropped yet"))
     if wished == "wal" and source.mode is CaptureMode.TRIGGER and source.mode_reason is not None:
         found.append(("warning", f"captured by triggers, not from the log: {source.mode_reason}"))
+    if source.shrunk_at is not None:
+        found.append(("warning", reverted(source)))
     return [one for one in found if one[0] != "fine"]
 
 

@@ -18,6 +18,7 @@ from headrace.errors import NeedsReinit, UserError
 from headrace.graph.cycles import Group, cycles
 from headrace.graph.draw import FORMATS
 from headrace.group_status import GroupMember, groups_of
+from headrace.ingest.append_only import growing, reverted
 from headrace.lags import availability, lags
 from headrace.lifecycle.capture_sql import capture_sql
 from headrace.lifecycle.check import Request
@@ -172,7 +173,12 @@ class Readings:
             reads = {names[one]: words for one, words in checked.table.edges.items()}
             network = network_of(state).with_tables({unused: reads})
             explained = explain(
-                (checked.table,), (checked.definition,), names, checked.notices, follow=follow
+                (checked.table,),
+                (checked.definition,),
+                names,
+                checked.notices,
+                follow=follow,
+                growing=growing(state),
             )
             return placed(explained, network, unused)
         assert name is not None
@@ -182,7 +188,14 @@ class Readings:
         others = (t for t in state.stream_tables if t.relation in cycle - {table.relation})
         group = (table, *others)
         definitions = tuple(define(one, state) for one in group)
-        explained = explain(group, definitions, names, follow=follow)
+        notices = tuple(
+            f"{state.called(source)}: {reverted(source)}"
+            for source in state.sources
+            if source.relation in table.inputs and source.shrunk_at is not None
+        )
+        explained = explain(
+            group, definitions, names, notices, follow=follow, growing=growing(state)
+        )
         explained = replace(explained, outlook=self._outlook(state, group))
         return placed(explained, network_of(state), names[table.relation])
 

@@ -94,6 +94,13 @@ class Settings(BaseModel):
         description="Size at which a source's change buffer stops growing and the source is copied"
         " anew instead, so that a stopped Headrace never fills the source's disk.",
     )
+    compact_threshold: int = Field(
+        100_000,
+        gt=0,
+        description="Rows of a source's change buffer from which on the server sums them up before"
+        " they are read, if a sample of them says that at least half would be left out: what came"
+        " and went again is never transferred, and not kept in the log.",
+    )
     unlogged_buffers: bool = Field(
         False,
         description="Change buffers of new sources without WAL: cheaper writes for the"

@@ -21,11 +21,16 @@ from headrace.source.table import SourceTable
 Bag = Counter[tuple[Any, ...]]
 
 
-def read_changes(database: Database, source: Captured, after: str | None, upto: str) -> pa.Table:
+NEVER = 10**9
+
+
+def read_changes(
+    database: Database, source: Captured, after: str | None, upto: str, fold_from: int = NEVER
+) -> pa.Table:
     """All that `change_batches` gives, in memory."""
     columns = [column for column in source.columns if column.type is not None]
     nothing = stored_schema(columns, weighted=True).empty_table()
-    return pa.concat_tables([nothing, *change_batches(database, source, after, upto)])
+    return pa.concat_tables([nothing, *change_batches(database, source, after, upto, fold_from)])
 
 
 @dataclass(frozen=True)

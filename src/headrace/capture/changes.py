@@ -13,6 +13,7 @@ import pyarrow as pa
 from psycopg import Connection, errors, sql
 
 from headrace.capture.dirt import Captured, reason_to_copy
+from headrace.capture.fold import folded_sql, pays
 from headrace.capture.health import ask_health, read_health
 from headrace.capture.layout import buffer_name, buffer_sql
 from headrace.capture.space import shrink
@@ -98,19 +99,24 @@ def pending(
 
 
 def change_batches(
-    database: Database, source: Captured, after: str | None, upto: str
+    database: Database, source: Captured, after: str | None, upto: str, fold_from: int
 ) -> Iterator[pa.Table]:
     """The changes of a source after one cut and up to another, some megabytes at a time.
 
     They have `_weight` and the captured columns. `after` is None only for a source without an
-    earlier cut. Several rows may be equal, and may cancel out, in one table and between two.
-    Raises `value-does-not-fit`, naming row and column.
+    earlier cut. Several rows may be equal, and may cancel out, in one table and between two. More
+    than `fold_from` of them are summed up by the server, where that leaves out many. Raises
+    `value-does-not-fit`, naming row and column.
     """
     table = SourceTable(source.oid, source.schema, source.name, source.columns, source.keys)
     where = _between(after, upto).as_string()
     relation = buffer_sql(source.oid)
-    query = read_sql(relation, table.stored, where, buffered=True)
-    for batch in database.arrow_batches(query, by_index=True):
+    folded = pays(database, source.oid, table.stored, where, fold_from)
+    if folded:
+        query = folded_sql(relation, table.stored, where)
+    else:
+        query = read_sql(relation, table.stored, where, buffered=True)
+    for batch in database.arrow_batches(query, by_index=not folded):
         data = pa.Table.from_batches([batch])
         if has_misfit(data):
             with database.session() as connection:

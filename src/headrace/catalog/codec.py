@@ -215,7 +215,7 @@ SOURCES = Codec(
     "relation",
     (
         *_plain("relation", "database", "oid", "schema", "name", "storage", "row_triggers"),
-        *_plain("reason", "mode_reason"),
+        *_plain("reason", "mode_reason", "shrunk_at"),
         Field("mode", str, CaptureMode),
         *(_SOURCE_COLUMNS, _KEYS, _STATUS, _FOLLOWED),
     ),

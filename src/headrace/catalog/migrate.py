@@ -25,6 +25,7 @@ MIGRATIONS = (
     "0009_attached_databases",
     "0010_capture_modes",
     "0011_efforts",
+    "0012_append_only",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

@@ -97,7 +97,8 @@ class Source:
     """A captured table: `relation` is its log, `storage` and `columns` as of the last cut.
 
     `followed` is there unless its changes come from triggers; `mode_reason` says why they do not
-    come from the log of the server although that is wished.
+    come from the log of the server although that is wished. `shrunk_at` is the first epoch in which
+    it lost rows although it was declared append-only.
     """
 
     relation: str
@@ -114,6 +115,7 @@ class Source:
     mode: CaptureMode = CaptureMode.TRIGGER
     mode_reason: str | None = None
     followed: Followed | None = None
+    shrunk_at: int | None = None
 
 
 @dataclass(frozen=True)

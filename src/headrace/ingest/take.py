@@ -31,6 +31,7 @@ from headrace.catalog.records import (
 from headrace.definition import define, used_columns
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged
+from headrace.ingest.append_only import tell_if_reverted, watched
 from headrace.ingest.copying import copy_source
 from headrace.ingest.follow import NO_LOG, LogChanges, log_of
 from headrace.ingest.modes import announce_change
@@ -86,7 +87,10 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
         _check_identity(database, cut)
     epoch = engine.catalog.next_epoch()
     found = (_take_one(engine, state, taking, source, epoch) for source in taking.sources)
-    taken = tuple(replace(one, source=_moved(taking, one.source)) for one in found)
+    taken = tuple(
+        replace(one, source=_watched(engine, state, _moved(taking, one.source), one.relation))
+        for one in found
+    )
     if taking.copies:
         cut.confirm()
     records = [record for one in taken for record in (one.source, one.relation)]
@@ -105,6 +109,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
     def apply(transaction: Transaction) -> None:
         for one in taken:
             old = before[one.source.relation]
+            tell_if_reverted(transaction, state, old, one.source)
             if old.mode is not one.source.mode:
                 announce_change(transaction, state, old, one.source)
             if cut.dirty.get(one.source.oid) == BUFFER_FULL:
@@ -128,6 +133,10 @@ def _moved(taking: Taking, source: Source) -> Source:
     if source.oid in taking.ready and completes(source, taking.cut.cut.snapshot):
         return replace(source, mode=CaptureMode.WAL, mode_reason=None)
     return source
+
+
+def _watched(engine: Engine, state: State, source: Source, relation: Relation) -> Source:
+    return watched(engine.store, state, source, state.relation(relation.id).pin, relation)
 
 
 def by_triggers(source: Source, reason: str) -> Source:
@@ -186,7 +195,8 @@ def _take_change(
     if source.mode is CaptureMode.WAL:
         batches = taking.log.rows(source.oid)
     else:
-        batches = change_batches(cut.database, source, before, cut.cut.snapshot)
+        most = engine.settings(state).compact_threshold
+        batches = change_batches(cut.database, source, before, cut.cut.snapshot, most)
     rows = (with_missing_columns(net(batch), relation) for batch in batches)
     with engine.step(AppendChange(relation.id, epoch)):
         pin = engine.store.extend(relation.id, relation.pin, epoch, rows)

@@ -6,16 +6,21 @@ from the log: a stream table over a source for which that is not possible is ref
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Literal, cast
 
 from headrace.catalog import State
 from headrace.catalog.records import Source, StreamTable
 from headrace.errors import UserError
+from headrace.ingest import append_only
 from headrace.settings import Settings
 
 Wished = Literal["trigger", "auto", "wal"]
 OPTION = "cdc_mode"
+
+# Options of stream tables that are requests to the sources that these read.
+REQUESTS = (OPTION, append_only.OPTION)
 
 # The most careful first.
 MODES: tuple[Wished, ...] = ("trigger", "auto", "wal")
@@ -28,18 +33,31 @@ def wished_mode(state: State, settings: Settings, source: Source) -> Wished:
 
 
 def require_agreement(state: State) -> None:
-    """Refuse stream tables that ask for different modes of a source that they share."""
+    """Refuse stream tables that ask for different things of a source that they share."""
     for source in state.sources:
-        asking = [one for one in state.readers(source.relation) if _asked(one) is not None]
-        for one, other in pairwise(asking):
-            if _asked(one) != _asked(other):
-                raise UserError(
-                    "invalid-option",
-                    f"{_named(one)} and {_named(other)} ask for different modes of"
-                    f" {state.called(source)}: {_asked(one)} and {_asked(other)}",
-                    detail="A source is captured once for all that read it.",
-                    hint=f"Give both the same {OPTION}, or one of them none.",
-                )
+        readers = state.readers(source.relation)
+        _agree(state, source, readers, OPTION, "ask for different modes of")
+        _agree(state, source, readers, append_only.OPTION, f"differ in {append_only.OPTION} of")
+
+
+def _agree(
+    state: State, source: Source, readers: Iterable[StreamTable], option: str, differ: str
+) -> None:
+    asking = [one for one in readers if one.options.get(option) is not None]
+    for one, other in pairwise(asking):
+        asked, otherwise = one.options[option], other.options[option]
+        if asked != otherwise:
+            raise UserError(
+                "invalid-option",
+                f"{_named(one)} and {_named(other)} {differ}"
+                f" {state.called(source)}: {_shown(asked)} and {_shown(otherwise)}",
+                detail="A source is captured once for all that read it.",
+                hint=f"Give both the same {option}, or one of them none.",
+            )
+
+
+def _shown(value: object) -> str:
+    return str(value).lower()
 
 
 def _asked(table: StreamTable) -> Wished | None:

@@ -10,7 +10,7 @@ from typing import Any
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
 from headrace.lifecycle.build import build
-from headrace.lifecycle.capture_modes import check_modes
+from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import Request, check_free
 from headrace.lifecycle.create import ALTERED
@@ -79,6 +79,7 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
             )
             wish = Wish(ALTERED, request, old)
             build(engine, plan(engine, state, [wish], damaged_sources(engine, state)), lease.fence)
+        declare_anew(engine, state, lease.fence)
         return require_table(engine.catalog.state(), new.schema, new.name)
 
 

@@ -1,8 +1,9 @@
-"""Whether sources can be captured as stream tables ask for it, known before anything is written."""
+"""What stream tables ask of sources: whether it can be, known before anything is written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headrace.capture.dirt import captured_part
 from headrace.capture.wal.possible import impossible
@@ -10,6 +11,8 @@ from headrace.catalog import State
 from headrace.catalog.records import Source
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
+from headrace.ingest.append_only import is_declared
+from headrace.ingest.modes import record_modes
 from headrace.ingest.wishes import require_agreement, wished_mode
 from headrace.settings import Settings
 from headrace.source.connection import Database
@@ -28,6 +31,20 @@ def check_modes(engine: Engine, before: State, after: State) -> None:
     for number in sorted({source.database for source in wanted}):
         ours = [source for source in wanted if source.database == number]
         _require_possible(engine, after, number, ours, settings)
+
+
+def declare_anew(engine: Engine, before: State, fence: int) -> None:
+    """Forget that sources lost rows which nobody declared append-only before, and somebody does."""
+    state = engine.catalog.state()
+    renewed = [
+        replace(source, shrunk_at=None)
+        for source in state.sources
+        if source.shrunk_at is not None
+        and is_declared(state, source)
+        and not is_declared(before, source)
+    ]
+    if renewed:
+        record_modes(engine, state, renewed, fence)
 
 
 def _comes_to_wal(source: Source, before: State, after: State, settings: Settings) -> bool:

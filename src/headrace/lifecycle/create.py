@@ -10,7 +10,7 @@ from headrace.catalog.records import RefreshMode, Status, StreamTable, is_stale
 from headrace.engine import Engine
 from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
-from headrace.lifecycle.capture_modes import check_modes
+from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import FIRST, Making, Request
 from headrace.lifecycle.names import parse_name
@@ -66,7 +66,9 @@ def make(
             build(engine, work, lease.fence)
         else:
             check_modes(engine, state, state.with_origins(altered))
-        return tuple(_give_options(engine, request, lease.fence) for request in requests)
+        made = tuple(_give_options(engine, request, lease.fence) for request in requests)
+        declare_anew(engine, state, lease.fence)
+        return made
 
 
 def create_or_replace(engine: Engine, request: Request) -> StreamTable:

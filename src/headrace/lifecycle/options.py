@@ -41,6 +41,13 @@ def _count(given: Any) -> int | None:
     return given if whole and given > 0 else None
 
 
+def _flag(given: Any) -> bool | None:
+    """True or false, also as text."""
+    if isinstance(given, str):
+        return {"true": True, "on": True, "false": False, "off": False}.get(given.lower())
+    return given if isinstance(given, bool) else None
+
+
 def _schedule(given: Any) -> str | None:
     """The text of a schedule, without the space around it."""
     from headrace.schedule.schedule import parse_schedule
@@ -93,6 +100,12 @@ OPTIONS: tuple[Option, ...] = (
         "how changes of the sources that it reads are captured",
         "trigger, auto or wal",
         _one_of("trigger", "auto", "wal"),
+    ),
+    Option(
+        "append_only",
+        "whether the sources that it reads only gain rows; the first update or delete is told",
+        "true or false",
+        _flag,
     ),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from headrace.catalog import State
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
 from headrace.graph import downstream
+from headrace.ingest.wishes import REQUESTS
 from headrace.lifecycle.alter import Alteration, alter
 from headrace.lifecycle.circle import Name
 from headrace.lifecycle.create import make
@@ -68,13 +70,13 @@ def _perform(
     _drop(engine, first)
     altered = plan.of(Act.ALTER)
     rebuilt = plan.of(Act.REBUILD)
-    # Those that ask for another mode of a source that they share are altered one after the other.
+    # Those that ask for something else of a source that they share are altered one after the other.
     _alter(
         engine,
         (
-            replace(one, options={"cdc_mode": None})
+            replace(one, options=dict.fromkeys(asked))
             for one in (*altered, *rebuilt)
-            if "cdc_mode" in one.options
+            if (asked := _requests(one))
         ),
     )
     # One that becomes FULL may have to leave a cycle before, one that no longer is may join one.
@@ -123,11 +125,16 @@ def _before_making(state: State, plan: ProjectPlan) -> State:
     ]
     state = state.with_origins(modes, gone)
     captured = [
-        replace(table, options={**table.options, "cdc_mode": one.options["cdc_mode"]})
+        replace(table, options={**table.options, **asked})
         for one in plan.of(Act.ALTER)
-        if "cdc_mode" in one.options and (table := _table(state, one.name))
+        if (asked := _requests(one)) and (table := _table(state, one.name))
     ]
     return state.with_origins(captured)
+
+
+def _requests(change: TableChange) -> dict[str, Any]:
+    """Those of the options that are requests to sources."""
+    return {option: value for option, value in change.options.items() if option in REQUESTS}
 
 
 def _table(state: State, name: Name) -> StreamTable:

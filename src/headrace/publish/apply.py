@@ -6,7 +6,7 @@ indexes, comments and views.
 
 from __future__ import annotations
 
-from psycopg import sql
+from psycopg import errors, sql
 
 from headrace.catalog.records import StreamTable
 from headrace.errors import InternalError
@@ -15,6 +15,7 @@ from headrace.publish.served import (
     Connection,
     column_names,
     index_key,
+    index_name,
     row,
     row_hash,
     served_name,
@@ -37,14 +38,17 @@ def apply_change(connection: Connection, table: StreamTable, change: VisibleChan
     connection.execute("SET LOCAL headrace.publishing = 'on'")
     _choose_plans(connection, small=change.inserted + change.deleted <= SMALL_CHANGE)
     staged = stage(connection, table, change)
-    if index_key(table):
+    if not change.deleted:
+        _add(connection, table, staged)
+        found = 0
+    elif index_key(table):
         found = _apply_by_key(connection, table, staged)
     else:
-        found = _delete_from_bag(connection, table, staged) if change.deleted else 0
+        found = _delete_from_bag(connection, table, staged)
         if change.inserted:
             _insert(connection, table, staged)
     if found != change.deleted:
-        raise _tampered(table, change.deleted, found)
+        raise _tampered(table, f"{change.deleted} rows were to be deleted, {found} were found.")
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
 
 
@@ -55,13 +59,23 @@ def _choose_plans(connection: Connection, *, small: bool) -> None:
     connection.execute(sql.SQL("; ".join(f"SET LOCAL {name} TO {wanted}" for name in settings)))
 
 
-def _tampered(table: StreamTable, expected: int, found: int) -> InternalError:
+def _tampered(table: StreamTable, found: str) -> InternalError:
     return InternalError(
         "invariant",
         f"served table {table.schema}.{table.name} is not as it was published",
-        detail=f"{expected} rows were to be deleted, {found} were found.",
+        detail=found,
         hint="Somebody changed the table behind Headrace: reinit the stream table.",
     )
+
+
+def _add(connection: Connection, table: StreamTable, staged: sql.Identifier) -> None:
+    """Insert the rows of a change that only adds some: none of them is looked for."""
+    try:
+        _insert(connection, table, staged)
+    except errors.UniqueViolation as error:
+        if error.diag.constraint_name != index_name(table):
+            raise
+        raise _tampered(table, "A row was to be inserted whose key was there.") from error
 
 
 def _apply_by_key(connection: Connection, table: StreamTable, staged: sql.Identifier) -> int:

@@ -8,6 +8,7 @@ from headrace.definition import Definition
 from headrace.engine import Engine
 from headrace.errors import InternalError
 from headrace.graph.cycles import Group
+from headrace.ingest.append_only import growing
 from headrace.publish.publish import Advanced
 from headrace.refresh.attempt import Attempt
 from headrace.refresh.compute import compute
@@ -38,9 +39,23 @@ def advance(
     with clock.phase("plan"):
         if definitions[0].final.cycle:
             stored = all(table.epoch > 0 for table in tables)
-            steps = plan_cycle(definitions, first.decision, changed, stored=stored, follow=follow)
+            steps = plan_cycle(
+                definitions,
+                first.decision,
+                changed,
+                stored=stored,
+                follow=follow,
+                growing=growing(state),
+            )
         else:
-            steps = plan_refresh(tables[0], definitions[0], first.decision, changed, follow=follow)
+            steps = plan_refresh(
+                tables[0],
+                definitions[0],
+                first.decision,
+                changed,
+                follow=follow,
+                growing=growing(state),
+            )
     own = {
         stage.relation: state.relation(stage.relation)
         for definition in definitions

@@ -96,10 +96,12 @@ def explain(
     notices: tuple[str, ...] = (),
     *,
     follow: bool = True,
+    growing: frozenset[str] = frozenset(),
 ) -> Explanation:
     """Explain a table that exists or is only asked about; `names` gives relations their names.
 
-    It is the first of `group`, which has all tables of its cycle if it is in one.
+    It is the first of `group`, which has all tables of its cycle if it is in one. Of its inputs
+    those `growing` are expected to gain rows only.
     """
     table, definition = group[0], definitions[0]
     own = frozenset(one.relation for one in group)
@@ -107,9 +109,13 @@ def explain(
     filled = tuple(replace(one, epoch=max(one.epoch, 1)) for one in group)
     decision = decide(filled, None, inputs)
     if definition.final.cycle:
-        planned = plan_cycle(definitions, decision, inputs, stored=True, follow=follow)
+        planned = plan_cycle(
+            definitions, decision, inputs, stored=True, follow=follow, growing=growing
+        )
     else:
-        planned = plan_refresh(filled[0], definition, decision, inputs, follow=follow)
+        planned = plan_refresh(
+            filled[0], definition, decision, inputs, follow=follow, growing=growing
+        )
     read = dict.fromkeys(i for one in group for i in one.inputs if i in inputs)
     steps: tuple[Step, ...] = (TakeCut(tuple(read)), *planned)
     return Explanation(

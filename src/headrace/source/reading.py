@@ -67,6 +67,11 @@ def select_list(columns: Sequence[SourceColumn], *, buffered: bool = False) -> s
     return sql.SQL(", ").join(items).as_string()
 
 
+def has_misfits(columns: Sequence[SourceColumn]) -> bool:
+    """Whether some value of the columns may not fit, so that rows are read with a verdict."""
+    return any(_type(column).misfit is not None for column in columns)
+
+
 def misfit_sql(
     relation: str, table: SourceTable, where: str = "true", *, buffered: bool = False
 ) -> str | None:
