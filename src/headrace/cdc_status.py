@@ -102,6 +102,9 @@ def health_of(
         lag_bytes = None if slot is None else slot.lag
     wished = wished_mode(state, settings, source)
     alerts = _alerts(settings, database, source, observed, wished)
+    append_only = _append_only(state, source)
+    if append_only == "reverted":
+        alerts.append(("warning", reverted(source)))
     if isinstance(seen, HeadraceError):
         alerts = [("critical", f"database {database.alias}: {seen.message}")]
     following = database.following
@@ -121,7 +124,7 @@ def health_of(
         None if worst is None else worst[1],
         None if source.followed is None or following is None else following.slot,
         None if source.followed is None else source.followed.kind,
-        _append_only(state, source),
+        append_only,
     )
 
 
@@ -159,8 +162,6 @@ def _alerts(
         found.append(("warning", "read from the log, and its triggers could not be dropped yet"))
     if wished == "wal" and source.mode is CaptureMode.TRIGGER and source.mode_reason is not None:
         found.append(("warning", f"captured by triggers, not from the log: {source.mode_reason}"))
-    if source.shrunk_at is not None:
-        found.append(("warning", reverted(source)))
     return [one for one in found if one[0] != "fine"]
 
 

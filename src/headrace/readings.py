@@ -18,7 +18,7 @@ from headrace.errors import NeedsReinit, UserError
 from headrace.graph.cycles import Group, cycles
 from headrace.graph.draw import FORMATS
 from headrace.group_status import GroupMember, groups_of
-from headrace.ingest.append_only import growing, reverted
+from headrace.ingest.append_only import growing, is_declared, reverted
 from headrace.lags import availability, lags
 from headrace.lifecycle.capture_sql import capture_sql
 from headrace.lifecycle.check import Request
@@ -191,7 +191,9 @@ class Readings:
         notices = tuple(
             f"{state.called(source)}: {reverted(source)}"
             for source in state.sources
-            if source.relation in table.inputs and source.shrunk_at is not None
+            if source.relation in table.inputs
+            and source.shrunk_at is not None
+            and is_declared(state, source)
         )
         explained = explain(
             group, definitions, names, notices, follow=follow, growing=growing(state)

@@ -198,6 +198,7 @@ sources = st.builds(
     row_triggers=st.booleans(),
     status=st.sampled_from(Status),
     reason=st.none() | names,
+    shrunk_at=st.none() | numbers,
 )
 stream_tables = st.builds(
     StreamTable,

@@ -47,6 +47,7 @@ def test_for_programs(project: MemoryProject, headrace: Headrace) -> None:
         "alert": None,
         "slot": "headrace_1f2e3d4c",
         "identity": "key",
+        "append_only": None,
     }
     assert (second["lag"], second["level"]) == (None, "warning")
 

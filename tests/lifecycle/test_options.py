@@ -36,6 +36,9 @@ QUERY = "SELECT id FROM orders"
         ("max_change_rows", "1000", 1000),
         ("cdc_mode", "WAL", "wal"),
         ("cdc_mode", "auto", "auto"),
+        ("append_only", True, True),
+        ("append_only", "FALSE", False),
+        ("append_only", "on", True),
         *((option.name, None, None) for option in OPTIONS),
     ],
 )
@@ -61,6 +64,8 @@ def test_values_that_are_kept(option: str, given: object, kept: object) -> None:
         ("max_change_rows", True),
         ("max_change_rows", 2.0),
         ("cdc_mode", "log"),
+        ("append_only", "yes, please"),
+        ("append_only", 1),
     ],
 )
 def test_values_that_are_refused(option: str, given: object) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from headrace.catalog import State
 from headrace.errors import UserError
+from headrace.ingest.append_only import growing
 from headrace.ingest.wishes import require_agreement, wished_mode
 from headrace.settings import Settings
 from tests.readers.states import state_of, table
@@ -56,6 +57,28 @@ def test_requests_have_to_agree() -> None:
         require_agreement(apart)
     assert caught.value.code == "invalid-option"
     assert "public.s: wal and auto" in caught.value.message
+
+
+def test_append_only_has_to_be_agreed_on_as_well() -> None:
+    def said(**asked: bool | None) -> State:
+        options = {name: {} if one is None else {"append_only": one} for name, one in asked.items()}
+        tables = [table(name, {"s": 1}, 1, options=one) for name, one in options.items()]
+        return state_of({"s": 1, **dict.fromkeys(asked, 1)}, *tables)
+
+    for agreed, declared in (
+        (said(), False),
+        (said(a=None, b=None), False),
+        (said(a=True, b=None, c=True), True),
+        (said(a=None, b=False), False),
+    ):
+        require_agreement(agreed)
+        assert growing(agreed) == (frozenset({"s"}) if declared else frozenset())
+    apart = said(a=True, b=None, c=False)
+    with pytest.raises(UserError, match=r"public\.a and public\.c differ in append_only") as caught:
+        require_agreement(apart)
+    assert caught.value.code == "invalid-option"
+    assert "public.s: true and false" in caught.value.message
+    assert growing(apart) == frozenset()
 
 
 def test_where_they_do_not_the_most_careful_counts() -> None:
