@@ -110,3 +110,56 @@ def test_nothing_is_computed_from_a_stale_group(
     assert project.refresh("v").mode == "DIFFERENTIAL"
     assert_served(project, sql, "v")
     assert project.verify("v").equal
+
+
+ADDED = "rows that came are added to touched groups; none can lose its MIN or MAX"
+ANY = "changes are added to touched groups; one that loses its MIN or MAX is recomputed"
+RECOMPUTED = "touched groups are recomputed"
+
+
+def test_rows_that_only_come(
+    project: headrace.Headrace, sql: psycopg.Connection, rows: None, queries: list[str]
+) -> None:
+    """Declared, or found in a large change, they are merged without a look for lost rows."""
+    sql.execute("CREATE TABLE e (a int, b int)")
+    sql.execute("INSERT INTO e VALUES (1, 2), (2, 3)")
+    project.create_stream_table("v", QUERY, append_only=True)
+    project.create_stream_table("first", "SELECT x, t FROM a ORDER BY x DESC, t LIMIT 3")
+    project.create_stream_table("least", "SELECT a, min(b) AS b FROM e GROUP BY a")
+    project.create_stream_table(
+        "reach",
+        "WITH RECURSIVE r AS (SELECT a, b FROM e UNION SELECT r.a, e.b FROM r JOIN e ON e.a = r.b)"
+        " SELECT a, b FROM r",
+    )
+    limit = project.settings()["collect_rows"]
+
+    def refreshed(name: str, statement: str, *, large: bool = False) -> str:
+        project.set("collect_rows", 3 if large else limit)
+        sql.execute(statement)
+        queries.clear()
+        refresh = project.refresh(name)
+        assert refresh.mode == "DIFFERENTIAL"
+        assert_served(project, sql, name)
+        return refresh.stages[-1].reason
+
+    assert refreshed("v", "INSERT INTO a VALUES (1, -5, 'm', 1), (9, 1, 'a', 0)") == ADDED
+    assert len(queries) == 1 and "stale" not in queries[0]
+    more = "INSERT INTO a SELECT g, x - 1, t, f, d, n FROM a"
+    assert refreshed("v", more, large=True) == ADDED
+    assert ADDED in str(project.explain("v"))
+    assert "these cannot run short" in refreshed("first", "INSERT INTO a VALUES (1, 99, 'y')")
+    assert refreshed("v", "DELETE FROM a WHERE x < 0") == ANY
+    assert ADDED not in str(project.explain("v"))
+    assert refreshed("v", "INSERT INTO a VALUES (1, -7, 'n', 2)") == ANY
+    assert project.verify("v", source=True).equal
+
+    some = "INSERT INTO e SELECT 3, i FROM generate_series(1, 9) i"
+    assert refreshed("least", some, large=True) == ADDED, "nobody declared it"
+    assert refreshed("least", "UPDATE e SET b = b + 10 WHERE a = 3", large=True) == RECOMPUTED
+    assert refreshed("least", "INSERT INTO e VALUES (3, 0)") == ANY
+    refreshed("reach", "INSERT INTO e VALUES (2, 3)")
+    refreshed("reach", "INSERT INTO e VALUES (1, 3)")
+    assert len(queries) == 1, "what is reached already leads to nothing, and nothing was lost"
+    refreshed("reach", "DELETE FROM e WHERE (a, b) = (1, 3)")
+    assert len(queries) > 1
+    assert project.verify("reach", source=True).equal
