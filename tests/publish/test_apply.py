@@ -1,0 +1,105 @@
+"""Applying a change to a served table: only one that takes rows away looks for any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from headrace.catalog import PostgresCatalog
+from headrace.catalog.records import OutputColumn, StreamTable
+from headrace.errors import InternalError
+from headrace.publish import apply
+from headrace.publish.apply import apply_change
+from headrace.publish.change import VisibleChange
+from headrace.publish.served import create_served
+from headrace.source.connection import Database
+from headrace.types import INTEGER
+
+pytestmark = pytest.mark.postgres
+
+COLUMNS = tuple(OutputColumn(name, INTEGER, "integer") for name in ("k", "v"))
+BAG = StreamTable("r1", "public", "served", "", COLUMNS, ())
+KEYED = StreamTable("r1", "public", "served", "", COLUMNS, (), key=("k",))
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def connection(dsn: str) -> Iterator[Connection]:
+    """A session in a database with a catalog."""
+    PostgresCatalog.open(Database(dsn).connect).close()
+    with psycopg.connect(dsn) as opened:
+        yield opened
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ways in which rows that go were looked for."""
+    ways: list[str] = []
+
+    def note(name: str) -> None:
+        real = getattr(apply, name)
+
+        def noted(*arguments: Any) -> Any:
+            ways.append(name)
+            return real(*arguments)
+
+        monkeypatch.setattr(apply, name, noted)
+
+    note("_apply_by_key")
+    note("_delete_from_bag")
+    return ways
+
+
+def change(rows: dict[tuple[int | None, int], int]) -> VisibleChange:
+    weights, keys, values = list(rows.values()), [k for k, _ in rows], [v for _, v in rows]
+    types = [("_weight", pa.int64()), ("c1", pa.int32()), ("c2", pa.int32())]
+    arrays = [
+        pa.array(values_, type_)
+        for values_, (_, type_) in zip((weights, keys, values), types, strict=True)
+    ]
+    return VisibleChange.of(pa.table(arrays, names=[name for name, _ in types]))
+
+
+def served(connection: Connection) -> Counter[tuple[Any, ...]]:
+    return Counter(connection.execute("SELECT k, v FROM served").fetchall())
+
+
+@pytest.mark.parametrize("table", [BAG, KEYED], ids=["bag", "keyed"])
+def test_rows_that_only_come_are_inserted(
+    connection: Connection, looked: list[str], table: StreamTable
+) -> None:
+    create_served(connection, table)
+    copies = 1 if table.key else 3
+    apply_change(connection, table, change({(1, 1): copies, (None, 2): 1}))
+    apply_change(connection, table, change({(2, 2): 1}))
+    assert served(connection) == {(1, 1): copies, (None, 2): 1, (2, 2): 1}
+    assert looked == []
+    apply_change(connection, table, change({(1, 1): -1, (1, 5): 1, (None, 2): -1}))
+    left = {(1, 1): 2} if copies == 3 else {}
+    assert served(connection) == {**left, (1, 5): 1, (2, 2): 1}
+    assert looked == ["_apply_by_key" if table.key else "_delete_from_bag"]
+
+
+def test_a_key_that_is_there_already(connection: Connection, looked: list[str]) -> None:
+    """Somebody else has written the table: nothing is published."""
+    create_served(connection, KEYED)
+    apply_change(connection, KEYED, change({(1, 1): 1}))
+    connection.commit()
+    with pytest.raises(InternalError, match="is not as it was published") as caught:
+        apply_change(connection, KEYED, change({(1, 2): 1, (3, 3): 1}))
+    connection.rollback()
+    assert caught.value.detail == "A row was to be inserted whose key was there."
+    assert served(connection) == {(1, 1): 1} and looked == []
+
+
+def test_a_unique_index_of_the_user_s_own(connection: Connection) -> None:
+    create_served(connection, KEYED)
+    connection.execute("CREATE UNIQUE INDEX mine ON served (v)")
+    apply_change(connection, KEYED, change({(1, 1): 1}))
+    with pytest.raises(psycopg.errors.UniqueViolation, match="mine"):
+        apply_change(connection, KEYED, change({(2, 1): 1}))
