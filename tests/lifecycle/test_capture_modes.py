@@ -169,3 +169,21 @@ def test_tables_change_their_mode_together(project: Headrace, tmp_path: Path) ->
     assert len(plan_project(project._engine, str(folder), wanted, prune=False).changes) == 2
     apply_project(project._engine, str(folder), wanted, prune=False)
     assert modes(project) == {"a": "auto", "b": "auto"}
+
+
+def test_tables_that_differ_in_append_only(project: Headrace, tmp_path: Path) -> None:
+    def asked(name: str, said: bool | None) -> Request:
+        return Request.of(name, "SELECT n FROM keyed", {"append_only": said})
+
+    error = refused(project, asked("a", True), asked("b", False))
+    assert "public.a and public.b differ in append_only of public.keyed" in error.message
+    put_tables(project, asked("a", True), asked("b", None))
+    with pytest.raises(UserError, match=r"public\.a and public\.b differ in append_only"):
+        project.alter_stream_table("b", append_only=False)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    statement = "CREATE STREAM TABLE {} WITH (append_only = false) AS SELECT n FROM keyed;\n"
+    (folder / "all.sql").write_text("".join(map(statement.format, "ab")))
+    apply_project(project._engine, str(folder), read_folder(folder, "public"), prune=False)
+    tables = project._engine.catalog.state().stream_tables
+    assert [table.options for table in tables] == [{"append_only": False}] * 2
