@@ -187,3 +187,18 @@ def test_rows_of_another_shape_are_refused(store: Store, rows: pa.Table) -> None
 def test_columns_that_would_not_come_back_are_refused(store: Store, columns: pa.Schema) -> None:
     with pytest.raises(InternalError):
         store.create("r1", columns)
+
+
+def test_files_tell_whether_rows_of_theirs_take_others_away(store: Store) -> None:
+    def only_adds(after: int, upto: int) -> list[bool]:
+        return [file.only_adds for file in store.files("r1", pin, after, upto)]
+
+    pin = store.create("r1", COLUMNS)
+    for epoch, rows in enumerate(((A, B), (B, C), (A,)), 1):
+        pin = store.append("r1", pin, epoch, weighted_rows(*rows))
+    assert only_adds(0, 3) == [True, False, True]
+    pin = store.compact("r1", pin, store.files("r1", pin, 0, 2))
+    assert only_adds(0, 2) == [True], "what went was there before"
+    pin = store.append("r1", pin, 4, weighted_rows(C, C))
+    pin = store.compact("r1", pin, store.files("r1", pin, 2, 4))
+    assert only_adds(2, 4) == [False]

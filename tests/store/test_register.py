@@ -51,6 +51,19 @@ def test_parts_become_one_commit(tmp_path: Path, make: type[DeltaStore]) -> None
     assert make(tmp_path).files("r1", pin, 0, 4) == files
 
 
+def test_the_least_weight_of_a_part(delta: DeltaStore, tmp_path: Path) -> None:
+    pin = delta.create("r1", COLUMNS)
+    folder = delta.new_folder("r1", 1)
+    for name, weights in (("a", [1, 2, 3]), ("b", [1, 1, -2]), ("c", [2])):
+        epochs: list[int | None] = [1] * len(weights)
+        write(folder, f"{name}.parquet", epochs, _weight=pa.array(weights, pa.int64()))
+    pin = delta.register("r1", pin, 1, folder)
+    files = delta.files("r1", pin, 0, 1)
+    assert [file.least_weight for file in files] == [1, -2, 2]
+    assert [file.only_adds for file in files] == [True, False, True]
+    assert DeltaStore(tmp_path).files("r1", pin, 0, 1) == files, "as the log has it"
+
+
 def test_empty_parts_make_no_commit(delta: DeltaStore) -> None:
     pin = delta.create("r1", COLUMNS)
     folder = delta.new_folder("r1", 1)
