@@ -12,7 +12,7 @@ import pytest
 
 from headrace.capture.changes import unseen
 from headrace.capture.cut import open_cut
-from headrace.capture.fold import is_long, pays
+from headrace.capture.fold import MOST_COLUMNS, is_long, pays
 from headrace.capture.layout import buffer_sql
 from headrace.errors import NeedsReinit
 from headrace.source.connection import Database
@@ -202,6 +202,17 @@ def test_where_it_does_not_pay(database: Database, application: Application) -> 
     assert not table.pays(NEVER)
     rows = table.check(folded=400)
     assert set(rows["_weight"].to_pylist()) == {1}
+
+
+@pytest.mark.parametrize(("width", "folds"), [(MOST_COLUMNS, True), (MOST_COLUMNS + 1, False)])
+def test_very_wide_tables(
+    database: Database, application: Application, width: int, folds: bool
+) -> None:
+    application.execute(f"CREATE TABLE t ({', '.join(f'c{i} float8' for i in range(width))})")
+    table = Buffered(database)
+    application.execute("INSERT INTO t (c0) VALUES (0), (0), ('-0'), ('-0')")
+    assert table.pays(1) is folds
+    assert table.read(1).num_rows == (2 if folds else 4)
 
 
 def test_how_long_it_is(database: Database, application: Application) -> None:

@@ -30,6 +30,8 @@ from headrace.source.table import SourceColumn
 
 # The bytes of values that are equal and may differ.
 BYTES = {"real": "float4send", "double precision": "float8send", "array": "array_send"}
+# With up to two keys a column; PostgreSQL takes 1664 of them.
+MOST_COLUMNS = 800
 # A row of a buffer takes up more than this.
 FEWEST_BYTES = 48
 
@@ -51,7 +53,7 @@ def pays(
     database: Database, oid: int, columns: Sequence[SourceColumn], where: str, most: int
 ) -> bool:
     """Whether more than `most` rows of a buffer meet the condition, and enough of them fold."""
-    if not columns or not is_long(database, oid, where, most):
+    if not 0 < len(columns) <= MOST_COLUMNS or not is_long(database, oid, where, most):
         return False
     row = sql.SQL(", ").join(sql.Identifier(column.physical) for column in columns)
     sampled = sql.SQL("({}) AND hash_record_extended(ROW({}), 0) % {} = 0").format(
