@@ -86,7 +86,7 @@ def test_all_ways_lead_to_the_same_rows(
     for name, query in VIEWS.items():
         project.create_stream_table(name, query)
     reads = project.explain("totals").stages[0].reads
-    assert {"change of public.lines", "before of public.lines by order_id"} <= set(reads)
+    assert {"change of public.lines", "after of public.lines by order_id"} <= set(reads)
     taken: set[str] = set()
     for change in CHANGES:
         with shop.transaction():
