@@ -10,6 +10,7 @@ import pytest
 
 import headrace
 from headrace.publish import change as batches
+from headrace.store.vacuum import PARTS
 from tests.e2e.oracle import assert_served
 from tests.e2e.test_types import COLUMNS, image
 
@@ -88,7 +89,7 @@ def test_large_and_small_changes_alternate(
 def test_what_executors_write_is_sorted_by_its_key(
     project: headrace.Headrace, sql: psycopg.Connection, large: Large
 ) -> None:
-    """The first copy, what is computed from it, and the sums of both that compaction makes."""
+    """What is computed, and the sums that compaction makes; one row group stays as it comes."""
     sql.execute("CREATE TABLE orders (amount int, note text, customer int, id int PRIMARY KEY)")
     sql.execute(
         "INSERT INTO orders SELECT i, '', i * 37 %% 101, i * 263 %% 501"
@@ -96,17 +97,20 @@ def test_what_executors_write_is_sorted_by_its_key(
         (),
     )
     project.create_stream_table("keyed", QUERIES["keyed"])
-    engine, orders = project._engine, {}
+    engine, orders, written = project._engine, {}, set()
     for _ in range(5):
         for relation in engine.catalog.state().relations:
             order = orders[relation.id] = engine.store.order(relation.id, relation.pin)
             for file in engine.store.files(relation.id, relation.pin, 0, relation.pin.epoch):
+                if PARTS not in file.uri:
+                    continue
+                written.add(relation.id)
                 keys = pq.read_table(file.uri, columns=list(order)).to_pylist()
                 values = [tuple(row.values()) for row in keys]
                 assert values == sorted(values)
         sql.execute("UPDATE orders SET amount = amount + 1")
         assert project.refresh("keyed").mode == "DIFFERENTIAL"
-    assert sorted(orders.values()) == [("c4",), ("k1",)]
+    assert sorted(orders[name] for name in written) == [("c4",), ("k1",)]
     sums = [
         file
         for relation in engine.catalog.state().relations
