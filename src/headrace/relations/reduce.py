@@ -21,9 +21,11 @@ from headrace.render.inputs import input_name
 from headrace.spark.run import Input
 from headrace.store import WEIGHT, Keys
 
-# Spark reads so many rows before a reduced input could be handed to it.
-WORTH_ROWS = 20_000
-MOST_KEYS = 200_000
+# Spark reads so many rows before a reduced input could be handed to it. What a change touches has
+# new files each time, and opening these takes Spark longer than the driver compares their keys.
+WORTH_ROWS = 500
+# Up to so many keys are looked up, however many of the rows that may be; beyond, if they are few.
+FEW_KEYS, MOST_KEYS = 20_000, 200_000
 
 
 def reduced(
@@ -166,7 +168,7 @@ class _Search:
 
     def _found(self, name: str, keys: pa.Table) -> _Piece | None:
         wanted, reading = self.wanted[name], self.ways.reading
-        if keys.num_rows > min(MOST_KEYS, max(WORTH_ROWS, reading.size(wanted) // 2)):
+        if keys.num_rows > min(MOST_KEYS, max(FEW_KEYS, reading.size(wanted) // 2)):
             return None
         found, way = self.ways.find(wanted, indexed := Keys(keys))
         return None if found.num_rows > reading.limit else _Piece(indexed, found, way)
