@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,11 @@ from bench.tpch.schema import add_keys, create_tables, load
 from headrace.errors import HeadraceError
 from headrace.spark.launch import LOCAL
 from headrace.spark.session import local_session
+from tests.cluster.servers import standalone
 
 MAX_BUFFER_MB = 100_000
+# Two processes of one core each, beside a master and the driver.
+CLUSTER = "standalone"
 Sql = psycopg.Connection[Any]
 
 
@@ -81,11 +84,15 @@ def opened(options: Options, progress: Progress) -> Iterator[tuple[headrace.Head
         progress.part("generate")
         tune(folder / "home")
         session = None
-        if options.heap is not None:
-            session = local_session(options.master or LOCAL, memory=options.heap)
-        try:
+        with ExitStack() as stack:
+            master = options.master
+            if master == CLUSTER:
+                master = stack.enter_context(standalone(folder / "cluster"))
+            if options.heap is not None:
+                session = local_session(master or LOCAL, memory=options.heap)
+                stack.callback(session.stop)
             with (
-                headrace.connect(home=folder / "home", spark=session or options.master) as hr,
+                headrace.connect(home=folder / "home", spark=session or master) as hr,
                 psycopg.connect(hr.dsn, autocommit=True) as sql,
             ):
                 create_tables(sql)
@@ -94,9 +101,6 @@ def opened(options: Options, progress: Progress) -> Iterator[tuple[headrace.Head
                 progress.part("load")
                 hr.set("max_buffer_mb", MAX_BUFFER_MB)
                 yield hr, sql, folder
-        finally:
-            if session is not None:
-                session.stop()
 
 
 def _measured(

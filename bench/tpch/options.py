@@ -16,8 +16,8 @@ class Options:
 
     `change` is the part of all orders that a batch inserts, and deletes; `rows` is their number
     instead. `only` are the names of queries, all if empty; `skip` the parts that are left out.
-    `master` is where Spark runs, `heap` the size of a local driver. Generated data is kept in
-    `keep`, the result also written to `out`.
+    `master` is where Spark runs: an address, or "standalone" for a cluster of the run's own. `heap`
+    is the size of the driver. Generated data is kept in `keep`, the result also written to `out`.
     """
 
     scale: str = "0.1"
