@@ -62,9 +62,10 @@ class Ears:
         with translated():
             heard = any(True for _ in self._connection.notifies(timeout=0))
             if not heard:
-                ready, _, _ = select.select(
-                    [self._connection.fileno(), self._woken.fileno()], [], [], seconds
-                )
+                ears = select.poll()
+                ears.register(self._connection.fileno(), select.POLLIN)
+                ears.register(self._woken, select.POLLIN)
+                ready = dict(ears.poll(seconds * 1000))
                 if self._connection.fileno() in ready:
                     heard = any(True for _ in self._connection.notifies(timeout=0))
         with suppress(BlockingIOError):
