@@ -137,6 +137,13 @@ class CopySource(Step):
 
 
 @dataclass(frozen=True)
+class Announce(Step):
+    """The source database learns the epoch that is about to be pinned."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
 class PinCut(Step):
     """One catalog transaction: cut, epoch and the sources' pins. Now the change is durable."""
 
@@ -281,6 +288,7 @@ STEPS: tuple[type[Step], ...] = (
     Postpone,
     AppendChange,
     CopySource,
+    Announce,
     PinCut,
     Acknowledge,
     ComputeStage,

@@ -134,7 +134,10 @@ BACK = ("SetUpCapture", "CopySource", "PinCut", "Acknowledge", "StopFollowing")
 TRANSITIONS = (
     GO,
     Transition(
-        "follow the log", take_cut, CaptureMode.WAL, ("AppendChange", "PinCut", "Acknowledge")
+        "follow the log",
+        take_cut,
+        CaptureMode.WAL,
+        ("AppendChange", "Announce", "PinCut", "Acknowledge"),
     ),
     Transition(
         "move an idle slot",

@@ -18,13 +18,14 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.capture.announced import UNKNOWN
 from headrace.capture.wal.slot import advance, read_status
 from headrace.catalog.records import Status
 from headrace.embedded import EmbeddedServer, cluster
 from headrace.errors import NeedsReinit
 from headrace.ingest import copying, transition
 from headrace.lifecycle.check import Request
-from headrace.steps import Step
+from headrace.steps import Announce, PinCut, Step
 from tests.capture.follower import Bag
 from tests.capture.test_crash import crash, stopped_wal_writer
 from tests.capture.wal.following import flushed, peeked
@@ -135,6 +136,43 @@ def test_an_end_in_every_step(lives: Lives, way: str) -> None:
         assert not world.cut().cut
         place += 1
     assert place > 8, "there were steps to end in"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", [Announce, PinCut])
+def test_an_end_around_a_pin_costs_no_copy(lives: Lives, kind: type[Step]) -> None:
+    """An epoch that was announced may be pinned or not, and one that was pinned acknowledged."""
+    world = lives.world
+    world.run(TABLE, ROWS)
+    world.follow("t")
+
+    def end(when: str, step: Step) -> None:
+        if (when, type(step)) == ("after", kind):
+            raise Ended
+
+    for n in range(2):
+        world.run(f"UPDATE t SET b = 'after {n}' WHERE a = 1")
+        world.engine.watch = end
+        with pytest.raises(Ended):
+            world.take()
+        lives.start_again()
+    assert not world.cut().copied
+    world.run("DELETE FROM t WHERE a = 2")
+    assert world.follows().changed == {"t": 1}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_source_database_that_does_not_know_of_the_last_cut(world: World) -> None:
+    """Also where nothing was written since: what was may be of another history."""
+    world.run(TABLE, ROWS)
+    world.follow("t")
+    assert not world.cut().cut
+    world.run("DELETE FROM headrace_capture.announced")
+    if world.by_log:
+        world.falls_back(UNKNOWN)
+    else:
+        assert world.cut().copied == {"t"}
+    assert not world.cut().cut
 
 
 def begin(world: World) -> None:

@@ -17,7 +17,7 @@ from headrace.embedded import EmbeddedServer
 from headrace.errors import HeadraceError
 from headrace.lifecycle.check import Request
 from headrace.publish.alert import ALERTS
-from headrace.steps import Acknowledge, AppendChange, PinCut, Step, TakeCut
+from headrace.steps import Acknowledge, Announce, AppendChange, PinCut, Step, TakeCut
 from tests.capture.wal.streaming import eventually
 from tests.conftest import extra_database
 from tests.ingest.world import FULL, MODES, TRIGGER, WAL, Application, World
@@ -195,7 +195,7 @@ ENDED = """
 SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
 WHERE application_name = 'headrace' AND datname = current_database()
 """
-CUT_OFF = [("before", kind) for kind in (TakeCut, AppendChange, PinCut, Acknowledge)]
+CUT_OFF = [("before", kind) for kind in (TakeCut, AppendChange, Announce, PinCut, Acknowledge)]
 
 
 @modes

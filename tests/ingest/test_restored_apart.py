@@ -89,17 +89,18 @@ def copy(one: Path, other: Path) -> None:
     subprocess.run(["cp", "-a", str(one), str(other)], check=True)
 
 
+@pytest.mark.parametrize("more", [0, 2000], ids=["behind", "further again"])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_source_server_that_was_put_back(
-    dsn: str, tmp_path: Path, home: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+    dsn: str, tmp_path: Path, home: Path, mode: str, more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither its system identifier nor its timeline tell: it is as a snapshot of its disk was."""
     monkeypatch.setattr(transition, "AGAIN", math.inf)
     with ExitStack() as stack:
-        _put_back(stack, dsn, tmp_path, home, mode)
+        _put_back(stack, dsn, tmp_path, home, mode, more)
 
 
-def _put_back(stack: ExitStack, dsn: str, tmp_path: Path, home: Path, mode: str) -> None:
+def _put_back(stack: ExitStack, dsn: str, tmp_path: Path, home: Path, mode: str, more: int) -> None:
     with EmbeddedServer.open(home) as server:
         address = server.dsn
         write(address, "CREATE TABLE t (a integer PRIMARY KEY, b text)")
@@ -117,9 +118,11 @@ def _put_back(stack: ExitStack, dsn: str, tmp_path: Path, home: Path, mode: str)
         assert apart.is_exact()
         apart.let_go()
     copy(home / "kept", home / "pg" / "data")
-    with EmbeddedServer.open(home) as server:
+    with EmbeddedServer.open(home):
         write(address, "INSERT INTO t VALUES (20, 'other')", "UPDATE t SET b = 'y' WHERE a = 1")
-        write(address, "INSERT INTO t VALUES (21, 'other')")
+        # Others write until the server is further than it was at the last cut: to that cut all
+        # of the above is old.
+        write(address, *["SELECT pg_current_xact_id()"] * more)
         with pytest.raises(NeedsReinit) as rewound:
             apart.take()
         assert rewound.value.code == "source-rewound"

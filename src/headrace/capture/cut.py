@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg import Connection, sql
+from psycopg import Connection, errors, sql
 
+from headrace.capture.announced import UNKNOWN, ask_announced, was_put_back
 from headrace.capture.busy import SourcesBusy, busy_owner
 from headrace.capture.dirt import (
     Captured,
@@ -59,13 +60,15 @@ class OpenCut:
 
     `tables` are the sources as they are in the cut; a dropped one is missing. `dirty` gives the
     sources that must be copied anew instead of reading their changes, each with the reason.
-    `acknowledged` is the epoch that the source database itself remembers for each source.
+    `acknowledged` is the epoch that the source database itself remembers for each source, and
+    `announced` the latest that it was told before; None where there is nowhere to tell it.
     """
 
     cut: Cut
     tables: Mapping[int, SourceTable]
     dirty: Mapping[int, str]
     acknowledged: Mapping[int, int]
+    announced: Mapping[int, int] | None
     locked: frozenset[int]
     database: Database = field(repr=False)
     connection: Connection[Any] = field(repr=False)
@@ -148,21 +151,27 @@ def open_cut(
                     moment = connection.execute(SNAPSHOT)
                     tables_answer = ask_tables(connection, oids)
                     health_answer = ask_health(connection, oids) if present else None
+                    announced_answer = ask_announced(connection, oids) if present else None
                 found = moment.fetchone()
                 assert found is not None
                 *identity, flushed = found
                 tables = read_tables(tables_answer)
                 health = read_health(health_answer) if health_answer else {}
+                announced = dict(announced_answer.fetchall()) if announced_answer else None
             cut = Cut(*identity)
             _require_same(settled, tables)
             if previous is not None:
                 _require_progress(previous, cut.snapshot)
+                going_on = [oid for oid in oids if oid not in lock]
+                if epoch is not None and was_put_back(announced or {}, going_on, epoch):
+                    raise _rewound(f"The last cut was epoch {epoch}, which is not known there.")
             if not flushed:
                 flush(database)
             reasons = {
                 source.oid: reason_to_copy_followed(source, tables.get(source.oid))
                 if source.oid in followed
                 else reason_to_copy(source, tables.get(source.oid), health.get(source.oid), epoch)
+                or (UNKNOWN if epoch and source.oid not in (announced or {}) else None)
                 for source in sources
             }
             yield OpenCut(
@@ -170,6 +179,7 @@ def open_cut(
                 tables=tables,
                 dirty={oid: reason for oid, reason in reasons.items() if reason is not None},
                 acknowledged={oid: one.acknowledged_epoch for oid, one in health.items()},
+                announced=announced,
                 locked=frozenset(settled),
                 database=database,
                 connection=connection,
@@ -218,15 +228,27 @@ def _require_same(locked: Mapping[int, SourceTable], tables: Mapping[int, Source
             raise _interrupted(table)
 
 
-def went_back(connection: Connection[Any], previous: str) -> bool:
-    """Whether the server is not as far as it was at an earlier cut, so that ids are given anew.
+def went_back(
+    connection: Connection[Any], previous: str, epoch: int, sources: Collection[int]
+) -> bool:
+    """Whether the server is not as far as it was at the last cut, or does not know of it.
 
-    What is written until it is as far again would be taken for what that cut has seen.
+    Ids are given anew then, and what they stand for would be taken for what that cut has seen.
     """
-    with translated():
-        row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+    try:
+        with connection.pipeline():
+            moment = connection.execute("SELECT pg_current_snapshot()::text")
+            answer = ask_announced(connection, sources)
+    except (errors.UndefinedTable, errors.InvalidSchemaName):
+        return True
+    except errors.Error:
+        with translated():
+            raise
+    row = moment.fetchone()
     assert row is not None
-    return not _is_as_far(previous, row[0])
+    announced = dict(answer.fetchall())
+    known = announced.keys() >= set(sources) and not was_put_back(announced, sources, epoch)
+    return not known or not _is_as_far(previous, row[0])
 
 
 def _is_as_far(previous: str, snapshot: str) -> bool:
@@ -235,12 +257,16 @@ def _is_as_far(previous: str, snapshot: str) -> bool:
 
 def _require_progress(previous: str, snapshot: str) -> None:
     if not _is_as_far(previous, snapshot):
-        raise NeedsReinit(
-            "source-rewound",
-            "the source database is older than the last cut of it",
-            detail=f"The last cut was {previous}, now the snapshot is {snapshot}.",
-            hint="It was restored from a backup. Drop and create the stream tables again.",
-        )
+        raise _rewound(f"The last cut was {previous}, now the snapshot is {snapshot}.")
+
+
+def _rewound(detail: str) -> NeedsReinit:
+    return NeedsReinit(
+        "source-rewound",
+        "the source database is older than the last cut of it",
+        detail=detail,
+        hint="It was restored from a backup. Drop and create the stream tables again.",
+    )
 
 
 def _interrupted(table: SourceTable) -> Transient:

@@ -14,10 +14,10 @@ from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.table import SourceTable
 
-PRESENT = sql.SQL("SELECT count(*) = 3 FROM pg_class c WHERE c.oid IN ({})").format(
+PRESENT = sql.SQL("SELECT count(*) = 4 FROM pg_class c WHERE c.oid IN ({})").format(
     sql.SQL(", ").join(
         sql.SQL("to_regclass({})").format(sql.Literal(f"{CAPTURE_SCHEMA}.{name}"))
-        for name in ("sources", "dirt", "alive")
+        for name in ("sources", "dirt", "alive", "announced")
     )
 )
 

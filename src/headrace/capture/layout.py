@@ -5,6 +5,7 @@ In schema `headrace_capture`:
     sources       one row a source: what was set up, what is acknowledged, whether a copy is due
     dirt          one row for each time a trigger could not record a change
     alive         unlogged, one row a source that was copied: a crash of the server empties it
+    announced     one row a source, also of one that is read from the log: its latest epoch
     buffer_<oid>  the changes of one source: −1 with the old image, +1 with the new
     capture_<oid> the trigger function of one source
 
@@ -50,6 +51,8 @@ CREATE TABLE IF NOT EXISTS {schema}.dirt (
     sql.SQL("CREATE INDEX IF NOT EXISTS dirt_source ON {schema}.dirt (source)"),
     sql.SQL("CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.alive (source oid PRIMARY KEY)"),
     sql.SQL("""\
+CREATE TABLE IF NOT EXISTS {schema}.announced (source oid PRIMARY KEY, epoch bigint NOT NULL)"""),
+    sql.SQL("""\
 CREATE OR REPLACE FUNCTION {schema}.note_dirt(dirty oid, problem text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, {schema}, pg_temp AS $headrace$
 BEGIN
@@ -72,7 +75,7 @@ $headrace$"""),
     sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}"),
     sql.SQL("""\
 GRANT SELECT, INSERT, UPDATE, DELETE
-ON {schema}.sources, {schema}.dirt, {schema}.alive TO {role}"""),
+ON {schema}.sources, {schema}.dirt, {schema}.alive, {schema}.announced TO {role}"""),
 )
 
 

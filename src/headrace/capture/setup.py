@@ -94,9 +94,10 @@ def set_up(
     return True
 
 
-def tear_down(database: Database, oid: int, *, patient: bool = True) -> None:
+def tear_down(database: Database, oid: int, *, patient: bool = True, for_good: bool = True) -> None:
     """Remove triggers, function, buffer and records of a source; with the last one the schema.
 
+    Of a source that is read from the log, so not `for_good`, its epoch stays, and the schema.
     `source-busy` while others hold locks on the table; who is not patient tries only once.
     """
     relation: sql.Identifier | None = None
@@ -106,7 +107,7 @@ def tear_down(database: Database, oid: int, *, patient: bool = True) -> None:
         found = _one(connection, PARTIES, {"names": [], "oid": oid})
         if found:
             relation = sql.Identifier(*found[:2])
-    taken_away = teardown_sql(oid, relation)
+    taken_away = teardown_sql(oid, relation, for_good=for_good)
     name = relation.as_string() if relation else str(oid)
     try:
         perform(database, lambda _: taken_away, name, patient=patient)
@@ -179,7 +180,9 @@ def _installed(
 
 def _remove_schema(connection: Connection[Any]) -> Sequence[sql.Composed]:
     schema = sql.Identifier(CAPTURE_SCHEMA)
-    remaining = sql.SQL("SELECT EXISTS (SELECT FROM {}.sources)").format(schema)
+    remaining = sql.SQL(
+        "SELECT EXISTS (SELECT FROM {0}.sources) OR EXISTS (SELECT FROM {0}.announced)"
+    ).format(schema)
     if _one(connection, remaining, ())[0]:
         return ()
     return (sql.SQL("DROP SCHEMA {} CASCADE").format(schema),)

@@ -108,8 +108,13 @@ def limit_sql(table: SourceTable, options: CaptureOptions) -> tuple[sql.Composed
     )
 
 
-def teardown_sql(oid: int, relation: sql.Identifier | None) -> tuple[sql.Composed, ...]:
-    """The statements that take capture of a source away; `relation` is None if it was dropped."""
+def teardown_sql(
+    oid: int, relation: sql.Identifier | None, *, for_good: bool = True
+) -> tuple[sql.Composed, ...]:
+    """The statements that take capture of a source away; `relation` is None if it was dropped.
+
+    Unless it is for good, the source's latest epoch stays known.
+    """
     triggers = ALL_TRIGGERS if relation is not None else ()
     return (
         *(_sql("DROP TRIGGER IF EXISTS {} ON {}", sql.Identifier(n), relation) for n in triggers),
@@ -117,7 +122,7 @@ def teardown_sql(oid: int, relation: sql.Identifier | None) -> tuple[sql.Compose
         _sql("DROP TABLE IF EXISTS {}", buffer_name(oid)),
         *(
             _sql("DELETE FROM {} WHERE source = {}", sql.Identifier(CAPTURE_SCHEMA, name), oid)
-            for name in ("sources", "dirt", "alive")
+            for name in ("sources", "dirt", "alive", *(("announced",) if for_good else ()))
         ),
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from psycopg import Connection
 
+from headrace.capture.announced import UNKNOWN
 from headrace.capture.cut import OpenCut
 from headrace.capture.dirt import captured_part, reason_to_copy_followed
 from headrace.capture.wal.ceiling import Ceiling
@@ -107,6 +108,8 @@ def leaving(
     for source in sources:
         if source.oid in followed and _lost_key(source, cut.tables.get(source.oid)):
             reasons.setdefault(source.oid, "a column of its key is not what it was")
+        if source.oid in by_log and source.oid not in (cut.announced or {}):
+            reasons.setdefault(source.oid, UNKNOWN)
     return Leaving(
         {oid: reason for oid, reason in reasons.items() if oid in by_log},
         {oid: reason for oid, reason in reasons.items() if oid not in by_log},

@@ -183,7 +183,8 @@ def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source
     by_triggers = [source for source in active if source.mode is not CaptureMode.WAL]
     settings = engine.settings(state)
     with database.session() as connection:
-        if went_back(connection, known.snapshot):
+        oids = [source.oid for source in active]
+        if went_back(connection, known.snapshot, known.epoch, oids):
             return True
         if pending(connection, by_triggers, known.snapshot, known.epoch):
             return True

@@ -37,7 +37,7 @@ def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
         engine.torn_at[source.relation] = now
         try:
             with engine.step(TearDownCapture(source.relation)):
-                tear_down(database, source.oid, patient=False)
+                tear_down(database, source.oid, patient=False, for_good=False)
         except HeadraceError as error:
             logger.info("triggers stay for now", extra={"error": error.message})
     known = {source.relation: source for source in state.sources}

@@ -1,9 +1,9 @@
 """Taking in one cut: what every source contributes, pinned together, then acknowledged.
 
 The order of writes is what makes it exactly once: the logs first (beyond their pins nothing
-counts), then one catalog transaction with cut, epoch and pins, then the acknowledgement that
-empties the buffers and moves the slot. A crash between any two of them leaves nothing lost and
-nothing doubled.
+counts), then the source database is told the epoch, then one catalog transaction has cut, epoch
+and pins, then the acknowledgement empties the buffers and moves the slot. A crash between any two
+of them leaves nothing lost and nothing doubled.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from headrace.capture.announced import announce
 from headrace.capture.changes import acknowledge, change_batches
 from headrace.capture.cut import OpenCut
 from headrace.capture.dirt import captured_part
@@ -40,7 +41,7 @@ from headrace.ingest.transition import completes
 from headrace.publish.alert import alert_source
 from headrace.relations.rows import with_missing_columns
 from headrace.source.table import SourceColumn
-from headrace.steps import Acknowledge, AppendChange, CopySource, PinCut
+from headrace.steps import Acknowledge, Announce, AppendChange, CopySource, PinCut
 from headrace.store import net
 
 logger = logging.getLogger(__name__)
@@ -115,11 +116,14 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
             if cut.dirty.get(one.source.oid) == BUFFER_FULL:
                 alert_source(transaction, state.called(one.source), f"copied anew: {BUFFER_FULL}")
 
+    oids = [one.source.oid for one in taken]
+    if cut.announced is not None:
+        with engine.step(Announce(epoch)):
+            announce(cut.database, oids, epoch)
     with engine.step(PinCut(epoch)), engine.changing(state) as current:
         change = Change(put=(*records, *stopped_or_freed(current, taken), moved), epochs=(known,))
         engine.catalog.commit(change, fence=fence, apply=apply)
     with engine.step(Acknowledge(epoch)):
-        oids = [one.source.oid for one in taken]
         acknowledge(cut.database, oids, cut.cut.snapshot, epoch)
         _let_go(engine, moved, taking)
     return engine.catalog.state()
