@@ -105,6 +105,8 @@ class Lives:
         with psycopg.connect(dsn, autocommit=True) as application:
             if transition.ends is None:
                 assert application.execute(LEFT).fetchall() == []
+                schema = "SELECT to_regnamespace('headrace_capture')"
+                assert application.execute(schema).fetchone() == (None,)
                 return
             with headrace.connect(dsn, home=self.folder / name) as project:
                 world = World(project, dsn, application, "")
