@@ -161,7 +161,8 @@ class Headrace(Readings):
 
         None takes an option back to its default.
         Another query computes it anew, with all that read it; what is served is brought to the
-        new rows and columns in place.
+        new rows and columns in place. So does another `partition_by`, for which the served table
+        is made again.
         """
         given = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
         asked = Alteration.of(given, query=query, rename_to=rename_to)

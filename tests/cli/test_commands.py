@@ -181,11 +181,11 @@ def test_replace_and_alter(project: MemoryProject, headrace: Headrace, tmp_path:
 
 
 def test_options_of_stream_tables(project: MemoryProject, headrace: Headrace) -> None:
-    given = ("-o", "tier=warm", "--option", "max_change_rows = 1000")
+    given = ("-o", "tier=warm", "--option", "max_change_rows = 1000", "-o", "partition_by=Region")
     assert headrace("create", "made", "-q", "SELECT 1", *given).code == 0
     assert headrace("replace", "made", "-q", "SELECT 1", *given, "--schedule", "1m").code == 0
     assert headrace("alter", "totals", *given, "-o", "diamond_consistency=").code == 0
-    asked = {"tier": "warm", "max_change_rows": "1000"}
+    asked = {"tier": "warm", "max_change_rows": "1000", "partition_by": "Region"}
     assert [call for call in project.calls if call[0] in ("create", "replace", "alter")] == [
         ("create", "made", "SELECT 1", asked),
         ("replace", "made", "SELECT 1", {"schedule": "1m", **asked}),

@@ -6,9 +6,14 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.catalog.records import Relation
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e
+PARTED = (
+    "SELECT region, customer, count(*) AS n, sum(amount) AS total FROM orders"
+    " GROUP BY region, customer"
+)
 TOTALS = "SELECT customer, count(*) AS n, sum(amount) AS total FROM orders GROUP BY customer"
 
 
@@ -169,3 +174,78 @@ def test_a_transaction_that_reads_what_is_served_is_told_apart_from_a_bug(
     assert caught.value.code == "source-busy"
     assert len(totals.history("totals")) == 1
     assert_served(totals, sql, "totals")
+
+
+def _partitions(sql: psycopg.Connection, name: str) -> int:
+    """How many partitions a table has; -1 if it is not partitioned."""
+    (kind,) = sql.execute(
+        "SELECT relkind::text FROM pg_class WHERE relname = %s", [name]
+    ).fetchall()
+    (found,) = sql.execute(
+        "SELECT count(*) FROM pg_inherits WHERE inhparent = %s::regclass", [name]
+    ).fetchall()
+    return int(found[0]) if kind == ("p",) else -1
+
+
+def test_a_partitioned_table_is_kept_and_altered(
+    project: headrace.Headrace, sql: psycopg.Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql.execute("CREATE TABLE orders (id int PRIMARY KEY, region text, customer int, amount int)")
+    sql.execute(
+        "INSERT INTO orders SELECT i, nullif('r' || i % 4, 'r0'), i % 3, i"
+        " FROM generate_series(1, 40) i"
+    )
+    project.create_stream_table("parted", PARTED, partition_by="region")
+    above = "SELECT region, sum(total) AS total FROM parted GROUP BY region"
+    project.create_stream_table("above", above, partition_by="region")
+    assert (_partitions(sql, "parted"), _partitions(sql, "above")) == (4, 4)
+    for statement, partitions in (
+        ("INSERT INTO orders VALUES (50, '', 1, 5), (51, 'r1', 7, 5)", 5),
+        ("DELETE FROM orders WHERE region = 'r2'", 5),
+        ("UPDATE orders SET region = 'it''s new' WHERE region IS NULL AND id > 20", 6),
+        ("UPDATE orders SET region = 'r2', customer = NULL WHERE region = 'r3'", 6),
+    ):
+        sql.execute(statement)
+        assert project.refresh("above").mode == "DIFFERENTIAL"
+        for name in ("parted", "above"):
+            assert_served(project, sql, name)
+            assert _partitions(sql, name) == partitions
+    assert project.verify("parted", source=True).equal
+    # A reader in Spark asks the files for the value alone, and they are written apart by it.
+    frame = project.table("parted").where("region = 'r1'")
+    assert sorted(row.customer for row in frame.collect()) == [0, 1, 2, 7]
+    capsys.readouterr()
+    frame.explain()
+    (pushed,) = [line for line in capsys.readouterr().out.splitlines() if "PushedFilters" in line]
+    assert "EqualTo(c1,r1)" in pushed
+    engine = project._engine
+    relation = _relation(project, "parted")
+    assert engine.store.arrangement(relation.id, relation.pin).apart == "c1"
+
+    project.alter_stream_table("parted", partition_by="customer")
+    assert (project.history("parted")[0].mode, project.history("parted")[0].reason) == (
+        "FULL",
+        "the partitioning was altered",
+    )
+    assert _partitions(sql, "parted") == 5
+    relation = _relation(project, "parted")
+    assert engine.store.arrangement(relation.id, relation.pin).apart == "c2"
+    project.reinit("parted")
+    sql.execute("UPDATE orders SET customer = 9 WHERE customer = 1")
+    assert project.refresh("above").mode == "DIFFERENTIAL"
+    for name in ("parted", "above"):
+        assert_served(project, sql, name)
+        assert project.verify(name, source=True).equal
+    project.alter_stream_table("parted", partition_by=None)
+    assert _partitions(sql, "parted") == -1
+    assert_served(project, sql, "parted")
+    project.drop_stream_table("parted", cascade=True)
+    left = sql.execute("SELECT relname FROM pg_class WHERE relname ~ '^headrace_(part|rows)_'")
+    assert left.fetchall() == []
+
+
+def _relation(project: headrace.Headrace, name: str) -> Relation:
+    state = project._engine.catalog.state()
+    table = state.stream_table("public", name)
+    assert table is not None
+    return state.relation(table.relation)

@@ -100,7 +100,8 @@ def test_what_executors_write_is_sorted_by_its_key(
     engine, orders, written = project._engine, {}, set()
     for _ in range(5):
         for relation in engine.catalog.state().relations:
-            order = orders[relation.id] = engine.store.order(relation.id, relation.pin)
+            order = engine.store.arrangement(relation.id, relation.pin).order
+            orders[relation.id] = order
             for file in engine.store.files(relation.id, relation.pin, 0, relation.pin.epoch):
                 if PARTS not in file.uri:
                     continue
@@ -219,3 +220,31 @@ def test_a_change_that_comes_in_several_batches(
     assert len(written) == 16, "one file a batch, in one commit"
     assert_served(project, sql, "bag")
     assert project.verify("bag", source=True).equal
+
+
+def test_large_results_are_written_apart_by_the_partition(
+    project: headrace.Headrace, sql: psycopg.Connection, large: Large
+) -> None:
+    orders(sql)
+    project.create_stream_table("bag", QUERIES["bag"], partition_by="note")
+    assert large.taken() == 1
+    for statement in ("UPDATE orders SET amount = -amount", "DELETE FROM orders WHERE note = 'n2'"):
+        sql.execute(statement)
+        assert project.refresh("bag").mode == "DIFFERENTIAL"
+        assert large.taken() == 1
+        assert_served(project, sql, "bag")
+    state = project._engine.catalog.state()
+    (table,) = state.stream_tables
+    pin = state.relation(table.relation).pin
+    for epoch in {
+        file.last_epoch for file in project._engine.store.files(table.relation, pin, 0, pin.epoch)
+    }:
+        files = project._engine.store.files(table.relation, pin, epoch - 1, epoch)
+        notes = [set(pq.read_table(file.uri)["c2"].to_pylist()) for file in files]
+        assert sum(map(len, notes)) == len(set().union(*notes)), "no note is in two files"
+    assert len(partitions_of(sql, "bag")) == 3
+
+
+def partitions_of(sql: psycopg.Connection, name: str) -> list[tuple[int, ...]]:
+    children = "SELECT inhrelid FROM pg_inherits WHERE inhparent = %s::regclass"
+    return sql.execute(children, [name]).fetchall()

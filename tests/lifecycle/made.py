@@ -14,7 +14,7 @@ from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.wish import Wish
 from headrace.publish.served import create_served
-from headrace.store import Pin
+from headrace.store import Arrangement, Pin
 
 
 def put_tables(project: headrace.Headrace, *requests: Request) -> None:
@@ -36,7 +36,7 @@ def put_tables(project: headrace.Headrace, *requests: Request) -> None:
             for table in tables:
                 create_served(transaction, table)
 
-        logs = create_logs(engine, dict.fromkeys(relations, ()), lease.fence)
+        logs = create_logs(engine, dict.fromkeys(relations, Arrangement()), lease.fence)
         change = Change(put=(*databases, *logs, *new, *tables))
         engine.catalog.commit(change, fence=lease.fence, apply=serve)
 

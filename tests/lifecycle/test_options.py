@@ -39,6 +39,7 @@ QUERY = "SELECT id FROM orders"
         ("append_only", True, True),
         ("append_only", "FALSE", False),
         ("append_only", "on", True),
+        ("partition_by", 'A "b" c', 'A "b" c'),
         *((option.name, None, None) for option in OPTIONS),
     ],
 )
@@ -66,6 +67,8 @@ def test_values_that_are_kept(option: str, given: object, kept: object) -> None:
         ("cdc_mode", "log"),
         ("append_only", "yes, please"),
         ("append_only", 1),
+        ("partition_by", ""),
+        ("partition_by", 3),
     ],
 )
 def test_values_that_are_refused(option: str, given: object) -> None:

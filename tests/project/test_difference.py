@@ -106,6 +106,18 @@ def test_a_rebuilt_table_takes_all_that_rests_on_it_along() -> None:
     assert reason(plan, "c") == "made anew: it rests on public.a"
 
 
+def test_other_partitions_rebuild_a_table() -> None:
+    state = catalog(table("a", "qa", tier="hot"), table("b", "qb", "a"))
+    folder = [wanted("a", "qa", partition_by="x"), wanted("b", "qb")]
+    plan = planned(folder, state)
+    assert acts(plan) == {"a": "rebuild", "b": "follow"}
+    assert reason(plan, "a") == "tier: hot → default; partition_by: default → x"
+    parted = catalog(table("a", "qa", partition_by="x"), table("b", "qb", "a"))
+    assert planned(folder, parted).nothing_to_do
+    plan = planned([wanted("a", "other"), wanted("b", "qb")], parted)
+    assert reason(plan, "a") == "the query differs; partition_by: x → default"
+
+
 def test_several_causes_and_tables_outside_of_the_folder() -> None:
     plan = planned([wanted("a", "other"), wanted("b", "other")], CHAIN)
     assert acts(plan) == {"a": "rebuild", "b": "rebuild", "c": "follow", "d": "leave"}

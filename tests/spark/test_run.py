@@ -16,6 +16,7 @@ from headrace.relations.rows import in_ranges
 from headrace.spark import run
 from headrace.spark.run import Input, Runner, TooLarge
 from headrace.spark.schema import to_schema
+from headrace.store import Arrangement
 from tests.spark.values import bag, logged, read_back, special_table, stored
 
 pytestmark = pytest.mark.spark
@@ -140,7 +141,7 @@ def test_parts_are_ranges_of_a_key_in_order(
     values = [None, *(n * 7919 % 1000 for n in range(1000))]
     given = [Input("a", NUMBERS, rows=logged(pa.table({"n": pa.array(values, pa.int64())})))]
     folder = tmp_path / "parts"
-    runner.write(in_ranges("SELECT * FROM a", ("n", "_weight"), 3), given, str(folder))
+    runner.write(in_ranges("SELECT * FROM a", Arrangement(("n", "_weight")), 3), given, str(folder))
     parts = [pq.ParquetFile(path) for path in folder.glob("*.parquet")]
     found = sorted((part.read()["n"].to_pylist() for part in parts), key=str)
     assert len(found) == 3
@@ -150,7 +151,9 @@ def test_parts_are_ranges_of_a_key_in_order(
     for part in parts:
         groups = [part.metadata.row_group(i) for i in range(part.num_row_groups)]
         assert {group.num_rows for group in groups[:-1]} == {100}
-    runner.write(in_ranges("SELECT * FROM a", (), 2), given, str(tmp_path / "as they come"))
+    runner.write(
+        in_ranges("SELECT * FROM a", Arrangement(), 2), given, str(tmp_path / "as they come")
+    )
     assert read_back(tmp_path / "as they come").num_rows == 1001
 
 

@@ -52,7 +52,7 @@ def test_every_option() -> None:
     (one,) = parse(
         "CREATE STREAM TABLE t WITH (tier = 'warm', max_change_rows = 1000, refresh_mode = full,"
         " diamond_consistency = none, diamond_schedule_policy = SLOWEST, schedule = calculated,"
-        " cdc_mode = auto, append_only = true) AS SELECT 1"
+        " cdc_mode = auto, append_only = true, partition_by = 'Region') AS SELECT 1"
     )
     assert isinstance(one, Create)
     assert one.options == {
@@ -64,6 +64,7 @@ def test_every_option() -> None:
         "schedule": "calculated",
         "cdc_mode": "auto",
         "append_only": "true",
+        "partition_by": "Region",
     }
     assert one.options.keys() == {option.name for option in OPTIONS}
 

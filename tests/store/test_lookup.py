@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.errors import NeedsReinit
-from headrace.store import DeltaStore, Keys, Store, delta, layout, lookup, net, part
+from headrace.store import Arrangement, DeltaStore, Keys, Store, delta, layout, lookup, net, part
 from headrace.store.groups import Footer, may_match
 from headrace.store.keys import ABSENT
 from tests.store.conftest import COLUMNS, bag, through_uri, weighted_rows
@@ -228,10 +228,10 @@ def test_a_sorted_file_is_read_where_the_keys_are(
     monkeypatch.setattr(part, "GROUP_ROWS", 10)
     store = DeltaStore(tmp_path)
     mixed = [n * 37 % 1000 for n in range(1000)]
-    pin = store.create("r1", COLUMNS, ("c1",))
+    pin = store.create("r1", COLUMNS, Arrangement(("c1",)))
     pin = store.append("r1", pin, 1, weighted_rows(*((1, n, f"row {n}") for n in mixed)))
     reader, keys = DeltaStore(tmp_path), keys_of(5, 7, 500, 2_000)
-    assert reader.order("r1", pin) == ("c1",)
+    assert reader.arrangement("r1", pin) == Arrangement(("c1",))
     assert reader.reach("r1", pin, keys) == 20
     read = watched(monkeypatch)
     expected = {(1, n, f"row {n}"): 1 for n in (5, 7, 500)}

@@ -106,6 +106,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
             for column in explanation.columns
         ],
         "key": list(explanation.key),
+        "partition_by": explanation.partition_by,
         "plan": explanation.plan,
         "steps": list(explanation.steps),
         "stages": [

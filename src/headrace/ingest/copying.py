@@ -41,10 +41,10 @@ def copy_source(
     if small is not None:
         return engine.store.append(relation.id, relation.pin, epoch, small)
     folder = engine.store.new_folder(relation.id, epoch)
-    order = engine.store.order(relation.id, relation.pin)
+    arrangement = engine.store.arrangement(relation.id, relation.pin)
     old = old_rows(engine, relation)
     if old.files:
-        sql = in_ranges(with_epoch(difference_sql(relation), epoch), order)
+        sql = in_ranges(with_epoch(difference_sql(relation), epoch), arrangement)
         write_difference(engine.runner, live, old, sql, folder)
     else:
         what = f"copying {table.schema}.{table.name}"
@@ -57,7 +57,7 @@ def copy_source(
             epoch,
             folder,
             lambda done, total: engine.progress(what, done, total),
-            order,
+            arrangement.order,
         )
     return engine.store.register(relation.id, relation.pin, epoch, folder)
 

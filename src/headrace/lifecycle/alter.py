@@ -13,10 +13,11 @@ from headrace.lifecycle.build import build
 from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import Request, check_free
-from headrace.lifecycle.create import ALTERED
+from headrace.lifecycle.create import ALTERED, REPARTITIONED
 from headrace.lifecycle.names import parse_name, quoted_name
 from headrace.lifecycle.options import checked
 from headrace.lifecycle.options import refresh_mode as refresh_mode_of
+from headrace.lifecycle.partitioning import partitions_differ
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.wish import Wish
@@ -57,7 +58,7 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
     """Alter the table, all of it or nothing.
 
     Another query computes it anew, with all that read it, and brings what is served to the new
-    rows and columns in place.
+    rows and columns in place. So do other partitions, for which the served table is made again.
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
@@ -66,7 +67,8 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
         if (new.schema, new.name) != (old.schema, old.name):
             with engine.database.session() as connection:
                 check_free(connection, state, new.schema, new.name)
-        if new.query == old.query:
+        parted = partitions_differ(old.options, new.options)
+        if new.query == old.query and not parted:
             check_modes(engine, state, state.with_origins([new]))
             change(engine, old, new, lease.fence)
         else:
@@ -77,7 +79,8 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
                 new.refresh_mode,
                 dict(new.options),
             )
-            wish = Wish(ALTERED, request, old)
+            reason = REPARTITIONED if new.query == old.query else ALTERED
+            wish = Wish(reason, request, old)
             build(engine, plan(engine, state, [wish], damaged_sources(engine, state)), lease.fence)
         declare_anew(engine, state, lease.fence)
         return require_table(engine.catalog.state(), new.schema, new.name)

@@ -30,6 +30,7 @@ from headrace.ingest.ingest import ingest
 from headrace.lifecycle.check import Making
 from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.order import order_of_source, order_of_stage
+from headrace.lifecycle.partitioning import stored_apart
 from headrace.lifecycle.planning import Work
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.publish import Advanced
@@ -42,7 +43,7 @@ from headrace.refresh.sizes import ahead_of
 from headrace.refresh.sweep import Sweep
 from headrace.refresh.together import together
 from headrace.steps import RecordSources
-from headrace.store import Pin
+from headrace.store import Arrangement, Pin
 
 
 def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
@@ -87,7 +88,7 @@ def _capture(engine: Engine, work: Work, fence: int) -> State:
     put: list[Record] = [] if home else [Database(HOME, "home", "", 0)]
     if new:
         relations = [(source, _relation(source)) for source in new]
-        logs = {relation: order_of_source(source, relation) for source, relation in relations}
+        logs = {one: Arrangement(order_of_source(source, one)) for source, one in relations}
         put += [*create_logs(engine, logs, fence), *new]
     told = _told(state, {old.relation: source.relation for old, source in work.recaptured})
     put += [_failed(reader, work.failing) for reader in told]
@@ -181,7 +182,11 @@ def _make(sweep: Sweep, group: tuple[Making, ...]) -> tuple[Advanced, ...]:
     """Compute one table, or all of a cycle as one."""
     definitions = tuple(making.definition for making in group)
     relations = [(s, relation_of(s, Pin(0, 0))) for one in definitions for s in one.stages]
-    logs = {relation: order_of_stage(stage, relation) for stage, relation in relations}
+    apart = stored_apart((making.table for making in group), (one for _, one in relations))
+    logs = {
+        relation: Arrangement(order_of_stage(stage, relation), apart.get(relation.id))
+        for stage, relation in relations
+    }
     engine, clock = sweep.engine, Clock()
     state = sweep.state.with_relations(create_logs(engine, logs, sweep.fence))
     inputs = frozenset(name for making in group for name in making.table.inputs)

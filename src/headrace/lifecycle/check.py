@@ -33,6 +33,7 @@ from headrace.lifecycle.circle import Circle
 from headrace.lifecycle.inputs import Inputs, exists, find_inputs
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.options import checked, refresh_mode
+from headrace.lifecycle.partitioning import check_partition
 from headrace.lifecycle.reach import Reach
 from headrace.query import BoundQuery, bind
 from headrace.source.describe import DescribedColumn
@@ -118,6 +119,7 @@ def check(
     cycle = _members(circle)
     definition = new_definition(relation, bound, input_schema, cycle)
     columns = _outputs(bound, described)
+    check_partition(columns, request.options)
     table = StreamTable(
         relation,
         schema,
@@ -173,6 +175,7 @@ def rebind(
         columns = table.columns
     else:
         columns = _outputs(bound, reach.describe(table.query, table.search_path))
+        check_partition(columns, table.options)
     cycle = _members(circle)
     definition = new_definition(anew.relation, bound, input_schema, cycle)
     key = _key(columns, definition)

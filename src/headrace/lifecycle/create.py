@@ -14,11 +14,13 @@ from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import FIRST, Making, Request
 from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.partitioning import partitions_differ
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.wish import Wish
 
 ALTERED = "the query was altered"
+REPARTITIONED = "the partitioning was altered"
 
 
 def check_query(engine: Engine, state: State, request: Request) -> Making:
@@ -42,7 +44,8 @@ def make(
 ) -> tuple[StreamTable, ...]:
     """Make stream tables as one; those named in `replacing` take the place of what is there.
 
-    A table whose query is the same is not computed anew, only its options are changed.
+    A table whose query is the same is not computed anew, only its options are changed, unless it
+    shall be partitioned in another way.
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
@@ -56,6 +59,8 @@ def make(
                 wishes.append(Wish(FIRST, request))
             elif old.query != request.query or old.status is not Status.ACTIVE or is_stale(old):
                 wishes.append(Wish(ALTERED, request, old))
+            elif partitions_differ(old.options, request.options):
+                wishes.append(Wish(REPARTITIONED, request, old))
             elif request.refresh_mode is RefreshMode.FULL and old.relation in known:
                 # Whether it may be FULL is seen when all of the requests are looked at together.
                 wishes.append(Wish(ALTERED, request, old))

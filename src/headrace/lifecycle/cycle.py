@@ -203,7 +203,15 @@ class _Checking:
             table = replace(old, relation=relation, columns=columns, key=())
         else:
             schema, called = parse_name(request.name, self.search_path[0])
-            table = StreamTable(relation, schema, called, request.query, columns, inputs=())
+            table = StreamTable(
+                relation,
+                schema,
+                called,
+                request.query,
+                columns,
+                inputs=(),
+                options=request.options,
+            )
         if old is None:
             create_served(self.reach.home, table)
         else:

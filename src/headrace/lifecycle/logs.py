@@ -16,23 +16,24 @@ from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.relations.rows import arrow_schema
 from headrace.steps import CreateLog, DropLog, ForgetLogs, RecordLogs
+from headrace.store import Arrangement
 
 logger = logging.getLogger(__name__)
 
 
 def create_logs(
-    engine: Engine, orders: Mapping[Relation, tuple[str, ...]], fence: int
+    engine: Engine, logs: Mapping[Relation, Arrangement], fence: int
 ) -> tuple[Relation, ...]:
-    """Make empty logs, each for files in an order; the relations as they are recorded.
+    """Make empty logs, each for files arranged in its way; the relations as they are recorded.
 
     Nobody reads or owns them yet.
     """
-    relations = tuple(orders)
+    relations = tuple(logs)
     with engine.step(RecordLogs(tuple(relation.id for relation in relations))):
         engine.catalog.commit(Change(put=relations), fence=fence)
     for relation in relations:
         with engine.step(CreateLog(relation.id)):
-            pin = engine.store.create(relation.id, arrow_schema(relation), orders[relation])
+            pin = engine.store.create(relation.id, arrow_schema(relation), logs[relation])
         assert pin == relation.pin, "a new log is at version 0, epoch 0"
     return relations
 

@@ -58,6 +58,11 @@ def _schedule(given: Any) -> str | None:
     return given.strip()
 
 
+def _name(given: Any) -> str | None:
+    """A name, just as it is given."""
+    return given if isinstance(given, str) and given else None
+
+
 OPTIONS: tuple[Option, ...] = (
     Option(
         "schedule",
@@ -106,6 +111,12 @@ OPTIONS: tuple[Option, ...] = (
         "whether the sources that it reads only gain rows; the first update or delete is told",
         "true or false",
         _flag,
+    ),
+    Option(
+        "partition_by",
+        "the column by whose values its rows are kept apart, served and stored",
+        "the name of a column of the result",
+        _name,
     ),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}

@@ -16,6 +16,7 @@ from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import StreamTable
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
+from headrace.publish.partitions import partitions
 from headrace.publish.served import COMMENT, index_name, served_name
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -170,8 +171,9 @@ def _home_sql(
 def _ordinary(connection: Connection[Any], table: StreamTable) -> list[sql.Composed]:
     """Make a served table an ordinary one: without guard, without our index and comment."""
     name = served_name(table)
+    guarded = (name, *(one.name for one in partitions(connection, table)))
     parts = [
-        _drop("TRIGGER", "headrace_refuse_dml", name),
+        *(_drop("TRIGGER", "headrace_refuse_dml", one) for one in guarded),
         sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(table.schema, index_name(table))),
     ]
     row = connection.execute(

@@ -13,6 +13,7 @@ from headrace.errors import UserError
 from headrace.graph import downstream
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.circle import Name, shown
+from headrace.lifecycle.partitioning import partitions_differ
 from headrace.project.plan import (
     Act,
     ProjectPlan,
@@ -47,6 +48,11 @@ def difference(
 
 
 def differs(request: Request, table: StreamTable) -> bool:
+    """Whether a table has to be made anew: for another query, or to be partitioned otherwise."""
+    return _query_differs(request, table) or partitions_differ(table.options, request.options)
+
+
+def _query_differs(request: Request, table: StreamTable) -> bool:
     """Whether a query is another; as text, apart from space at the ends."""
     return bare(request.query) != bare(table.query)
 
@@ -109,7 +115,8 @@ class _Comparison:
         changed = {option: new for option, (_, new) in options.items()}
         if name in self.anew:
             anew = tuple(shown(reader) for reader in self.anew[name])
-            reason = "; ".join(["the query differs", *reasons])
+            other_query = ["the query differs"] if _query_differs(one.request, table) else []
+            reason = "; ".join([*other_query, *reasons])
             return TableChange(Act.REBUILD, name, reason, changed, anew, place)
         causes = self._causes(name)
         if reasons:

@@ -21,8 +21,9 @@ from headrace.project.read import Wanted
 class Act(StrEnum):
     """What happens to a stream table.
 
-    REBUILD computes it anew, because its query differs; FOLLOW does, because it reads one that is
-    rebuilt. ALTER changes options in place. LEAVE is one that is not in the folder and stays.
+    REBUILD computes it anew, because its query or its partitions differ; FOLLOW does, because it
+    reads one that is rebuilt. ALTER changes options in place. LEAVE is one that is not in the
+    folder and stays.
     """
 
     CREATE = "create"

@@ -1,7 +1,8 @@
 """Applying a change to a served table, in place.
 
 Never by swapping or truncating, so that readers keep their snapshot and users keep their grants,
-indexes, comments and views.
+indexes, comments and views. A partitioned table is changed partition by partition, each by its own
+rows of the change; those without any are not even locked.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from psycopg import errors, sql
 from headrace.catalog.records import StreamTable
 from headrace.errors import InternalError
 from headrace.publish.change import VisibleChange
+from headrace.publish.partitions import Slice, slices
 from headrace.publish.served import (
     Connection,
     column_names,
     index_key,
     index_name,
+    partition_column,
     row,
     row_hash,
-    served_name,
 )
 from headrace.publish.stage import stage, staged_columns
 from headrace.store import WEIGHT
@@ -38,18 +40,29 @@ def apply_change(connection: Connection, table: StreamTable, change: VisibleChan
     connection.execute("SET LOCAL headrace.publishing = 'on'")
     _choose_plans(connection, small=change.inserted + change.deleted <= SMALL_CHANGE)
     staged = stage(connection, table, change)
-    if not change.deleted:
-        _add(connection, table, staged)
-        found = 0
-    elif index_key(table):
-        found = _apply_by_key(connection, table, staged)
-    else:
-        found = _delete_from_bag(connection, table, staged)
-        if change.inserted:
-            _insert(connection, table, staged)
+    found = sum(
+        _apply(connection, table, change, part) for part in slices(connection, table, staged)
+    )
     if found != change.deleted:
         raise _tampered(table, f"{change.deleted} rows were to be deleted, {found} were found.")
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
+
+
+def _apply(connection: Connection, table: StreamTable, change: VisibleChange, part: Slice) -> int:
+    """Bring one table, all that is served or a partition, to its new rows; the old rows found.
+
+    By the name of its index a violation is told from that of a user's index. Those of partitions
+    have names of PostgreSQL's making, so rows that are added there are looked for all the same.
+    """
+    if not change.deleted and partition_column(table) is None:
+        _add(connection, table, part)
+        return 0
+    if index_key(table):
+        return _apply_by_key(connection, table, part)
+    found = _delete_from_bag(connection, table, part) if change.deleted else 0
+    if change.inserted:
+        _insert(connection, table, part)
+    return found
 
 
 def _choose_plans(connection: Connection, *, small: bool) -> None:
@@ -68,44 +81,44 @@ def _tampered(table: StreamTable, found: str) -> InternalError:
     )
 
 
-def _add(connection: Connection, table: StreamTable, staged: sql.Identifier) -> None:
+def _add(connection: Connection, table: StreamTable, part: Slice) -> None:
     """Insert the rows of a change that only adds some: none of them is looked for."""
     try:
-        _insert(connection, table, staged)
+        _insert(connection, table, part)
     except errors.UniqueViolation as error:
         if error.diag.constraint_name != index_name(table):
             raise
         raise _tampered(table, "A row was to be inserted whose key was there.") from error
 
 
-def _apply_by_key(connection: Connection, table: StreamTable, staged: sql.Identifier) -> int:
+def _apply_by_key(connection: Connection, table: StreamTable, part: Slice) -> int:
     """Keys that only lose their row are deleted, all others inserted or updated in place.
 
     Gives the number of old rows that were found.
     """
     positions = [_position(table, name) for name in table.key]
     found = 0
-    for mask in _null_patterns(connection, staged, positions):
-        found += connection.execute(_delete_by_key(table, staged, positions, mask)).rowcount
-    updated = connection.execute(_upsert(table, staged)).fetchone()
+    for mask in _null_patterns(connection, part, positions):
+        found += connection.execute(_delete_by_key(table, part, positions, mask)).rowcount
+    updated = connection.execute(_upsert(table, part)).fetchone()
     return found + (updated[0] if updated else 0)
 
 
 def _null_patterns(
-    connection: Connection, staged: sql.Identifier, positions: list[int]
+    connection: Connection, part: Slice, positions: list[int]
 ) -> list[tuple[bool, ...]]:
     """Which key columns are NULL together in the rows that go."""
     missing = sql.SQL(", ").join(
-        sql.SQL("{} IS NULL").format(sql.Identifier(f"c{position}")) for position in positions
+        sql.SQL("d.{} IS NULL").format(sql.Identifier(f"c{position}")) for position in positions
     )
     return connection.execute(
-        sql.SQL("SELECT DISTINCT {} FROM {} WHERE {} < 0").format(
-            missing, staged, sql.Identifier(WEIGHT)
+        sql.SQL("SELECT DISTINCT {} FROM {} d WHERE {} AND d.{} < 0").format(
+            missing, part.staged, part.condition, sql.Identifier(WEIGHT)
         )
     ).fetchall()
 
 
-def _upsert(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
+def _upsert(table: StreamTable, part: Slice) -> sql.Composed:
     """Insert or update; the result is how many rows were there before."""
     others = [column.name for column in table.columns if column.name not in table.key]
     names = others or list(table.key)
@@ -114,14 +127,15 @@ def _upsert(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
     )
     return sql.SQL(
         "WITH written AS (INSERT INTO {table} ({columns}) SELECT {values} FROM {staged} d"
-        " WHERE d.{weight} > 0 ON CONFLICT ({key}) DO UPDATE SET {updates}"
+        " WHERE {condition} AND d.{weight} > 0 ON CONFLICT ({key}) DO UPDATE SET {updates}"
         " RETURNING xmax <> 0 AS was_there)"
         " SELECT count(*) FILTER (WHERE was_there) FROM written"
     ).format(
-        table=served_name(table),
+        table=part.table,
         columns=column_names(tuple(column.name for column in table.columns)),
         values=staged_columns(table, "d"),
-        staged=staged,
+        staged=part.staged,
+        condition=part.condition,
         weight=sql.Identifier(WEIGHT),
         key=column_names(table.key),
         updates=updates,
@@ -129,7 +143,10 @@ def _upsert(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
 
 
 def _delete_by_key(
-    table: StreamTable, staged: sql.Identifier, positions: list[int], mask: tuple[bool, ...]
+    table: StreamTable,
+    part: Slice,
+    positions: list[int],
+    mask: tuple[bool, ...],
 ) -> sql.Composed:
     """Delete the keys that are NULL just where `mask` says, so that the index serves each test."""
     old, same = [], []
@@ -142,11 +159,12 @@ def _delete_by_key(
             old.append(sql.SQL("{} IS NOT NULL").format(staged_column))
             same.append(sql.SQL("s.{} = {}").format(sql.Identifier(name), staged_column))
     return sql.SQL(
-        "DELETE FROM {table} s USING (SELECT {key} FROM {staged} GROUP BY {key}"
+        "DELETE FROM {table} s USING (SELECT {key} FROM {staged} d WHERE {condition} GROUP BY {key}"
         " HAVING max({weight}) < 0) d WHERE {old} AND {same}"
     ).format(
-        table=served_name(table),
-        staged=staged,
+        table=part.table,
+        staged=part.staged,
+        condition=part.condition,
         weight=sql.Identifier(WEIGHT),
         key=column_names(tuple(f"c{position}" for position in positions)),
         old=sql.SQL(" AND ").join(old),
@@ -154,7 +172,7 @@ def _delete_by_key(
     )
 
 
-def _delete_from_bag(connection: Connection, table: StreamTable, staged: sql.Identifier) -> int:
+def _delete_from_bag(connection: Connection, table: StreamTable, part: Slice) -> int:
     """Delete as many copies of each row as its weight says; which ones does not matter."""
     served_row = row(table, sql.SQL("s."))
     staged_row = sql.SQL("ROW({})").format(staged_columns(table, "d"))
@@ -162,12 +180,14 @@ def _delete_from_bag(connection: Connection, table: StreamTable, staged: sql.Ide
         "WITH found AS (SELECT s.ctid AS place, d.{weight} AS weight, row_number() OVER"
         " (PARTITION BY d.ctid) AS number FROM {staged} d JOIN {table} s"
         " ON {served_hash} = hash_record_extended({staged_row}, 0)"
-        " AND record_image_eq({served_row}, {staged_row}) WHERE d.{weight} < 0)"
+        " AND record_image_eq({served_row}, {staged_row})"
+        " WHERE {condition} AND d.{weight} < 0)"
         " DELETE FROM {table} WHERE ctid IN (SELECT place FROM found WHERE number <= -weight)"
     ).format(
         weight=sql.Identifier(WEIGHT),
-        staged=staged,
-        table=served_name(table),
+        staged=part.staged,
+        condition=part.condition,
+        table=part.table,
         served_hash=row_hash(table, sql.SQL("s.")),
         served_row=served_row,
         staged_row=staged_row,
@@ -175,18 +195,19 @@ def _delete_from_bag(connection: Connection, table: StreamTable, staged: sql.Ide
     return connection.execute(statement).rowcount
 
 
-def _insert(connection: Connection, table: StreamTable, staged: sql.Identifier) -> None:
+def _insert(connection: Connection, table: StreamTable, part: Slice) -> None:
     """Insert every new row as often as its weight says."""
     connection.execute(
         sql.SQL(
-            "INSERT INTO {} ({}) SELECT {} FROM {} d, generate_series(1, d.{}) WHERE d.{} > 0"
+            "INSERT INTO {table} ({columns}) SELECT {values} FROM {staged} d,"
+            " generate_series(1, d.{weight}) WHERE {condition} AND d.{weight} > 0"
         ).format(
-            served_name(table),
-            column_names(tuple(column.name for column in table.columns)),
-            staged_columns(table, "d"),
-            staged,
-            sql.Identifier(WEIGHT),
-            sql.Identifier(WEIGHT),
+            table=part.table,
+            columns=column_names(tuple(column.name for column in table.columns)),
+            values=staged_columns(table, "d"),
+            staged=part.staged,
+            weight=sql.Identifier(WEIGHT),
+            condition=part.condition,
         )
     )
 

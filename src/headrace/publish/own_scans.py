@@ -15,8 +15,11 @@ from headrace.publish.served import Connection
 _SCANS = """
 SELECT t.relid, w.relation, coalesce(t.seq_scan, 0) + coalesce(t.idx_scan, 0)
 FROM pg_stat_xact_user_tables t
+LEFT JOIN pg_inherits i ON i.inhrelid = t.relid
+JOIN pg_class c ON c.oid = coalesce(i.inhparent, t.relid)
+JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN unnest(%s::text[], %s::text[], %s::text[]) AS w (relation, schema, name)
-  ON (t.schemaname, t.relname) = (w.schema, w.name)
+  ON (n.nspname, c.relname) = (w.schema, w.name)
 """
 _ADD = "UPDATE headrace.stream_tables SET own_scans = own_scans + %s WHERE relation = %s"
 

@@ -1,6 +1,7 @@
 """A served table brought to the rows and the shape of a stream table that was made anew.
 
 In place: grants, indexes, comments and views of users stay, rows that are in both are not touched.
+Only one that is partitioned in another way is made again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from psycopg import sql
 from headrace.catalog.records import StreamTable
 from headrace.errors import UserError
 from headrace.publish.change import VisibleChange
+from headrace.publish.partitions import partitions, slices
+from headrace.publish.remake import remake
 from headrace.publish.served import (
     Connection,
     column_names,
@@ -18,6 +21,7 @@ from headrace.publish.served import (
     create_served,
     index_key,
     index_name,
+    partition_column,
     row,
     served_name,
 )
@@ -39,6 +43,7 @@ def replace_served(
     )
     reshape(connection, old, new)
     staged = stage(connection, new, rows)
+    slices(connection, new, staged)
     connection.execute(_delete(new, staged))
     connection.execute(_insert(new, staged))
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
@@ -53,7 +58,7 @@ def reshape(connection: Connection, old: StreamTable, new: StreamTable) -> None:
 
     UserError `has-dependents` where a user's view needs what would go. Columns that are new come
     last, whatever their place in the query. The index goes where it no longer fits; a table that
-    somebody dropped is made again.
+    somebody dropped is made again, and so is one that is partitioned in another way.
     """
     if not _exists(connection, served_name(old)):
         create_served(connection, new)
@@ -62,36 +67,42 @@ def reshape(connection: Connection, old: StreamTable, new: StreamTable) -> None:
         index = sql.Identifier(old.schema, index_name(old))
         connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(index))
     rename(connection, old, new)
-    before = {column.name: column.served for column in old.columns}
-    after = {column.name: column.served for column in new.columns}
     try:
-        for name in sorted(before.keys() - after.keys()):
-            _alter(connection, new, "DROP COLUMN {}", sql.Identifier(name))
-        for name, type_ in after.items():
-            if name not in before:
-                _alter(connection, new, "ADD COLUMN {} {}", sql.Identifier(name), sql.SQL(type_))
-            elif before[name] != type_:
-                _retype(connection, new, sql.Identifier(name), sql.SQL(type_))
+        if _partitioning(old) == _partitioning(new):
+            _alter_columns(connection, old, new)
+        else:
+            remake(connection, new)
     except (
         psycopg.errors.DependentObjectsStillExist,
         psycopg.errors.FeatureNotSupported,
     ) as error:
         raise UserError(
             "has-dependents",
-            f"other objects need columns of {old.schema}.{old.name} as they are",
+            f"other objects need {old.schema}.{old.name} as it is",
             detail=error.diag.message_detail or error.diag.message_primary,
             hint="Drop them first, and make them again afterwards.",
         ) from error
 
 
+def _alter_columns(connection: Connection, old: StreamTable, new: StreamTable) -> None:
+    before = {column.name: column.served for column in old.columns}
+    after = {column.name: column.served for column in new.columns}
+    for name in sorted(before.keys() - after.keys()):
+        _alter(connection, new, "DROP COLUMN {}", sql.Identifier(name))
+    for name, type_ in after.items():
+        if name not in before:
+            _alter(connection, new, "ADD COLUMN {} {}", sql.Identifier(name), sql.SQL(type_))
+        elif before[name] != type_:
+            _retype(connection, new, sql.Identifier(name), sql.SQL(type_))
+
+
 def rename(connection: Connection, old: StreamTable, new: StreamTable) -> None:
     """Give the served table another name or schema, if it has one."""
     if old.schema != new.schema:
-        connection.execute(
-            sql.SQL("ALTER TABLE {} SET SCHEMA {}").format(
-                served_name(old), sql.Identifier(new.schema)
+        for name in (*(one.name for one in partitions(connection, old)), served_name(old)):
+            connection.execute(
+                sql.SQL("ALTER TABLE {} SET SCHEMA {}").format(name, sql.Identifier(new.schema))
             )
-        )
     if old.name != new.name:
         connection.execute(
             sql.SQL("ALTER TABLE {} RENAME TO {}").format(
@@ -108,7 +119,13 @@ def _exists(connection: Connection, name: sql.Identifier) -> bool:
 def _shape(table: StreamTable) -> tuple[object, ...]:
     """What the index that publish finds rows by depends on."""
     columns = tuple((column.name, column.served) for column in table.columns)
-    return columns, index_key(table)
+    return columns, index_key(table), _partitioning(table)
+
+
+def _partitioning(table: StreamTable) -> tuple[str, str] | None:
+    """The column of the partitions and its type, which no ALTER TABLE changes."""
+    column = partition_column(table)
+    return None if column is None else (column.name, column.served)
 
 
 def _alter(connection: Connection, table: StreamTable, act: str, *parts: sql.Composable) -> None:
@@ -135,12 +152,12 @@ def _retype(
 def _delete(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
     """Of each row, the copies beyond as many as there shall be."""
     return sql.SQL(
-        "WITH old AS (SELECT s.ctid AS place, record_send({served}) AS image,"
+        "WITH old AS (SELECT s.tableoid AS part, s.ctid AS place, record_send({served}) AS image,"
         " row_number() OVER (PARTITION BY record_send({served})) AS copy FROM {table} s),"
         " new AS (SELECT record_send(ROW({values})) AS image, sum(d.{weight}) AS copies"
         " FROM {staged} d GROUP BY 1)"
-        " DELETE FROM {table} WHERE ctid IN (SELECT old.place FROM old LEFT JOIN new USING (image)"
-        " WHERE old.copy > coalesce(new.copies, 0))"
+        " DELETE FROM {table} WHERE (tableoid, ctid) IN (SELECT old.part, old.place"
+        " FROM old LEFT JOIN new USING (image) WHERE old.copy > coalesce(new.copies, 0))"
     ).format(
         served=row(table, sql.SQL("s.")),
         table=served_name(table),

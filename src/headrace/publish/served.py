@@ -1,7 +1,8 @@
 """Served tables: the real PostgreSQL tables that applications read.
 
 Each has the index that publish finds rows by (the unique index of the key where the result has
-one, else an index on a hash of the whole row) and a trigger that refuses users' DML.
+one, else an index on a hash of the whole row) and a trigger that refuses users' DML. One that is
+partitioned begins without partitions; `partitions` makes them as values come.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from headrace.catalog.records import StreamTable
+from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
 from headrace.types import Type
 
@@ -32,9 +33,24 @@ def create_served(connection: Connection, table: StreamTable) -> None:
         for column in table.columns
     )
     name = served_name(table)
-    connection.execute(sql.SQL("CREATE TABLE {} ({})").format(name, columns))
+    by = partition_column(table)
+    statement = sql.SQL("CREATE TABLE {} ({})").format(name, columns)
+    if by is not None:
+        statement += sql.SQL(" PARTITION BY LIST ({})").format(sql.Identifier(by.name))
+    connection.execute(statement)
     connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(name, sql.Literal(COMMENT)))
     create_index(connection, table)
+    guard(connection, name)
+
+
+def partition_column(table: StreamTable) -> OutputColumn | None:
+    """The column that the table is partitioned by, if it is."""
+    name = table.options.get("partition_by")
+    return next((column for column in table.columns if column.name == name), None)
+
+
+def guard(connection: Connection, name: sql.Identifier) -> None:
+    """Refuse users' DML on a table; a trigger of a partitioned one does not fire in a partition."""
     connection.execute(
         sql.SQL(
             "CREATE TRIGGER headrace_refuse_dml BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE"
@@ -50,8 +66,11 @@ def index_key(table: StreamTable) -> tuple[str, ...]:
     """The key, if a unique index can hold every value of it and tells all values apart.
 
     An index entry has a few kilobytes at most, so text must have a short length; 0.0 and -0.0 are
-    one key to an index.
+    one key to an index. That of a partitioned table must have the column that it is partitioned by.
     """
+    by = partition_column(table)
+    if by is not None and by.name not in table.key:
+        return ()
     types = {column.name: column.type for column in table.columns}
     short = all(_is_short(types[name]) for name in table.key)
     return table.key if short and len(table.key) <= MOST_KEY_COLUMNS else ()

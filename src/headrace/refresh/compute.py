@@ -174,10 +174,10 @@ def _compute_stage(
         if step.touched is not None:
             return _compute_stage(ways, step.touched, relation, epoch, clock)
         folder = engine.store.new_folder(relation.id, epoch)
-        order = engine.store.order(relation.id, relation.pin)
+        arrangement = engine.store.arrangement(relation.id, relation.pin)
         with clock.phase("compute"):
             text = with_epoch(render(Net(plan), names), epoch)
-            engine.runner.write(in_ranges(text, order), inputs, folder)
+            engine.runner.write(in_ranges(text, arrangement), inputs, folder)
         with clock.phase("commit"):
             pin = engine.store.register(relation.id, relation.pin, epoch, folder)
             return Computed(pin, step.reason)

@@ -54,12 +54,14 @@ class Explanation:
     group: int | None = None
     group_others: tuple[str, ...] = ()
     outlook: Outlook | None = None
+    partition_by: str | None = None
 
     def __str__(self) -> str:
         parts = [f"stream table {self.name}", "", "columns"]
         parts += [f"  {c.name} {c.served}{_scale(c)}" for c in self.columns]
         without = "none: a bag of rows" if self.scc_id is None else "none: a set of rows"
         parts += ["key", "  " + (", ".join(self.key) or without)]
+        parts += ["partitions", f"  by {self.partition_by}"] if self.partition_by else []
         parts += ["reads", *(f"  {_edge(edge)}" for edge in self.edges)] if self.edges else []
         parts += ["stratum", f"  {self.stratum}"]
         if self.scc_id is not None:
@@ -131,6 +133,7 @@ def explain(
             if isinstance(step, ComputeStage | ComputeLoop)
         ),
         notices,
+        partition_by=table.options.get("partition_by"),
     )
 
 

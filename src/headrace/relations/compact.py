@@ -84,6 +84,6 @@ def _summed(engine: Engine, relation: Relation, chosen: tuple[LogFile, ...], lim
         files=tuple(file.uri for file in chosen),
     )
     folder = engine.store.new_folder(relation.id, epoch)
-    order = engine.store.order(relation.id, relation.pin)
-    engine.runner.write(in_ranges(text, order, 1 + rows // ROWS_A_PART), [files], folder)
+    arrangement = engine.store.arrangement(relation.id, relation.pin)
+    engine.runner.write(in_ranges(text, arrangement, 1 + rows // ROWS_A_PART), [files], folder)
     return engine.store.replace(relation.id, relation.pin, chosen, folder)

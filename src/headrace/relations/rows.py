@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.catalog.records import Relation
 from headrace.plan.operators import Scan, Version
 from headrace.plan.scalar import Column
-from headrace.store import EPOCH, WEIGHT
+from headrace.store import EPOCH, WEIGHT, Arrangement
 
 
 def arrow_schema(relation: Relation) -> pa.Schema:
@@ -34,17 +32,17 @@ def with_epoch(text: str, epoch: int) -> str:
     return f"SELECT CAST({epoch:d} AS BIGINT) AS `{EPOCH}`, * FROM (\n{text}\n)"
 
 
-def in_ranges(text: str, order: Sequence[str], parts: int | None = None) -> str:
-    """The query with its result in parts, each of which has a range of `order` and is sorted by it.
+def in_ranges(text: str, arrangement: Arrangement, parts: int | None = None) -> str:
+    """The query with its result in parts, each of which has a range of keys and is sorted.
 
     There are at most so many parts; without an order they are as they come.
     """
-    columns = [f"`{name}`" for name in order]
-    if not columns:
+    if not arrangement.columns:
         return text if parts is None else f"SELECT /*+ COALESCE({parts:d}) */ * FROM (\n{text}\n)"
-    split = ", ".join(columns if parts is None else [f"{parts:d}", *columns])
+    keys = [f"`{name}`" for name in arrangement.ranges]
+    split = ", ".join(keys if parts is None else [f"{parts:d}", *keys])
     ranged = f"SELECT /*+ REPARTITION_BY_RANGE({split}) */ * FROM (\n{text}\n)"
-    return f"{ranged}\nSORT BY {', '.join(columns)}"
+    return f"{ranged}\nSORT BY {', '.join(f'`{name}`' for name in arrangement.columns)}"
 
 
 def scan_all(relation: Relation, version: Version) -> Scan:

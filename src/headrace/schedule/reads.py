@@ -1,4 +1,7 @@
-"""How often others read the served tables: PostgreSQL's counters, without our own scans."""
+"""How often others read the served tables: PostgreSQL's counters, without our own scans.
+
+Of a partitioned table the scans of its partitions count, each by itself.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,13 @@ from headrace.settings import Settings
 from headrace.source.faults import translated
 
 SCANS = """
-SELECT schemaname, relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0)
-FROM pg_stat_user_tables
-WHERE (schemaname, relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
+SELECT n.nspname, c.relname, sum(coalesce(t.seq_scan, 0) + coalesce(t.idx_scan, 0))
+FROM pg_stat_user_tables t
+LEFT JOIN pg_inherits i ON i.inhrelid = t.relid
+JOIN pg_class c ON c.oid = coalesce(i.inhparent, t.relid)
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
+GROUP BY 1, 2
 """
 OWN = "SELECT relation, own_scans FROM headrace.stream_tables"
 

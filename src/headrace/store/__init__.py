@@ -1,6 +1,7 @@
 """Every relation is a log of weighted rows, one Delta table a relation.
 
     layout    the two internal columns, the types a column may have
+    arrangement how rows lie in large files; `apart` cuts these between the values of a column
     log       pins, files and what a relation's log holds at one version
     place     where the tables are: addresses, file systems, durability
     part      one Parquet file: writing it, checking one that Spark wrote
@@ -18,6 +19,7 @@ A writer takes a pin, commits from exactly that version and gets the next pin, w
 records. After any failure it calls `rollback` with the recorded pin before it writes again.
 """
 
+from headrace.store.arrangement import Arrangement
 from headrace.store.delta import DeltaStore
 from headrace.store.keys import Keys
 from headrace.store.layout import EPOCH, WEIGHT, least_weight
@@ -30,6 +32,7 @@ from headrace.store.store import Store
 __all__ = [
     "EPOCH",
     "WEIGHT",
+    "Arrangement",
     "DeltaStore",
     "Keys",
     "LogFile",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -13,6 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from headrace.store.actions import add_action, remove_action
+from headrace.store.arrangement import Arrangement
 from headrace.store.failure import behind, lease_lost, unavailable
 from headrace.store.layout import EPOCH, WEIGHT, columns_of, stored
 from headrace.store.log import Log, LogFile, Pin, in_order
@@ -22,6 +24,7 @@ from headrace.store.place import Place
 EXACT = CommitProperties(max_commit_retries=0)
 LABEL = "headrace"
 ORDER = "headrace.order"
+APART = "headrace.apart"
 LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 CHECKPOINT_SUFFIX = ".checkpoint.parquet"
@@ -52,13 +55,13 @@ class Commits:
         self._place = place
         self._opened: dict[str, DeltaTable] = {}
 
-    def create(self, relation: str, columns: pa.Schema, order: tuple[str, ...]) -> Log:
+    def create(self, relation: str, columns: pa.Schema, arrangement: Arrangement) -> Log:
         """Make the table, version 0; it must not exist."""
         try:
             table = DeltaTable.create(
                 self._place.uri(relation),
                 stored(columns),
-                configuration={**CONFIGURATION, ORDER: json.dumps(order)},
+                configuration={**CONFIGURATION, **_kept(arrangement)},
                 raise_if_key_not_exists=False,
                 storage_options=dict(self._place.options),
                 commit_properties=EXACT,
@@ -68,7 +71,7 @@ class Commits:
         except (OSError, DeltaError) as error:
             raise unavailable(error, self._place, writing=True) from error
         self._opened[relation] = table
-        return Log(0, columns_of(columns), (), order)
+        return Log(0, columns_of(columns), (), arrangement)
 
     def check(self, relation: str, pin: Pin) -> DeltaTable:
         """The opened table, which must be at the pin's version and not beyond."""
@@ -202,8 +205,8 @@ class Commits:
             for each in live
         )
         columns = columns_of(pa.schema(table.schema().to_arrow()))
-        order = table.metadata().configuration.get(ORDER, "[]")
-        return Log(table.version(), columns, in_order(files), tuple(json.loads(order)))
+        arrangement = _arrangement(table.metadata().configuration)
+        return Log(table.version(), columns, in_order(files), arrangement)
 
     def _checkpoint(self, relation: str, table: DeltaTable) -> None:
         """Sum the log up, so that opening and committing stay cheap; the commit stands without.
@@ -230,6 +233,17 @@ class Commits:
         for path, version in versions.items():
             if 0 <= version < first:
                 files.delete_file(path)
+
+
+def _kept(arrangement: Arrangement) -> dict[str, str]:
+    """An arrangement as settings of a Delta table."""
+    apart = {} if arrangement.apart is None else {APART: arrangement.apart}
+    return {ORDER: json.dumps(arrangement.order), **apart}
+
+
+def _arrangement(configuration: Mapping[str, str]) -> Arrangement:
+    """The arrangement that a Delta table was made with; older ones have none."""
+    return Arrangement(tuple(json.loads(configuration.get(ORDER, "[]"))), configuration.get(APART))
 
 
 def version_of(name: str) -> int:

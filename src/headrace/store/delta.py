@@ -13,6 +13,8 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from headrace.errors import HeadraceError, InternalError
+from headrace.store.apart import bounds_of, check_apart, kept_apart
+from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, unavailable
 from headrace.store.groups import Footer, may_match
@@ -23,7 +25,6 @@ from headrace.store.layout import (
     conform,
     least_weight,
     some_columns,
-    sorted_by,
     weighted,
 )
 from headrace.store.log import Log, LogFile, Pin
@@ -72,22 +73,26 @@ class DeltaStore(Store):
         self._footers = Recent[Footer](FOOTER_BYTES)
         self._unnamed_since: dict[str, float] = {}
 
-    def create(self, relation: str, columns: pa.Schema, order: tuple[str, ...] = ()) -> Pin:
+    def create(
+        self, relation: str, columns: pa.Schema, arrangement: Arrangement = AS_THEY_COME
+    ) -> Pin:
         check_columns(columns)
-        check_order(columns, order)
+        check_order(columns, arrangement.order)
+        check_apart(columns, arrangement.apart)
         self.drop(relation)
-        log = self._commits.create(relation, columns, order)
+        log = self._commits.create(relation, columns, arrangement)
         return Pin(self._remember(relation, log).version, 0)
 
-    def order(self, relation: str, pin: Pin) -> tuple[str, ...]:
-        return self._log(relation, pin).order
+    def arrangement(self, relation: str, pin: Pin) -> Arrangement:
+        return self._log(relation, pin).arrangement
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
         return self.extend(relation, pin, epoch, (rows,)).at(epoch)
 
     def extend(self, relation: str, pin: Pin, epoch: int, tables: Iterable[pa.Table]) -> Pin:
         log = self._log(relation, pin)
-        rows = (sorted_by(conform(table, log.columns), log.order) for table in tables)
+        conformed = (conform(table, log.columns) for table in tables)
+        rows = (part for table in conformed for part in kept_apart(table, log.arrangement))
         written = self._commit_rows(relation, pin, log, epoch, rows)
         return pin if written is log else Pin(written.version, epoch)
 
@@ -117,7 +122,8 @@ class DeltaStore(Store):
                     with self._writing():
                         size = write_part(self._place.files, self._place.path(uri), rows, epoch)
                     least = least_weight(rows)
-                    added.append(LogFile(uri, rows.num_rows, size, first, epoch, least))
+                    bounds = bounds_of(rows, log.arrangement.apart)
+                    added.append(LogFile(uri, rows.num_rows, size, first, epoch, least, bounds))
                     written = rows
             if not added and not replaced:
                 return log
@@ -133,15 +139,15 @@ class DeltaStore(Store):
         log = self._log(relation, pin)
         tables = [self._read_part(relation, pin, file, log.columns) for file in chosen]
         epoch = chosen[-1].last_epoch
-        summed = sorted_by(net(pa.concat_tables(tables)), log.order)
-        log = self._commit_rows(relation, pin, log, epoch, (summed,), replaced=chosen)
+        parts = kept_apart(net(pa.concat_tables(tables)), log.arrangement)
+        log = self._commit_rows(relation, pin, log, epoch, parts, replaced=chosen)
         return Pin(log.version, pin.epoch)
 
     def replace(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
         log = self._log(relation, pin)
         with self._discarding(relation, pin, (folder,)):
             with self._writing():
-                parts = parts_in(self._place, folder, log.columns, chosen[-1].last_epoch)
+                parts = parts_in(self._place, folder, log, chosen[-1].last_epoch)
             if not parts:
                 nothing = weighted(log.columns).empty_table()
                 epoch = chosen[-1].last_epoch
@@ -178,7 +184,7 @@ class DeltaStore(Store):
     ) -> Pin:
         log = self._log(relation, pin)
         with self._writing():
-            parts = parts_in(self._place, folder, log.columns, epoch)
+            parts = parts_in(self._place, folder, log, epoch)
         counted = sum(part.rows for part in parts)
         if rows is not None and rows != counted:
             raise InternalError(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from headrace.errors import InternalError
+from headrace.store.arrangement import AS_THEY_COME, Arrangement
+
+if TYPE_CHECKING:
+    from headrace.store.apart import Bounds
 
 
 @dataclass(frozen=True, order=True)
@@ -28,6 +33,7 @@ class LogFile:
     `uri` is what Spark reads: a plain path for a local store, else the root as it was given with
     the file's path behind it. A file of several epochs is the sum of them, which cannot be taken
     apart; its rows all have `_epoch` last_epoch. `least_weight` is not known of every file.
+    `bounds` go into the commit that adds the file, and are not read back.
     """
 
     uri: str
@@ -36,6 +42,7 @@ class LogFile:
     first_epoch: int
     last_epoch: int
     least_weight: int | None = None
+    bounds: Bounds | None = field(default=None, compare=False)
 
     @property
     def only_adds(self) -> bool:
@@ -49,15 +56,12 @@ class LogFile:
 
 @dataclass(frozen=True)
 class Log:
-    """The live files of a relation at one Delta version, oldest epoch first.
-
-    `order` are the columns by which large files are sorted, as far as their writers could.
-    """
+    """The live files of a relation at one Delta version, oldest epoch first."""
 
     version: int
     columns: pa.Schema
     files: tuple[LogFile, ...]
-    order: tuple[str, ...] = ()
+    arrangement: Arrangement = AS_THEY_COME
 
     def between(self, after: int, upto: int) -> tuple[LogFile, ...]:
         """The files that hold the epochs in (after, upto]."""

@@ -10,6 +10,8 @@ from itertools import count
 import pyarrow as pa
 
 from headrace.errors import InternalError
+from headrace.store.apart import check_apart
+from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.failure import behind, lease_lost, readable, require_after
 from headrace.store.keys import Keys
 from headrace.store.layout import (
@@ -42,14 +44,17 @@ class MemoryStore(Store):
         self._folders: dict[str, list[pa.Table]] = {}
         self._numbers = count(1)
 
-    def create(self, relation: str, columns: pa.Schema, order: tuple[str, ...] = ()) -> Pin:
+    def create(
+        self, relation: str, columns: pa.Schema, arrangement: Arrangement = AS_THEY_COME
+    ) -> Pin:
         check_columns(columns)
-        check_order(columns, order)
-        self._relations[relation] = MemoryLog((Log(0, columns_of(columns), (), order),), {})
+        check_order(columns, arrangement.order)
+        check_apart(columns, arrangement.apart)
+        self._relations[relation] = MemoryLog((Log(0, columns_of(columns), (), arrangement),), {})
         return Pin(0, 0)
 
-    def order(self, relation: str, pin: Pin) -> tuple[str, ...]:
-        return self._at(relation, pin).order
+    def arrangement(self, relation: str, pin: Pin) -> Arrangement:
+        return self._at(relation, pin).arrangement
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
         return self._add(relation, pin, epoch, [rows]).at(epoch)

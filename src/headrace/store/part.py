@@ -11,8 +11,9 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from headrace.errors import InternalError
+from headrace.store.apart import bounds_in
 from headrace.store.layout import EPOCH, GROUP_ROWS, WEIGHT, fields, stored, weighted
-from headrace.store.log import LogFile
+from headrace.store.log import Log, LogFile
 from headrace.store.place import Place
 
 FOOTER_READERS = 8
@@ -43,8 +44,8 @@ def discard(files: pafs.FileSystem, path: str) -> None:
         files.delete_file(path)
 
 
-def parts_in(place: Place, folder: str, columns: pa.Schema, epoch: int) -> tuple[LogFile, ...]:
-    """The checked parts of a folder that hold rows.
+def parts_in(place: Place, folder: str, log: Log, epoch: int) -> tuple[LogFile, ...]:
+    """The checked parts of a folder that hold rows, as files of a log.
 
     An executor leaves a part even for no rows, so a folder with nothing in it was written
     somewhere else, and is an error.
@@ -55,11 +56,19 @@ def parts_in(place: Place, folder: str, columns: pa.Schema, epoch: int) -> tuple
         raise FileNotFoundError(ENOENT, "nothing was written", folder)
     parts = [entry for entry in entries if entry.is_file and is_part(entry.base_name)]
     with ThreadPoolExecutor(FOOTER_READERS) as pool:
-        found = list(pool.map(lambda part: count_part(files, part.path, columns, epoch), parts))
+        footers = list(pool.map(lambda part: checked(files, part.path, log.columns, epoch), parts))
     return tuple(
-        LogFile(f"{folder}/{part.base_name}", count, part.size, epoch, epoch, least)
-        for part, (count, least) in zip(parts, found, strict=True)
-        if count
+        LogFile(
+            f"{folder}/{part.base_name}",
+            footer.num_rows,
+            part.size,
+            epoch,
+            epoch,
+            least_weight_in(footer),
+            bounds_in(footer, log.arrangement.apart),
+        )
+        for part, footer in zip(parts, footers, strict=True)
+        if footer.num_rows
     )
 
 
@@ -68,10 +77,8 @@ def is_part(name: str) -> bool:
     return name.endswith(".parquet") and not name.startswith(("_", "."))
 
 
-def count_part(
-    files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int
-) -> tuple[int, int | None]:
-    """How many rows a part that Spark wrote has, and their least weight, where the footer tells it.
+def checked(files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int) -> pq.FileMetaData:
+    """The footer of a part that Spark wrote.
 
     It is checked to be what the log may hold: every column has its stored type, every row has a
     weight, and every row group's statistics say that all its rows are of the one epoch.
@@ -86,7 +93,6 @@ def count_part(
             detail=f"wanted {fields(stored(columns))}, got {found}.",
         )
     names = [name for name, _ in found]
-    least: list[int | None] = []
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         if not group.num_rows:
@@ -102,9 +108,17 @@ def count_part(
         weights = group.column(names.index(WEIGHT)).statistics
         if weights is None or not weights.has_null_count or weights.null_count:
             raise InternalError("invariant", f"part {path} has rows without a weight")
-        least.append(weights.min if weights.has_min_max else None)
-    known = [weight for weight in least if weight is not None]
-    return int(footer.num_rows), min(known) if known and len(known) == len(least) else None
+    return footer
+
+
+def least_weight_in(footer: pq.FileMetaData) -> int | None:
+    """The least weight of a file's rows, by the statistics in its footer, where these tell it."""
+    place = footer.schema.names.index(WEIGHT)
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    found = [group.column(place).statistics for group in groups if group.num_rows]
+    if not all(one is not None and one.has_min_max for one in found):
+        return None
+    return min((one.min for one in found), default=None)
 
 
 def read_part(files: pafs.FileSystem, path: str, columns: pa.Schema) -> pa.Table:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.keys import Keys
 from headrace.store.log import LogFile, Pin
 from headrace.store.parts import Parts
@@ -28,16 +29,20 @@ class Store(Protocol):
     writer calls `rollback` with the catalog's pin before it writes again.
     """
 
-    def create(self, relation: str, columns: pa.Schema, order: tuple[str, ...] = ()) -> Pin:
+    def create(
+        self, relation: str, columns: pa.Schema, arrangement: Arrangement = AS_THEY_COME
+    ) -> Pin:
         """Make an empty log at version 0, epoch 0.
 
-        Large files are sorted by the columns of `order`, so that rows are best looked up by these.
-        A folder of that name is the remains of a creation that was never pinned: it is replaced.
+        Large files are sorted by the order of the `arrangement`, so that rows are best looked up by
+        it; rows with different values in the column `apart` come into different files, if they
+        are many. A folder of that name is the remains of a creation that was never pinned: it is
+        replaced.
         """
         ...
 
-    def order(self, relation: str, pin: Pin) -> tuple[str, ...]:
-        """The columns by which large files of a relation are sorted, if any."""
+    def arrangement(self, relation: str, pin: Pin) -> Arrangement:
+        """How rows of a relation lie in large files."""
         ...
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
