@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import headrace
@@ -13,6 +14,9 @@ from headrace.catalog.records import OutputColumn
 from headrace.errors import UserError
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.partitioning import KINDS, check_partition, partitions_differ
+from headrace.publish.apply import apply_change
+from headrace.publish.change import VisibleChange
+from headrace.store import WEIGHT
 from headrace.types import Type
 from headrace.types.kinds import KINDS as ALL
 from tests.lifecycle.made import put_tables
@@ -140,3 +144,21 @@ def test_other_options_and_the_name_change_in_place(project: headrace.Headrace, 
     (table,) = project._engine.catalog.state().stream_tables
     assert table.relation == relation
     assert table.options == {"partition_by": "region", "tier": "cold"}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("keep", [True, False])
+def test_it_can_be_taken_out(project: headrace.Headrace, dsn: str, keep: bool) -> None:
+    (table,) = project._engine.catalog.state().stream_tables
+    schema = pa.schema([(WEIGHT, pa.int64()), *((c.name, c.type.arrow) for c in table.columns)])
+    rows = [{WEIGHT: 1, "id": 1, "region": "eu"}, {WEIGHT: 1, "id": 2, "region": None}]
+    with psycopg.connect(dsn) as sql:
+        apply_change(sql, table, VisibleChange.of(pa.Table.from_pylist(rows, schema)))
+    project.uninstall(keep_tables=keep)
+    with psycopg.connect(dsn) as sql:
+        ours = "SELECT count(*) FROM pg_trigger WHERE tgname = 'headrace_refuse_dml'"
+        assert sql.execute(ours).fetchone() == (0,)
+        tables = "SELECT count(*) FROM pg_class WHERE relname ~ '^(kept|headrace_part_r[^_]*)$'"
+        assert sql.execute(tables).fetchone() == ((3,) if keep else (0,))
+        if keep:
+            assert sql.execute("DELETE FROM kept").rowcount == 2

@@ -261,6 +261,24 @@ def test_values_beyond_the_limit_share_a_partition(
     assert not shown(sql, parted)
 
 
+def test_no_reader_is_waited_for(
+    sql: psycopg.Connection[Any], dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_PARTITIONS", 3)
+    parted = table("parted", *BAG, by="g")
+    create_served(sql, parted)
+    publish(sql, parted, (1, "a", 1), (1, "b", 1))
+    sql.execute("SET lock_timeout = '5s'")
+    with psycopg.connect(dsn) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        before = reader.execute("SELECT g, n FROM parted ORDER BY g").fetchall()
+        for value in ("c", "d", "e"):
+            publish(sql, parted, (1, value, 1), (-1, "a", 1), (1, "a", 1))
+            assert reader.execute("SELECT g, n FROM parted ORDER BY g").fetchall() == before
+    assert values(sql, parted) == {*(frozenset({one}) for one in "abc"), frozenset()}
+    assert shown(sql, parted) == Counter((one, 1) for one in "abcde")
+
+
 def test_text_too_long_for_a_partition_is_kept_with_the_others(
     sql: psycopg.Connection[Any],
 ) -> None:
@@ -322,12 +340,15 @@ def test_a_table_made_anew_keeps_its_partitions(sql: psycopg.Connection[Any]) ->
     publish(sql, old, (1, "a", 1, 1), (1, "b", 1, 1), (1, None, 2, 2))
     sql.execute("CREATE VIEW over AS SELECT g, n FROM parted")
     before = names(sql, old)
+    place = "SELECT tableoid, ctid, xmin FROM parted WHERE g = 'a'"
+    kept = sql.execute(place).fetchone()
     new = replace(old, relation=new_relation_id())
     rows = [(1, "a", 1, 1), (1, "c", 1, 7), (1, None, 2, 3)]
     with sql.transaction():
         replace_served(sql, old, new, change(new, *rows))
     assert shown(sql, new) == Counter(tuple(row) for _, *row in rows)
     assert names(sql, new).items() >= before.items()
+    assert sql.execute(place).fetchone() == kept, "a row that is in both is not touched"
     publish(sql, new, (-1, "c", 1, 7), (1, "c", 1, 8))
     assert sql.execute(f"SELECT to_regclass('{index_name(new)}')").fetchone() != (None,)
 

@@ -6,10 +6,12 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import headrace
@@ -19,6 +21,8 @@ from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.graph.live import LiveGraph
 from headrace.lifecycle.check import Request
 from headrace.publish.alert import ALERTS
+from headrace.publish.apply import apply_change
+from headrace.publish.change import VisibleChange
 from headrace.publish.own_scans import counting_own_scans
 from headrace.refresh import sweep
 from headrace.schedule import service
@@ -28,6 +32,7 @@ from headrace.schedule.ears import Ears
 from headrace.schedule.reads import sample_reads
 from headrace.schedule.service import Service
 from headrace.schedule.shift import Shift, no_words
+from headrace.store import WEIGHT
 from tests.lifecycle.made import put_tables
 from tests.schedule.daemons import in_state, last_request
 from tests.schedule.running import Running, Up, eventually
@@ -316,6 +321,39 @@ class TestReads:
         sql.execute("SELECT count(*) FROM totals")
         eventually(lambda: total() == 1)
         assert memory.reads.keys() == {table_of(project).relation}, "only where it matters"
+
+    def test_scans_of_partitions_are_those_of_their_table(
+        self, project: headrace.Headrace, sql: psycopg.Connection
+    ) -> None:
+        options = {"tier": "frozen", "partition_by": "customer"}
+        put_tables(project, Request("totals", QUERY, options=options))
+        engine, table, memory = project._engine, table_of(project), Memory()
+        settings = engine.settings(engine.catalog.state())
+
+        def publish(transaction: psycopg.Connection) -> None:
+            rows = pa.table({WEIGHT: [1, 1], "c1": [1, 2], "c2": [Decimal(1), Decimal(2)]})
+            with counting_own_scans(transaction, [table]):
+                apply_change(transaction, table, VisibleChange.of(rows))
+                transaction.execute("SELECT count(*) FROM public.totals")
+
+        def flush(transaction: psycopg.Connection) -> None:
+            transaction.execute("SELECT pg_stat_force_next_flush()")
+
+        with engine.writing() as lease:
+            engine.catalog.commit(Change(), fence=lease.fence, apply=publish)
+            engine.catalog.commit(Change(), fence=lease.fence, apply=flush)
+
+        def total() -> int:
+            sample_reads(engine, engine.catalog.state(), settings, memory, datetime.now(UTC))
+            return memory.reads[table.relation].total
+
+        assert table_of(project).own_scans >= 2
+        eventually(lambda: total() == 0 and memory.reads[table.relation].last.scans >= 2)
+        assert memory.reads[table.relation].last.scans == table_of(project).own_scans
+        sql.execute("SELECT count(*) FROM totals WHERE customer = 1")
+        eventually(lambda: total() == 1)
+        sql.execute("SELECT count(*) FROM totals")
+        eventually(lambda: total() == 3)
 
 
 def scans(sql: psycopg.Connection) -> int:

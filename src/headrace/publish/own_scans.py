@@ -14,12 +14,11 @@ from headrace.publish.served import Connection
 
 _SCANS = """
 SELECT t.relid, w.relation, coalesce(t.seq_scan, 0) + coalesce(t.idx_scan, 0)
-FROM pg_stat_xact_user_tables t
-LEFT JOIN pg_inherits i ON i.inhrelid = t.relid
-JOIN pg_class c ON c.oid = coalesce(i.inhparent, t.relid)
-JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN unnest(%s::text[], %s::text[], %s::text[]) AS w (relation, schema, name)
-  ON (n.nspname, c.relname) = (w.schema, w.name)
+FROM unnest(%s::text[], %s::text[], %s::text[]) AS w (relation, schema, name)
+JOIN pg_namespace n ON n.nspname = w.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+LEFT JOIN pg_inherits i ON i.inhparent = c.oid AND c.relkind = 'p'
+JOIN pg_stat_xact_user_tables t ON t.relid = coalesce(i.inhrelid, c.oid)
 """
 _ADD = "UPDATE headrace.stream_tables SET own_scans = own_scans + %s WHERE relation = %s"
 

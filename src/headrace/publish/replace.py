@@ -43,6 +43,7 @@ def replace_served(
     )
     reshape(connection, old, new)
     staged = stage(connection, new, rows)
+    # Rows find the partitions that these leave behind by themselves.
     slices(connection, new, staged)
     connection.execute(_delete(new, staged))
     connection.execute(_insert(new, staged))

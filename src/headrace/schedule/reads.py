@@ -15,12 +15,12 @@ from headrace.settings import Settings
 from headrace.source.faults import translated
 
 SCANS = """
-SELECT n.nspname, c.relname, sum(coalesce(t.seq_scan, 0) + coalesce(t.idx_scan, 0))
-FROM pg_stat_user_tables t
-LEFT JOIN pg_inherits i ON i.inhrelid = t.relid
-JOIN pg_class c ON c.oid = coalesce(i.inhparent, t.relid)
-JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
+SELECT w.schema, w.name, sum(coalesce(t.seq_scan, 0) + coalesce(t.idx_scan, 0))
+FROM unnest(%s::text[], %s::text[]) AS w (schema, name)
+JOIN pg_namespace n ON n.nspname = w.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+LEFT JOIN pg_inherits i ON i.inhparent = c.oid AND c.relkind = 'p'
+JOIN pg_stat_user_tables t ON t.relid = coalesce(i.inhrelid, c.oid)
 GROUP BY 1, 2
 """
 OWN = "SELECT relation, own_scans FROM headrace.stream_tables"
