@@ -30,6 +30,7 @@ from headrace.publish.served import create_served, drop_served, index_key, index
 from headrace.source.connection import Database
 from headrace.store import WEIGHT
 from headrace.types import Type
+from headrace.verify.served import read_served
 
 pytestmark = pytest.mark.postgres
 
@@ -305,6 +306,17 @@ def test_users_are_refused_at_the_table_and_at_each_partition(
                 sql.execute(text)
             assert caught.value.sqlstate == "HR001"
     assert shown(sql, parted) == Counter([("a", 1), (None, 1)])
+
+
+def test_verify_reads_all_partitions(sql: psycopg.Connection[Any], dsn: str) -> None:
+    for parted in (table("parted", *BAG, by="g"), table("plain", *BAG)):
+        create_served(sql, parted)
+        publish(sql, parted, (2, "a", 1), (1, None, 2))
+        with Database(dsn) as database:
+            found = read_served(database, parted)
+        assert Counter(tuple(row.values()) for row in found.to_pylist()) == Counter(
+            {(-1, "a", 1): 2, (-1, None, 2): 1}
+        )
 
 
 def test_what_users_hung_on_it_reaches_new_partitions(sql: psycopg.Connection[Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from headrace.catalog.records import StreamTable
+from headrace.publish.served import partition_column, served_name
 from headrace.source.connection import Database
 from headrace.source.reading import read_sql, relation_sql, to_stored
 from headrace.source.table import SourceColumn
@@ -17,7 +18,11 @@ def read_served(database: Database, table: StreamTable) -> pa.Table:
         SourceColumn(number, column.name, column.served, column.type)
         for number, column in enumerate(table.columns, 1)
     ]
-    rows = database.arrow(read_sql(relation_sql(table.schema, table.name), columns))
+    if partition_column(table) is None:
+        relation = relation_sql(table.schema, table.name)
+    else:
+        relation = served_name(table).as_string()
+    rows = database.arrow(read_sql(relation, columns))
     stored = to_stored(rows, columns)
     weights = pa.array([-1]).take(pa.array([0] * stored.num_rows, pa.int64()))
     return stored.add_column(0, WEIGHT, weights.cast(pa.int64()))
