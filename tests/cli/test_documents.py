@@ -71,8 +71,8 @@ def test_receipts() -> None:
 def test_explanations() -> None:
     document = explanation_document(explanation())
     assert list(document) == [
-        *("name", "query", "columns", "key", "plan", "steps", "stages", "notices"),
-        *("stratum", "scc_id", "group", "group_others", "edges", "outlook"),
+        *("name", "query", "columns", "key", "partition_by", "plan", "steps", "stages"),
+        *("notices", "stratum", "scc_id", "group", "group_others", "edges", "outlook"),
     ]
     assert document["columns"] == [{"name": "n", "type": "bigint", "kept_as": "bigint"}]
     assert list(document["stages"][0]) == ["relation", "mode", "reason", "reads", "sql"]

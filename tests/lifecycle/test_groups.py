@@ -72,7 +72,7 @@ def test_explain_names_the_others_of_the_group(project: headrace.Headrace) -> No
     explained = project.explain("totals")
     assert (explained.group, explained.group_others) == (1, ("public.counts", "public.averages"))
     line = "member of group 1, with public.counts, public.averages"
-    assert f"group\n  {line}\nplan\n" in str(explained)
+    assert f"group\n  {line}\nincremental or full\n" in str(explained)
     alone = project.explain("best")
     assert (alone.group, alone.group_others) == (None, ())
     assert "member of group" not in str(alone)

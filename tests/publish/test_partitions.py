@@ -346,6 +346,19 @@ def test_a_table_that_somebody_else_wrote_is_told(sql: psycopg.Connection[Any]) 
     assert shown(sql, parted) == Counter([("b", 1)])
 
 
+def test_a_key_that_is_there_already_is_told(sql: psycopg.Connection[Any]) -> None:
+    """Also by a change that only adds rows; and an index of the user's own is not ours."""
+    parted = table("parted", *KEYED, key=("g", "k"), by="g")
+    create_served(sql, parted)
+    publish(sql, parted, (1, "a", 1, 1), (1, "b", 1, 1))
+    with pytest.raises(InternalError, match="is not as it was published"):
+        publish(sql, parted, (1, "a", 1, 2), (1, "c", 1, 1))
+    sql.execute("CREATE UNIQUE INDEX mine ON parted (g, n)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        publish(sql, parted, (1, "a", 2, 1))
+    assert shown(sql, parted) == Counter([("a", 1, 1), ("b", 1, 1)])
+
+
 def test_a_table_made_anew_keeps_its_partitions(sql: psycopg.Connection[Any]) -> None:
     old = table("parted", *KEYED, key=("g", "k"), by="g")
     create_served(sql, old)

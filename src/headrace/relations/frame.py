@@ -34,8 +34,9 @@ def published_frame(
 ) -> DataFrame:
     """The table at its published epoch, or as it was last published up to another.
 
-    Later refreshes do not change what the frame shows. `epoch-expired` where the log does not tell
-    any more what the table was then.
+    Later refreshes do not change what the frame shows. Conditions on the column that the log is
+    kept apart by reach its files. `epoch-expired` where the log does not tell any more what the
+    table was then.
     """
     shown = shown_rows(state.relation(table.relation))
     limits = {} if upto is None else {table.relation: upto}
@@ -44,7 +45,9 @@ def published_frame(
     reading = Reading(engine.store, state, {}, limit=0, upto=limits)
     inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
     names = tuple(column.name for column in table.columns)
-    return engine.runner.frame(render_native(shown, names), inputs)
+    apart = engine.store.arrangement(table.relation, state.relation(table.relation).pin).apart
+    plain = frozenset() if apart is None else frozenset({apart})
+    return engine.runner.frame(render_native(shown, names, plain), inputs)
 
 
 def changed_frame(

@@ -16,7 +16,6 @@ from headrace.plan.operators import (
     Join,
     MatchJoin,
     Negate,
-    Net,
     Operator,
     Project,
     Replicate,
@@ -39,9 +38,14 @@ from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import BIGINT
 
 
-def render_native(plan: Operator, names: tuple[str, ...]) -> str:
-    """The query over the relations' states, its columns under `names`."""
-    return _native(plan, names).sql(dialect="spark", pretty=True)
+def render_native(
+    plan: Operator, names: tuple[str, ...], plain: frozenset[str] = frozenset()
+) -> str:
+    """The query over the relations' states, its columns under `names`.
+
+    Conditions on columns of relations that are `plain` reach the files.
+    """
+    return _native(plan, names, plain).sql(dialect="spark", pretty=True)
 
 
 def render_new(plan: Operator, names: tuple[str, ...], known: Operator) -> str:
@@ -69,7 +73,9 @@ def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) 
     return whole.from_(as_table(difference, "difference")).sql(dialect="spark", pretty=True)
 
 
-def _native(plan: Operator, names: tuple[str, ...]) -> exp.Query:
+def _native(
+    plan: Operator, names: tuple[str, ...], plain: frozenset[str] = frozenset()
+) -> exp.Query:
     nesting = Nesting()
 
     def subquery(node: Operator) -> exp.Expression:
@@ -78,7 +84,7 @@ def _native(plan: Operator, names: tuple[str, ...]) -> exp.Query:
     def query(node: Operator) -> exp.Query:
         match node:
             case Scan():
-                return _expanded(node)
+                return _expanded(node, plain)
             case Filter(child=child, condition=condition):
                 return _select(node).from_(subquery(child)).where(render_scalar(condition))
             case Project(child=child, outputs=outputs):
@@ -120,7 +126,7 @@ def _native(plan: Operator, names: tuple[str, ...]) -> exp.Query:
     return nesting.whole(exp.Select(expressions=shown).from_(subquery(plan)))
 
 
-def _expanded(scan: Scan) -> exp.Select:
+def _expanded(scan: Scan, plain: frozenset[str]) -> exp.Select:
     """The relation as an ordinary table: every row as often as its weights sum up to."""
     copies = spark_function("sequence", spark_cast(exp.Literal.number(1), BIGINT), column(WEIGHT))
     one_each = exp.Lateral(
@@ -128,7 +134,8 @@ def _expanded(scan: Scan) -> exp.Select:
         view=True,
         alias=exp.TableAlias(this=identifier("copies"), columns=[identifier("copy")]),
     )
-    return _select(scan).from_(as_table(rendered(Net(scan)), "summed")).lateral(one_each)
+    rows = summed(scan.columns, as_table(rendered(scan), "q1"), plain)
+    return _select(scan).from_(as_table(rows, "summed")).lateral(one_each)
 
 
 def _select(node: Operator) -> exp.Select:

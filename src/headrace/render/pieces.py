@@ -41,20 +41,22 @@ def select_weighted(columns: tuple[Column, ...]) -> exp.Select:
 
 
 def grouped_rows(
-    columns: tuple[Column, ...],
+    columns: tuple[Column, ...], plain: frozenset[str] = frozenset()
 ) -> tuple[list[exp.Expression], list[exp.Expression]]:
     """What to group equal rows by, and the columns of a group.
 
     Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits. Columns come out as
     aggregates, not as the keys they are: Spark would push a condition on a key below the groups,
-    where it raises on rows that these remove.
+    where it raises on rows that these remove. Those that are `plain` come out as keys, for the sake
+    of just that.
     """
     groups: list[exp.Expression] = []
     shown: list[exp.Expression] = []
     for c in columns:
         is_float = (c.type.element or c.type).is_float
         groups.append(spark_cast(column(c.id), TEXT) if is_float else column(c.id))
-        shown.append(named(exp.Anonymous(this="any_value", expressions=[column(c.id)]), c))
+        value = exp.Anonymous(this="any_value", expressions=[column(c.id)])
+        shown.append(column(c.id) if c.id in plain else named(value, c))
     return groups, shown
 
 

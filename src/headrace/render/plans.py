@@ -90,10 +90,12 @@ def rendered(plan: Operator) -> exp.Query:
     return renderer.nesting.whole(renderer.query(plan))
 
 
-def summed(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
+def summed(
+    columns: tuple[Column, ...], rows: exp.Expression, plain: frozenset[str] = frozenset()
+) -> exp.Select:
     """The weights of equal rows added up, zeros dropped."""
     total = spark_function("sum", column(WEIGHT))
-    groups, shown = grouped_rows(columns)
+    groups, shown = grouped_rows(columns, plain)
     query = weighted(total, *shown).from_(rows)
     if groups:
         query = query.group_by(*groups)
