@@ -25,9 +25,9 @@ from headrace.source.introspect import CAPTURE_SCHEMA
 
 UNKNOWN = "the source database does not know of the last cut"
 
-ASK = sql.SQL("""
-SELECT source, epoch FROM {schema}.announced WHERE source = ANY (%(oids)s::oid[])
-""").format(schema=sql.Identifier(CAPTURE_SCHEMA))
+ASK = sql.SQL("SELECT source, epoch FROM {schema}.announced").format(
+    schema=sql.Identifier(CAPTURE_SCHEMA)
+)
 
 ANNOUNCE = sql.SQL("""
 INSERT INTO {schema}.announced (source, epoch)
@@ -43,11 +43,14 @@ def announce(database: Database, sources: Iterable[int], epoch: int) -> None:
         connection.execute(ANNOUNCE, {"oids": sorted(sources), "epoch": epoch})
 
 
-def ask_announced(connection: Connection[Any], sources: Iterable[int]) -> Cursor[Any]:
+def ask_announced(connection: Connection[Any]) -> Cursor[Any]:
     """Send the question; in a pipeline the answer is read later. Needs `capture_present`."""
-    return connection.execute(ASK, {"oids": sorted(sources)})
+    return connection.execute(ASK)
 
 
-def was_put_back(announced: Mapping[int, int], sources: Iterable[int], epoch: int) -> bool:
-    """Whether one of the sources was last announced at an epoch before the one that is pinned."""
-    return any(announced[oid] < epoch for oid in sources if oid in announced)
+def was_put_back(announced: Mapping[int, int], epoch: int) -> bool:
+    """Whether a database knows of cuts, and of none as late as the one that is pinned.
+
+    One source that was told of it is enough: others may not have taken part in that cut.
+    """
+    return bool(announced) and max(announced.values()) < epoch

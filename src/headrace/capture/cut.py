@@ -151,7 +151,7 @@ def open_cut(
                     moment = connection.execute(SNAPSHOT)
                     tables_answer = ask_tables(connection, oids)
                     health_answer = ask_health(connection, oids) if present else None
-                    announced_answer = ask_announced(connection, oids) if present else None
+                    announced_answer = ask_announced(connection) if present else None
                 found = moment.fetchone()
                 assert found is not None
                 *identity, flushed = found
@@ -162,8 +162,8 @@ def open_cut(
             _require_same(settled, tables)
             if previous is not None:
                 _require_progress(previous, cut.snapshot)
-                going_on = [oid for oid in oids if oid not in lock]
-                if epoch is not None and was_put_back(announced or {}, going_on, epoch):
+                goes_on = epoch is not None and not set(oids) <= set(lock)
+                if goes_on and was_put_back(announced or {}, epoch or 0):
                     raise _rewound(f"The last cut was epoch {epoch}, which is not known there.")
             if not flushed:
                 flush(database)
@@ -238,7 +238,7 @@ def went_back(
     try:
         with connection.pipeline():
             moment = connection.execute("SELECT pg_current_snapshot()::text")
-            answer = ask_announced(connection, sources)
+            answer = ask_announced(connection)
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return True
     except errors.Error:
@@ -247,7 +247,7 @@ def went_back(
     row = moment.fetchone()
     assert row is not None
     announced = dict(answer.fetchall())
-    known = announced.keys() >= set(sources) and not was_put_back(announced, sources, epoch)
+    known = announced.keys() >= set(sources) and not was_put_back(announced, epoch)
     return not known or not _is_as_far(previous, row[0])
 
 
