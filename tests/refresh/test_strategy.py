@@ -265,6 +265,12 @@ class TestOutlook:
         way = "incremental" if mode is RefreshMode.DIFFERENTIAL else "full"
         assert line == f"always {way}: refresh_mode is {mode}"
 
+    def test_of_empty_inputs_nothing_is_expected_to_grow(self) -> None:
+        known = past(full(0.5, stored=0))
+        found = outlook(RefreshMode.AUTO, frozenset("s"), 0, known)
+        assert found.full == pytest.approx(0.5)
+        assert found.most_rows is None
+
     def test_small_inputs(self) -> None:
         (line,) = outlook(RefreshMode.AUTO, frozenset("s"), 10, past(MADE)).lines()
         assert line == "incremental: its inputs have no more than 10,000 stored rows"

@@ -152,7 +152,8 @@ def full_seconds(stored: int, past: Past) -> float | None:
     seen = _trusted([one for one in seen if not one.first] or seen)
     if not seen:
         return None
-    return _typical(_in_proportion(one.seconds, stored / one.stored) for one in seen[:LATEST])
+    shares = ((one.seconds, max(stored, 1) / max(one.stored, 1)) for one in seen[:LATEST])
+    return _typical(_in_proportion(seconds, share) for seconds, share in shares)
 
 
 def incremental_seconds(ahead: Effort, past: Past, full: float) -> float:
