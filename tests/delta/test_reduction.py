@@ -115,6 +115,17 @@ def test_every_term_of_a_delta_and_the_stored_groups_are_restricted() -> None:
     assert groups.null_safe
 
 
+def test_columns_of_a_key_that_one_table_has_are_looked_up_together() -> None:
+    """Each alone is of little use where many rows share it."""
+    joined = Join(LINES, ORDERS, on(LINES, 0, ORDERS, 0))
+    keys = (*ORDERS.columns, LINES.columns[1])
+    count = AggregateCall(Column("count", BIGINT), "count")
+    (stage,) = cut_stages(Aggregate(joined, keys, (count,)), "x")
+    found = reduction(stage_change(stage, frozenset({"a"}))).restrictions
+    groups = [one.columns for one in found if one.scan.relation == "x"]
+    assert sorted(groups) == [("k1", "k2"), ("k3",)]
+
+
 @pytest.mark.parametrize("kind", ["left", "anti"])
 def test_a_side_that_is_kept_without_a_match_is_not_restricted_by_it(kind: str) -> None:
     plan = MatchJoin(LINES, replace(ORDERS, version="change"), kind, on(LINES, 0, ORDERS, 0))

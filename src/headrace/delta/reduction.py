@@ -272,21 +272,25 @@ def _among(other: Operator, path: Path, equal: tuple[_Equal, ...], place: int) -
     demands: list[_Demand] = []
     for null_safe in (False, True):
         pairs = [pair for pair in equal if pair.null_safe == null_safe and pair.as_stored]
-        together = _matching(other, path, pairs, place) if pairs else None
-        if together is not None:
-            demands.append(together)
-        else:
-            apart = (_matching(other, path, [pair], place) for pair in pairs)
-            demands += [one for one in apart if one is not None]
+        for together in _by_scans(other, path, pairs, place):
+            found = origins_of(other, path, tuple(pair.columns[1 - place] for pair in together))
+            if found is not None:
+                columns = tuple(pair.columns[place] for pair in together)
+                demands.append(_Demand(columns, found.origins, null_safe, found.padded))
     return tuple(demands)
 
 
-def _matching(other: Operator, path: Path, pairs: list[_Equal], place: int) -> _Demand | None:
-    found = origins_of(other, path, tuple(pair.columns[1 - place] for pair in pairs))
-    if found is None:
-        return None
-    columns = tuple(pair.columns[place] for pair in pairs)
-    return _Demand(columns, found.origins, pairs[0].null_safe, found.padded)
+def _by_scans(
+    other: Operator, path: Path, pairs: list[_Equal], place: int
+) -> Iterable[list[_Equal]]:
+    """The pairs, those together whose values come from the same scans: rows there have them all."""
+    together: dict[frozenset[Path], list[_Equal]] = {}
+    for pair in pairs:
+        found = origins_of(other, path, (pair.columns[1 - place],))
+        if found is not None:
+            scans = frozenset(origin.path for origin in found.origins)
+            together.setdefault(scans, []).append(pair)
+    return together.values()
 
 
 def _equal(condition: Scalar | None, left: Operator, right: Operator) -> Iterator[_Equal]:
