@@ -106,3 +106,17 @@ def test_a_match_that_can_raise_is_tried_on_pairs() -> None:
     first, last = stages(query)
     assert joins(first.region) == 1
     assert relations_of(last.region) == {"xh1", "r_lines"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [("c.id > (SELECT avg(id) FROM customers)", 3), ("c.id = (SELECT max(id) FROM customers)", 2)],
+)
+def test_what_is_compared_with_one_row_is_computed_before_it(condition: str, most: int) -> None:
+    """No key leads from that row to others, unless they have to be equal."""
+    found = stages(
+        f"SELECT c.id FROM customers c WHERE {condition}"
+        " AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id)"
+    )
+    assert len(found) == most
+    assert joins(found[-1].region) == (1 if most == 3 else 2)

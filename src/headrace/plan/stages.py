@@ -6,6 +6,9 @@ counts for two: beyond, a side of the join is computed before it, as a relation 
 side with joins where the change has it several times: the one that an outer, semi or anti join
 looks for matches in, if it has more than `MOST_MATCHED`, and any of a full join, or of an outer
 join whose condition can raise.
+
+A side that is compared with a single row, such as an average, is read whole whenever that changes:
+no key leads from the one to the other. If it has joins it is a relation of its own, too.
 """
 
 from __future__ import annotations
@@ -33,15 +36,18 @@ from headrace.plan.operators import (
     Window,
 )
 from headrace.plan.partition_stage import partition_stage
+from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.rename import numbered, renamed
-from headrace.plan.scalar import Column, Scalar
+from headrace.plan.scalar import Call, Column, Literal, Scalar
 from headrace.plan.split_match import can_raise_on_a_pair, split_match
 from headrace.plan.stage import Outputs, Stage, stage_types
+from headrace.types import BOOLEAN
 
 __all__ = ["Stage", "cut_stages", "stage_types"]
 
 MOST_JOINS = 8
 MOST_MATCHED = 2
+TRUE = Literal(True, BOOLEAN)
 
 
 def cut_stages(
@@ -93,7 +99,10 @@ def cut_stages(
             sides = (own(child) if _joins(child) else inner(child) for child in node.children)
             node = node.with_children(*sides)
             return split_match(node) if can_raise_on_a_pair(node) else node
-        node = node.with_children(*map(inner, node.children))
+        whole = _compared_with_one(node)
+        node = node.with_children(
+            *(own(c) if c is whole and _joins(c) else inner(c) for c in node.children)
+        )
         if isinstance(node, MatchJoin) and _joins(node.right) > MOST_MATCHED:
             node = replace(node, right=own(node.right))
         if not isinstance(node, (Join, MatchJoin)) or _joins(node) <= MOST_JOINS:
@@ -137,6 +146,30 @@ def _stateful(plan: Operator) -> Iterator[Operator]:
 def _joins(plan: Operator) -> int:
     here = isinstance(plan, Join) + 2 * isinstance(plan, (MatchJoin, FullJoin))
     return here + sum(map(_joins, plan.children))
+
+
+def _compared_with_one(node: Operator) -> Operator | None:
+    """The side of a join whose other side is a single row that it is not equated with."""
+    if not isinstance(node, Join) or any(map(_equates, conjuncts(node.condition or TRUE))):
+        return None
+    if _is_single(node.right):
+        return node.left
+    return node.right if _is_single(node.left) else None
+
+
+def _equates(term: Scalar) -> bool:
+    match term:
+        case Call(function="=" | "is not distinct from", arguments=(Column(), Column())):
+            return True
+        case _:
+            return False
+
+
+def _is_single(plan: Operator) -> bool:
+    """Whether it is the one row of an aggregate without groups."""
+    if isinstance(plan, (Project, Filter)):
+        return _is_single(plan.child)
+    return isinstance(plan, Aggregate) and not plan.keys
 
 
 def _peel(node: Operator) -> tuple[Aggregate | Window | Top, Outputs, Scalar | None] | None:
