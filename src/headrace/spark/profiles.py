@@ -50,8 +50,10 @@ TRANSPORT = {
 PINNED: Mapping[str, str] = MappingProxyType({**MEANING, **STORAGE, **TRANSPORT})
 
 # One partition from the scan to the result. Inputs are coalesced to one partition and a union
-# keeps it, so no plan has an exchange: one stage, one task. Generated code stays on: once cached,
-# it beats interpretation.
+# keeps it, so no plan has an exchange: one stage, one task. Expressions are compiled, operators are
+# not: code generated for a whole stage is new to the JVM's compiler in every query, and a few
+# thousand rows are through before it is fast. Rows handed over stay out of the plan: the optimiser
+# would compare and evaluate them, again and again.
 _TINY = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -61,7 +63,8 @@ _TINY = {
     "spark.sql.files.maxPartitionBytes": str(1 << 40),
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.unionOutputPartitioning": "true",
-    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
 }
 
