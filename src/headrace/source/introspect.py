@@ -142,8 +142,11 @@ KINDS_REFUSED = {"v": "a view", "m": "a materialized view", "f": "a foreign tabl
 
 def inspect(connection: Connection[Any], oids: Iterable[int]) -> dict[int, SourceTable]:
     """The tables of `oids` as the connection's snapshot has them; a dropped one is left out."""
+    wanted = sorted(oids)
+    if not wanted:
+        return {}
     with translated():
-        return read_tables(ask_tables(connection, oids))
+        return read_tables(ask_tables(connection, wanted))
 
 
 def ask_tables(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:

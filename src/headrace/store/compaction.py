@@ -17,8 +17,8 @@ from itertools import groupby
 
 from headrace.store.log import LogFile
 
-# Every small file costs Spark some milliseconds to open.
-FEWEST_FILES = 4
+# Every small file costs Spark some milliseconds to open, and every merge some twenty to write.
+FEWEST_FILES = 8
 # An older file joins a merge if it is not much larger than all newer ones of it together.
 LARGEST_RATIO = 4
 # Files beyond this size are not too many, however many executors wrote at once.
