@@ -46,8 +46,8 @@ def test_a_users_session_is_not_changed(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_a_tiny_plan_has_no_exchange(runner: Runner, tmp_path: Path) -> None:
-    """Files and rows, joined and unioned and grouped: one stage."""
+def test_a_tiny_plan_is_one_stage_of_shared_operators(runner: Runner, tmp_path: Path) -> None:
+    """Files and rows, joined and unioned and grouped, and the rows are not a part of the plan."""
     table = logged(pa.table({"k": pa.array([1, 2, 2], pa.int64())}))
     files = (stored(table, tmp_path / "1.parquet"), stored(table, tmp_path / "2.parquet"))
     schema = pa.schema([("_weight", pa.int64()), ("k", pa.int64())])
@@ -64,4 +64,7 @@ def test_a_tiny_plan_has_no_exchange(runner: Runner, tmp_path: Path) -> None:
     assert runner.jobs - before == 1
     plan = runner.collect(f"EXPLAIN {sql}", inputs)
     assert isinstance(plan, pa.Table)
-    assert "Exchange" not in plan.column(0)[0].as_py()
+    text = plan.column(0)[0].as_py()
+    assert "Exchange" not in text
+    assert "LocalTableScan" not in text
+    assert "*(" not in text, "code is generated for a whole stage"

@@ -64,9 +64,9 @@ def render(
 ) -> str:
     """The query's text. Its columns are `_weight`, then the plan's, under `names` if given.
 
-    With `one_partition` the inputs are known to have one partition each. A union of such rows has
-    one, too, but Spark sees that only where it is told: else it exchanges the rows. And a join
-    hashes the side that is known to be small, where it would sort both.
+    With `one_partition` the inputs are known to have one partition each. Unions and joins of such
+    rows have one, too, but Spark sees that only where it is told: else it exchanges the rows. And a
+    join hashes the side that is known to be small, where it would sort both.
     """
     renderer = _Renderer(one_partition=one_partition)
     columns = plan.columns
@@ -77,11 +77,15 @@ def render(
     query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(renderer.subquery(plan))
     whole = renderer.nesting.whole(query)
     if one_partition:
-        for union in list(whole.find_all(exp.Union)):
-            for side in (union.this, union.expression):
-                if isinstance(side, exp.Select):
-                    hinted(side, "COALESCE", exp.Literal.number(1))
+        for select in list(whole.find_all(exp.Select)):
+            if isinstance(select.parent, exp.Union) or _joins_freely(select):
+                hinted(select, "COALESCE", exp.Literal.number(1))
     return whole.sql(dialect="spark", pretty=True)
+
+
+def _joins_freely(select: exp.Select) -> bool:
+    """Whether some join takes the partitions of both sides; others keep those of the left one."""
+    return any(join.side != "LEFT" for join in select.args.get("joins") or ())
 
 
 def rendered(plan: Operator) -> exp.Query:

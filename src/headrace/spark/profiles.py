@@ -53,7 +53,8 @@ PINNED: Mapping[str, str] = MappingProxyType({**MEANING, **STORAGE, **TRANSPORT}
 # keeps it, so no plan has an exchange: one stage, one task. Expressions are compiled, operators are
 # not: code generated for a whole stage is new to the JVM's compiler in every query, and a few
 # thousand rows are through before it is fast. Rows handed over stay out of the plan: the optimiser
-# would compare and evaluate them, again and again.
+# would compare and evaluate them, again and again. Spark takes them for many then, and would
+# exchange what it takes for too much in one partition.
 _TINY = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -65,6 +66,8 @@ _TINY = {
     "spark.sql.unionOutputPartitioning": "true",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.arrow.localRelationThreshold": "0",
+    "spark.sql.defaultSizeInBytes": "1",
+    "spark.sql.maxSinglePartitionBytes": str((1 << 63) - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
 }
 

@@ -1,0 +1,85 @@
+"""Queries of one task have no exchange, whatever they join: each would be one more stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from headrace.delta.differentiate import relations_of, stage_change
+from headrace.plan.operators import Operator, Scan
+from headrace.plan.stages import cut_stages
+from headrace.query import bind
+from headrace.render import inputs_of, render
+from headrace.spark.run import Input, Runner
+from headrace.spark.session import Spark
+from headrace.types import Type
+from tests.query.shop import Shop
+
+pytestmark = pytest.mark.spark
+
+QUERIES = {
+    "joins": "SELECT c.region, sum(l.n) AS n FROM lines l JOIN orders o ON o.id = l.orders"
+    " JOIN customers c ON c.id = o.customer GROUP BY c.region",
+    "one join beside another": "SELECT l.item, c.vip FROM lines l JOIN orders o ON o.id = l.orders"
+    " JOIN (SELECT c.id, d.vip FROM customers c JOIN customers d ON d.region = c.region) c"
+    " ON c.id = o.customer",
+    "outer joins": "SELECT c.id, o.id AS o, l.n FROM customers c LEFT JOIN orders o"
+    " ON o.customer = c.id LEFT JOIN lines l ON l.orders = o.id",
+    "full join": "SELECT c.id, o.id AS o FROM customers c FULL JOIN orders o ON o.customer = c.id",
+    "subqueries": "SELECT c.vip, count(*) AS n FROM customers c WHERE EXISTS (SELECT 1 FROM orders"
+    " o JOIN lines l ON l.orders = o.id WHERE o.customer = c.id) AND c.id NOT IN"
+    " (SELECT customer FROM orders WHERE qty > 1) GROUP BY c.vip",
+    "set operations": "SELECT c.id FROM customers c JOIN orders o ON o.customer = c.id"
+    " EXCEPT SELECT orders FROM lines",
+    "first rows": "SELECT o.id, c.region FROM orders o JOIN customers c ON c.id = o.customer"
+    " ORDER BY o.id LIMIT 3",
+    "windows": "SELECT o.id, rank() OVER (PARTITION BY c.vip ORDER BY o.id) AS r FROM orders o"
+    " JOIN customers c ON c.id = o.customer JOIN lines l ON l.orders = o.id",
+}
+
+
+@pytest.fixture(scope="module")
+def runner(spark: SparkSession) -> Iterator[Runner]:
+    opened = Runner(Spark.open(spark))
+    yield opened
+    opened.close()
+
+
+def nothing(plan: Operator) -> list[Input]:
+    """Every input of a plan, without rows."""
+    types: dict[tuple[str, str], Type] = {}
+
+    def visit(node: Operator) -> None:
+        if isinstance(node, Scan):
+            types.update({(node.relation, name): c.type for name, c in node.fields})
+        for child in node.children:
+            visit(child)
+
+    visit(plan)
+    return [
+        Input(
+            wanted.name,
+            pa.schema(
+                [
+                    ("_weight", pa.int64()),
+                    *((name, types[wanted.relation, name].arrow) for name in wanted.columns),
+                ]
+            ),
+        )
+        for wanted in inputs_of(plan)
+    ]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_change_is_computed_in_one_stage(runner: Runner, name: str) -> None:
+    for stage in cut_stages(bind(QUERIES[name], Shop()).plan, "x"):
+        change = stage_change(stage, relations_of(stage.region))
+        text = f"EXPLAIN {render(change, one_partition=True)}"
+        plan = runner.collect(text, nothing(change))
+        assert isinstance(plan, pa.Table)
+        shown = plan.column(0)[0].as_py()
+        assert "Scan" in shown
+        assert "Exchange" not in shown, shown
