@@ -25,7 +25,6 @@ from headrace.verify.recompute import MOST_ROUNDS, at
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TIMES = 3
 # A first time takes longer than those after it, but not so many times.
 HOPELESS = 3.0
 
@@ -77,7 +76,7 @@ def copies(hr: headrace.Headrace, folder: Path) -> SparkSession:
 
 
 def timed(
-    run: Callable[[], int], rows: int, most: float | None = None
+    run: Callable[[], int], rows: int, times: int, most: float | None = None
 ) -> tuple[list[float], str | None]:
     """Seconds of each time after one of warm-up, and what is wrong, if anything.
 
@@ -92,6 +91,6 @@ def timed(
         problem = None if found == [rows] else f"computed anew: {found[0]} rows, {rows} are served"
         if most is not None and first > most:
             return [first], problem
-        return [seconds(run) for _ in range(TIMES)], problem
+        return [seconds(run) for _ in range(times)], problem
     except PySparkException as error:
         return [], f"not computed anew: {str(error).splitlines()[0]}"

@@ -132,12 +132,12 @@ def _measured(
         _judge(hr, sql, wanted, seen, "in the end")
         progress.part("compare")
     if "full" not in options.skip:
-        _full(hr, sql, wanted, seen, folder / "copies", progress)
+        _full(hr, sql, options, wanted, seen, folder / "copies", progress)
         progress.part("full")
     if "postgres" not in options.skip:
         sql.execute("VACUUM (ANALYZE)")
         for name, one in seen.items():
-            one.postgres = refresh_times(sql, name, wanted[name])
+            one.postgres = refresh_times(sql, name, wanted[name], options.times)
             one.asked_postgres = True
         progress.part("postgres")
     return summary(options, shop, rounds, seen, ticks, settings(sql), hr, progress.parts)
@@ -171,6 +171,7 @@ def _judge(
 def _full(
     hr: headrace.Headrace,
     sql: Sql,
+    options: Options,
     wanted: dict[str, str],
     seen: dict[str, Seen],
     folder: Path,
@@ -181,13 +182,15 @@ def _full(
     for name, one in seen.items():
         counted = sql.execute(f"SELECT count(*) FROM {name}".encode()).fetchone()
         assert counted is not None
-        ways = {"copies": over_copies(session, wanted[name]), "files": over_files(hr, name)}
+        ways = {"copies": over_copies(session, wanted[name])}
+        if "files" not in options.skip:
+            ways["files"] = over_files(hr, name)
         for way, run in ways.items():
             best = min(
                 (statistics.median(times) for times in one.full.values() if times), default=None
             )
             most = None if best is None else HOPELESS * best
-            one.full[way], problem = timed(run, counted[0], most)
+            one.full[way], problem = timed(run, counted[0], options.times, most)
             if problem is not None:
                 one.full_problems.append(f"over {way}: {problem}")
         progress.say(f"{name} computed in full")

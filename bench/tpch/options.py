@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-PARTS = frozenset({"full", "postgres", "equality", "tick"})
+PARTS = frozenset({"full", "files", "postgres", "equality", "tick"})
 MODES = frozenset({"DIFFERENTIAL", "AUTO"})
 
 
@@ -16,6 +16,7 @@ class Options:
 
     `change` is the part of all orders that a batch inserts, and deletes; `rows` is their number
     instead. `only` are the names of queries, all if empty; `skip` the parts that are left out.
+    Full recomputes and materialized views are timed `times` times after one of warm-up.
     `master` is where Spark runs: an address, or "standalone" for a cluster of the run's own. `heap`
     is the size of the driver. Generated data is kept in `keep`, the result also written to `out`.
     """
@@ -24,8 +25,9 @@ class Options:
     change: float = 0.001
     rows: int | None = None
     mode: str = "DIFFERENTIAL"
-    warmup: int = 3
+    warmup: int = 6
     rounds: int = 5
+    times: int = 3
     only: frozenset[str] = frozenset()
     skip: frozenset[str] = frozenset()
     master: str | None = None
@@ -38,8 +40,8 @@ class Options:
             raise SystemExit(f"MODE is one of {', '.join(sorted(MODES))}, not {self.mode}")
         if not self.skip <= PARTS:
             raise SystemExit(f"SKIP names some of {', '.join(sorted(PARTS))}")
-        if self.rounds < 1 or self.warmup < 0:
-            raise SystemExit("ROUNDS is at least 1, WARMUP at least 0")
+        if self.rounds < 1 or self.warmup < 0 or self.times < 1:
+            raise SystemExit("ROUNDS and TIMES are at least 1, WARMUP at least 0")
 
     @property
     def batches(self) -> int:
@@ -56,7 +58,7 @@ def options(arguments: Iterable[str]) -> Options:
                 given[name.lower()] = value
             case "CHANGE":
                 given["change"] = float(value)
-            case "ROWS" | "WARMUP" | "ROUNDS":
+            case "ROWS" | "WARMUP" | "ROUNDS" | "TIMES":
                 given[name.lower()] = int(value)
             case "ONLY" | "SKIP":
                 given[name.lower()] = frozenset(value.split(","))

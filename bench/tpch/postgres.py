@@ -10,7 +10,6 @@ import psycopg
 from bench.tpch.rounds import seconds
 from headrace.embedded import EmbeddedServer
 
-TIMES = 3
 LIMIT_SECONDS = 20
 SCHEMA = "plain"
 
@@ -49,7 +48,7 @@ def settings(sql: Sql) -> dict[str, str]:
     return {str(name): str(value) for name, value in rows}
 
 
-def refresh_times(sql: Sql, name: str, query: str) -> list[float] | None:
+def refresh_times(sql: Sql, name: str, query: str, times: int) -> list[float] | None:
     """Seconds of REFRESH MATERIALIZED VIEW, after one of warm-up; None if one takes too long."""
     view = f"{SCHEMA}.{name}"
     sql.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}".encode())
@@ -57,7 +56,7 @@ def refresh_times(sql: Sql, name: str, query: str) -> list[float] | None:
     statement = f"REFRESH MATERIALIZED VIEW {view}".encode()
     sql.execute(f"SET statement_timeout = '{LIMIT_SECONDS}s'".encode())
     try:
-        return [seconds(lambda: sql.execute(statement)) for _ in range(1 + TIMES)][1:]
+        return [seconds(lambda: sql.execute(statement)) for _ in range(1 + times)][1:]
     except psycopg.errors.QueryCanceled:
         return None
     finally:
