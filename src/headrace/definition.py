@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from headrace.catalog.records import Named, Relation, Source, StreamTable, View
 from headrace.catalog.state import State
-from headrace.errors import UserError
+from headrace.errors import NeedsReinit, UserError
 from headrace.graph.cycles import cycles
 from headrace.graph.edges import classify
 from headrace.plan.loop import as_sets
@@ -229,3 +229,20 @@ def relation_of(stage: Stage, pin: Pin) -> Relation:
     condition = None if stage.condition_column is None else "v"
     visible = tuple(physical for physical, _ in stage.visible)
     return Relation(stage.relation, stage_types(stage), visible, pin, condition)
+
+
+def require_kept(definition: Definition, state: State) -> None:
+    """Raise `kept-otherwise` unless what is kept for the table is what its stages read and write.
+
+    Another version of Headrace may have cut the same query in other places.
+    """
+    for stage in definition.stages:
+        kept = state.find(stage.relation)
+        wanted = [(name, type_.arrow) for name, type_ in stage_types(stage)]
+        if kept is None or [(name, type_.arrow) for name, type_ in kept.columns] != wanted:
+            raise NeedsReinit(
+                "kept-otherwise",
+                "what is kept for the table is not what this version of Headrace keeps",
+                detail=f"The relation is {stage.relation}.",
+                hint="Reinit the stream table: it is computed anew and keeps its served rows.",
+            )

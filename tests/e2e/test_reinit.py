@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.catalog import Change
 from tests.e2e.oracle import assert_served
 
 if TYPE_CHECKING:
@@ -56,6 +58,30 @@ def test_reinit_keeps_what_is_served_and_the_history(
     tables.reinit("totals")
     assert_served(tables, sql, "totals")
     assert tables.verify("totals").equal
+
+
+def test_what_another_version_kept_is_not_gone_on_with(
+    tables: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """As if it had cut the query in other places: a column would be read as NULL."""
+    engine = tables._engine
+    table = engine.catalog.state().stream_table("public", "totals")
+    assert table is not None
+    relation = engine.catalog.state().relation(table.relation)
+    other = replace(relation, columns=tuple((f"x{name}", t) for name, t in relation.columns))
+    with engine.writing() as lease:
+        engine.catalog.commit(Change(put=(other,)), fence=lease.fence)
+    before = sql.execute("SELECT * FROM totals ORDER BY 1").fetchall()
+    sql.execute("INSERT INTO orders VALUES (20, 1, 1)")
+    with pytest.raises(headrace.NeedsReinit) as caught:
+        tables.refresh("totals")
+    assert caught.value.code == "kept-otherwise"
+    assert sql.execute("SELECT * FROM totals ORDER BY 1").fetchall() == before
+    assert tables.reinit("totals").mode == "FULL"
+    assert_served(tables, sql, "totals")
+    sql.execute("INSERT INTO orders VALUES (21, 1, 1)")
+    assert tables.refresh("totals").mode == "DIFFERENTIAL"
+    assert_served(tables, sql, "totals")
 
 
 def test_suspend_and_resume(tables: headrace.Headrace, sql: psycopg.Connection) -> None:
