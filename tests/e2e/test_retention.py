@@ -9,10 +9,11 @@ import pytest
 
 import headrace
 from headrace.store import LogFile, Pin
+from headrace.store.compaction import FEWEST_FILES
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e
-EPOCHS, MOST_FILES = 12, 10
+EPOCHS, MOST_FILES = 2 * FEWEST_FILES, FEWEST_FILES + 3
 QUERY = "SELECT customer, count(*) AS n, sum(amount) AS s FROM orders GROUP BY customer"
 
 

@@ -59,14 +59,14 @@ def test_the_side_that_is_hashed(join: Join | MatchJoin | FullJoin, side: int | 
 @pytest.mark.parametrize(
     ("plan", "hint"),
     [
-        (Join(CHANGE, STATE, SAME), "SHUFFLE_HASH(`q1`)"),
-        (Join(OTHER_STATE, OTHER_CHANGE, SAME), "SHUFFLE_HASH(`q2`)"),
-        (Restrict(OTHER_STATE, OTHER_CHANGE, ((A, B),)), "SHUFFLE_HASH(`q2`)"),
+        (Join(CHANGE, STATE, SAME), "SHUFFLE_HASH(`q1`), COALESCE(1)"),
+        (Join(OTHER_STATE, OTHER_CHANGE, SAME), "SHUFFLE_HASH(`q2`), COALESCE(1)"),
+        (Restrict(OTHER_STATE, OTHER_CHANGE, ((A, B),)), "SHUFFLE_HASH(`q2`), COALESCE(1)"),
         (UnionAll((CHANGE, OTHER_STATE)), "COALESCE(1)"),
     ],
 )
 def test_hints_are_for_one_partition(plan: Operator, hint: str) -> None:
-    assert f"/*+ {hint} */" in render(plan, one_partition=True)
+    assert f"/*+ {hint} */" in " ".join(render(plan, one_partition=True).split())
     assert "/*+" not in render(plan)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.catalog import State
 from headrace.catalog.records import is_stale
-from headrace.definition import Definition
+from headrace.definition import Definition, require_kept
 from headrace.engine import Engine
 from headrace.errors import InternalError
 from headrace.graph.cycles import Group
@@ -31,6 +31,8 @@ def advance(
     `state` has the relations that the stages write and read; `moved` are those that were advanced
     before in the same refresh. The attempts of a cycle share their decision and their clock.
     """
+    for definition in definitions:
+        require_kept(definition, state)
     tables = tuple(one.table for one in attempts)
     first = attempts[0]
     clock, epoch = first.clock, first.epoch

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import Effort, Refresh, RefreshMode, Status, StreamTable
-from headrace.definition import define, require_kept
+from headrace.definition import define
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, Transient, Unavailable
 from headrace.graph.cycles import Group, grouped
@@ -128,8 +128,6 @@ class Sweep:
             attempts = tuple(replace(o, decision=decision, effort=effort) for o in attempts)
             self.attempts.update((one.table.relation, one) for one in attempts)
             definitions = tuple(define(one.table, self.state) for one in attempts)
-            for definition in definitions:
-                require_kept(definition, self.state)
             done = advance(self.engine, attempts, definitions, changed, self.state, self.moved)
         except HeadraceError as error:
             self._remember(attempts, error)
