@@ -10,6 +10,7 @@ import pytest
 
 import headrace
 from headrace.publish import change as batches
+from headrace.store.compaction import FEWEST_FILES
 from headrace.store.vacuum import PARTS
 from tests.e2e.oracle import assert_served
 from tests.e2e.test_types import COLUMNS, image
@@ -98,7 +99,7 @@ def test_what_executors_write_is_sorted_by_its_key(
     )
     project.create_stream_table("keyed", QUERIES["keyed"])
     engine, orders, written = project._engine, {}, set()
-    for _ in range(5):
+    for _ in range(FEWEST_FILES + 1):
         for relation in engine.catalog.state().relations:
             order = engine.store.arrangement(relation.id, relation.pin).order
             orders[relation.id] = order
