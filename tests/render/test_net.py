@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from headrace.plan.operators import Negate, Net, Scan, UnionAll
 from headrace.plan.scalar import Column
 from headrace.render import render
 from headrace.spark.run import Input, Runner
-from headrace.spark.session import Spark
 from headrace.types import BIGINT, DOUBLE
 
 pytestmark = pytest.mark.spark
 SCHEMA = pa.schema([("_weight", pa.int64()), ("k", pa.int64()), ("x", pa.float64())])
 FIELDS = (("k", Column("k", BIGINT)), ("x", Column("x", DOUBLE)))
 NAN = float("nan")
-
-
-@pytest.fixture(scope="module")
-def runner(spark: SparkSession) -> Iterator[Runner]:
-    opened = Runner(Spark.open(spark))
-    yield opened
-    opened.close()
 
 
 def rows(*values: tuple[int, int | None, float | None]) -> pa.Table:

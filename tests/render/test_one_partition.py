@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from headrace.delta.differentiate import relations_of, stage_change
-from headrace.plan.operators import Operator, Scan
+from headrace.plan.operators import Operator
 from headrace.plan.stages import cut_stages
 from headrace.query import bind
 from headrace.render import inputs_of, render
 from headrace.spark.run import Input, Runner
-from headrace.spark.session import Spark
-from headrace.types import Type
+from tests.delta.reduced import scans
 from tests.query.shop import Shop
 
 pytestmark = pytest.mark.spark
@@ -41,24 +37,13 @@ QUERIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def runner(spark: SparkSession) -> Iterator[Runner]:
-    opened = Runner(Spark.open(spark))
-    yield opened
-    opened.close()
-
-
 def nothing(plan: Operator) -> list[Input]:
     """Every input of a plan, without rows."""
-    types: dict[tuple[str, str], Type] = {}
-
-    def visit(node: Operator) -> None:
-        if isinstance(node, Scan):
-            types.update({(node.relation, name): c.type for name, c in node.fields})
-        for child in node.children:
-            visit(child)
-
-    visit(plan)
+    types = {
+        (scan.relation, name): column.type
+        for scan in scans(plan).values()
+        for name, column in scan.fields
+    }
     return [
         Input(
             wanted.name,

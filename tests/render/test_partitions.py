@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from headrace.delta.differentiate import stage_change, stage_full
 from headrace.plan.evaluate import Bag, evaluate
@@ -19,7 +17,6 @@ from headrace.query import bind
 from headrace.render import inputs_of, render
 from headrace.render.native import render_native
 from headrace.spark.run import Input, Runner
-from headrace.spark.session import Spark
 from headrace.types import INTEGER
 from tests.query.test_against_postgres import plain
 from tests.query.test_windows import TABLES, Events, read
@@ -77,13 +74,6 @@ QUERIES = {
         UNION ALL (SELECT k, x FROM pairs ORDER BY k, x OFFSET 20)""",
 }
 QUERIES["exclusions"] = QUERIES["exclusions"].replace("(w EXCL", "(v ROWS 2 PRECEDING EXCL")
-
-
-@pytest.fixture(scope="module")
-def runner(spark: SparkSession) -> Iterator[Runner]:
-    opened = Runner(Spark.open(spark))
-    yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("name", QUERIES)

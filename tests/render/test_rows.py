@@ -6,11 +6,9 @@ The rows of all queries are shown as text under the query's number, so that they
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from headrace.functions import call, cast
 from headrace.plan.evaluate import evaluate, net
@@ -20,7 +18,6 @@ from headrace.query import bind
 from headrace.render import inputs_of, render
 from headrace.render.native import render_native
 from headrace.spark.run import Input, Runner
-from headrace.spark.session import Spark
 from headrace.types import INTEGER, TEXT, array_of, numeric
 from tests.query.golden import goldens
 from tests.query.rows import DOCUMENTS, FUNCTIONS, Documents, read
@@ -31,13 +28,6 @@ WIDTH = 6
 NUMBER = Column("query", INTEGER)
 SHOWN = tuple(Column(f"shown_{i}", TEXT) for i in range(WIDTH))
 SETS = tuple(g.query for g in goldens() if g.file == "set_operations")[:6]
-
-
-@pytest.fixture(scope="module")
-def runner(spark: SparkSession) -> Iterator[Runner]:
-    opened = Runner(Spark.open(spark))
-    yield opened
-    opened.close()
 
 
 def test_weighted_rows(runner: Runner) -> None:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from headrace.plan.operators import Net, Part, Scan, Unseen
 from headrace.plan.operators.part import Sign
 from headrace.plan.scalar import Column
 from headrace.render import render
 from headrace.spark.run import Input, Runner
-from headrace.spark.session import Spark
 from headrace.types import BIGINT, DOUBLE
 from tests.render.test_net import FIELDS, NAN, SCHEMA, bag, rows
 
 pytestmark = pytest.mark.spark
 KNOWN = (("k", Column("known_k", BIGINT)), ("x", Column("known_x", DOUBLE)))
-
-
-@pytest.fixture(scope="module")
-def runner(spark: SparkSession) -> Iterator[Runner]:
-    opened = Runner(Spark.open(spark))
-    yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("one_partition", [True, False])

@@ -142,7 +142,7 @@ KINDS_REFUSED = {"v": "a view", "m": "a materialized view", "f": "a foreign tabl
 
 def inspect(connection: Connection[Any], oids: Iterable[int]) -> dict[int, SourceTable]:
     """The tables of `oids` as the connection's snapshot has them; a dropped one is left out."""
-    wanted = sorted(oids)
+    wanted = tuple(oids)
     if not wanted:
         return {}
     with translated():
