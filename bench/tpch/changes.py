@@ -57,7 +57,8 @@ class Shop:
             found = sql.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
             assert found is not None
             sizes[table] = int(found[0])
-        return Shop(sizes, rows if rows is not None else max(1, round(change * sizes["orders"])))
+        count = rows if rows is not None else max(1, round(change * sizes["orders"]))
+        return Shop(sizes, count, _place_of_the_first(sql, sizes["orders"]))
 
     def updated(self, table: str) -> int:
         """How many rows of a table a batch updates."""
@@ -104,6 +105,13 @@ def batch(shop: Shop, number: int) -> Iterator[tuple[str, str]]:
         numbers = f"generate_series({first}::bigint, {first + count - 1}::bigint) AS i"
         keys = f"SELECT 1 + {_criss_cross('i', size)} FROM {numbers}"
         yield table, f"UPDATE {table} SET {change} WHERE {key} IN ({keys})"
+
+
+def _place_of_the_first(sql: psycopg.Connection[Any], size: int) -> int:
+    """Where the queue begins: as many orders have gone as came after those generated."""
+    found = sql.execute("SELECT max(o_orderkey) FROM orders").fetchone()
+    assert found is not None
+    return max(0, int(found[0]) - 4 * size)
 
 
 def _order_key(place: str, size: int) -> str:

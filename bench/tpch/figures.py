@@ -27,9 +27,12 @@ SPLIT = (
 
 @dataclass
 class Seen:
-    """What was seen of one query; the first `warmup` refreshes do not count."""
+    """What was seen of one query; the first `warmup` refreshes do not count.
 
-    create_seconds: float
+    How long it took to create it is not known if an earlier run did.
+    """
+
+    create_seconds: float | None
     warmup: int
     taken: list[Taken] = field(default_factory=list)
     full: dict[str, list[float]] = field(default_factory=dict)
@@ -67,7 +70,7 @@ def figures(
     waited = LIMIT_SECONDS * 1000.0 if one.asked_postgres and postgres is None else postgres
     return {
         "reads": list(reads),
-        "create_s": round(one.create_seconds, 2),
+        "create_s": _rounded(one.create_seconds),
         "refresh_ms": refresh,
         "refreshes_ms": [round(taken.seconds * 1000, 1) for taken in one.taken],
         "split_ms": {

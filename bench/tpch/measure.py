@@ -31,8 +31,8 @@ from bench.tpch.options import Options
 from bench.tpch.postgres import refresh_times, settings, tune
 from bench.tpch.queries import queries
 from bench.tpch.report import summary
-from bench.tpch.rounds import Rounds, run_batch, tick, was_full, watch
-from bench.tpch.schema import add_keys, create_tables, load
+from bench.tpch.rounds import Rounds, engine_of, run_batch, tick, was_full, watch
+from bench.tpch.schema import add_keys, create_tables, is_loaded, load
 from headrace.errors import HeadraceError
 from headrace.spark.launch import LOCAL
 from headrace.spark.session import local_session
@@ -81,9 +81,8 @@ def opened(options: Options, progress: Progress) -> Iterator[tuple[headrace.Head
     """A project of its own whose database has the generated data, and a folder for the run."""
     with tempfile.TemporaryDirectory(prefix="headrace-tpch-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
-        data = generated(options.keep or folder, options.scale)
-        progress.part("generate")
-        tune(folder / "home")
+        home = options.project or folder / "home"
+        tune(home)
         session = None
         with ExitStack() as stack:
             master = options.master
@@ -93,12 +92,16 @@ def opened(options: Options, progress: Progress) -> Iterator[tuple[headrace.Head
                 session = local_session(master or LOCAL, memory=options.heap)
                 stack.callback(session.stop)
             with (
-                headrace.connect(home=folder / "home", spark=session or master) as hr,
+                headrace.connect(home=home, spark=session or master) as hr,
                 psycopg.connect(hr.dsn, autocommit=True) as sql,
             ):
-                create_tables(sql)
-                load(sql, data)
-                add_keys(sql)
+                progress.part("start")
+                if not is_loaded(sql):
+                    data = generated(options.keep or folder, options.scale)
+                    progress.part("generate")
+                    create_tables(sql)
+                    load(sql, data)
+                    add_keys(sql)
                 progress.part("load")
                 hr.set("max_buffer_mb", MAX_BUFFER_MB)
                 yield hr, sql, folder
@@ -147,15 +150,20 @@ def _create(
     hr: headrace.Headrace, options: Options, wanted: dict[str, str], progress: Progress
 ) -> dict[str, Seen]:
     seen = {}
+    known = {table.name for table in engine_of(hr).catalog.state().stream_tables}
     for name, query in wanted.items():
+        if name in known:
+            seen[name] = Seen(None, options.warmup)
+            continue
         started = time.perf_counter()
         try:
             hr.create_stream_table(name, query, refresh_mode=options.mode)
         except HeadraceError as error:
             progress.say(f"{name} refused: {error}")
             continue
-        seen[name] = Seen(time.perf_counter() - started, options.warmup)
-        progress.say(f"{name} created in {seen[name].create_seconds:.1f} s")
+        spent = time.perf_counter() - started
+        seen[name] = Seen(spent, options.warmup)
+        progress.say(f"{name} created in {spent:.1f} s")
     return seen
 
 

@@ -18,7 +18,8 @@ class Options:
     instead. `only` are the names of queries, all if empty; `skip` the parts that are left out.
     Full recomputes and materialized views are timed `times` times after one of warm-up.
     `master` is where Spark runs: an address, or "standalone" for a cluster of the run's own. `heap`
-    is the size of the driver. Generated data is kept in `keep`, the result also written to `out`.
+    is the size of the driver. Generated data is kept in `keep`, the whole project in `project`, where
+    a later run goes on with it; the result is also written to `out`.
     """
 
     scale: str = "0.1"
@@ -33,6 +34,7 @@ class Options:
     master: str | None = None
     heap: str | None = None
     keep: Path | None = None
+    project: Path | None = None
     out: Path | None = None
 
     def __post_init__(self) -> None:
@@ -62,7 +64,7 @@ def options(arguments: Iterable[str]) -> Options:
                 given[name.lower()] = int(value)
             case "ONLY" | "SKIP":
                 given[name.lower()] = frozenset(value.split(","))
-            case "KEEP" | "OUT":
+            case "KEEP" | "PROJECT" | "OUT":
                 given[name.lower()] = Path(value).expanduser()
             case _:
                 raise SystemExit(f"unknown option {name}{equals}")

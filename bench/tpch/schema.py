@@ -74,6 +74,16 @@ INDEXES = (
 BLOCK = 1 << 20
 
 
+def is_loaded(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the tables are there with all that belongs to them: the last index is."""
+    table, _ = INDEXES[-1]
+    found = connection.execute(
+        "SELECT count(*) FROM pg_index WHERE indrelid = to_regclass(%s)", (table,)
+    ).fetchone()
+    wanted = 1 + sum(one == table for one, _ in INDEXES)
+    return found is not None and found[0] == wanted
+
+
 def create_tables(connection: psycopg.Connection[Any]) -> None:
     """The tables, without keys: those come with `add_keys`, when the rows are there."""
     for name, columns in TABLES.items():

@@ -16,7 +16,7 @@ from bench.tpch.choice import Compared, share
 from bench.tpch.figures import Seen, figures, geometric_mean, means
 from bench.tpch.options import Options, options
 from bench.tpch.rounds import Taken
-from bench.tpch.schema import add_keys, create_tables
+from bench.tpch.schema import add_keys, create_tables, is_loaded
 from bench.tpch.spans import Totals
 from headrace.catalog.records import Refresh, StageRun
 
@@ -58,6 +58,7 @@ STAGES = {"r1h1": ("h1", ["orders"]), "r1": ("table", ["h1"])}
 @pytest.mark.postgres
 def test_batches_are_a_queue(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as sql:
+        assert not is_loaded(sql)
         create_tables(sql)
         sql.execute(FILL.encode())
         add_keys(sql)
@@ -78,6 +79,9 @@ def test_batches_are_a_queue(dsn: str) -> None:
         # Four batches replaced all that was generated, the fifth the first that came.
         assert gone > generated
         assert len(gone) == ORDERS + 20
+        # Another run goes on where this one ended.
+        assert (shop.start, Shop.of(sql, 0.1, None).start) == (0, 100)
+        assert is_loaded(sql)
 
 
 def test_a_batch_follows_from_its_number() -> None:
