@@ -18,8 +18,8 @@ class Options:
     instead. `only` are the names of queries, all if empty; `skip` the parts that are left out.
     Full recomputes and materialized views are timed `times` times after one of warm-up.
     `master` is where Spark runs: an address, or "standalone" for a cluster of the run's own. `heap`
-    is the size of the driver. Generated data is kept in `keep`, the whole project in `project`, where
-    a later run goes on with it; the result is also written to `out`.
+    is the size of the driver. Generated data is kept in `keep`, the whole project in `project`,
+    where a later run goes on with it; the result is also written to `out`.
     """
 
     scale: str = "0.1"

@@ -115,7 +115,10 @@ def test_an_application_that_runs_already_is_used_and_left(spark: SparkSession) 
 
 @pytest.mark.spark
 def test_a_local_spark_is_quiet_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
-    """Two holders share one application; it stops with the last; Java's words go to the log."""
+    """Two holders share one application; it stops with the last; Java's words go to the log.
+
+    A user's options for the JVM come after ours, and the last of a kind counts.
+    """
     process = python(
         """
         import os, signal, sys
@@ -137,6 +140,9 @@ def test_a_local_spark_is_quiet_and_leaves_nothing(folder: Path, tmp_path: Path)
         assert context.getConf().get("spark.driver.bindAddress") == "127.0.0.1"
         assert context.getConf().get("spark.driver.memory") == "2g"
         assert context.uiWebUrl is None
+        machine = context._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
+        options = [one for one in machine.getInputArguments() if "ReservedCodeCache" in one]
+        assert options == [f"-XX:ReservedCodeCacheSize={size}" for size in ("1g", "300m")]
         two.close()
         two.close()
         assert runner.jobs == 0
@@ -147,6 +153,7 @@ def test_a_local_spark_is_quiet_and_leaves_nothing(folder: Path, tmp_path: Path)
         Path("folder").write_text(str(process_folder()))
         """,
         folder,
+        SPARK_SUBMIT_OPTS="-XX:ReservedCodeCacheSize=300m",
     )
     assert process.communicate(timeout=180) == ("", "")
     assert process.returncode == 0

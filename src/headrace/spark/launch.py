@@ -50,6 +50,9 @@ _SPARK_ENV = """\
 exec 2>>"$HEADRACE_SPARK_LOG"
 if [ -f "$HEADRACE_SPARK_CONF/spark-env.sh" ]; then . "$HEADRACE_SPARK_CONF/spark-env.sh"; fi
 """
+# What planning takes of compiled code is more than a JVM keeps by itself: it would throw code away
+# and compile it again all the time, on a core of its own. The memory is only taken as it is used.
+_JVM_OPTIONS = "-XX:ReservedCodeCacheSize=1g"
 _OUR_FILES = ("log4j2.properties", "spark-env.sh")
 
 _lock = RLock()
@@ -183,6 +186,8 @@ def _environment(log: Path, local: bool) -> Iterator[None]:
         "SPARK_CONF_DIR": str(process_folder() / "conf"),
         "HEADRACE_SPARK_LOG": str(log),
         "HEADRACE_SPARK_CONF": users,
+        # Options of the user's own come later, and win.
+        "SPARK_SUBMIT_OPTS": f"{_JVM_OPTIONS} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip(),
         **dict.fromkeys(_FOREIGN),
     }
     before = {name: os.environ.get(name) for name in changed}
