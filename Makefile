@@ -90,7 +90,7 @@ prove-groups: install java
 	HEADRACE_EPOCHS=200 HEADRACE_SEEDS=40 $(BIN)/python -m pytest -q --timeout 3600 tests/e2e/test_concurrent_readers.py tests/e2e/test_random_groups.py
 
 prove-access: install java
-	for way in probe pruned scan whole; do HEADRACE_ACCESS_PATH=$$way $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/e2e || exit 1; done
+	for way in probe index pruned scan whole; do HEADRACE_ACCESS_PATH=$$way $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/e2e || exit 1; done
 
 prove-capture: install
 	HEADRACE_ROUNDS=20 HEADRACE_SEEDS=6 $(BIN)/python -m pytest -q --timeout 3600 tests/ingest/test_modes_under_load.py

@@ -185,13 +185,13 @@ class Settings(BaseModel):
         description="Tables that read each other may use NOT EXISTS, EXCEPT or aggregates on what"
         " stands outside their circle. Off, members of a circle may not use them at all.",
     )
-    access_path: Literal["auto", "probe", "pruned", "scan", "whole"] = Field(
+    access_path: Literal["auto", "probe", "index", "pruned", "scan", "whole"] = Field(
         "auto",
         description="How a refresh gets at the rows that a change joins with: by PostgreSQL's index"
-        " on the source (probe), by reading the column of the key where the statistics of a file"
-        " allow one of the keys (pruned) or all of it (scan), by letting Spark read all (whole), or"
-        " by whichever is likely the fastest. Where the one asked for cannot be had, the next one"
-        " is taken.",
+        " on the source (probe), by an index of our own beside the files (index), by reading the"
+        " column of the key where the statistics of a file allow one of the keys (pruned) or all of"
+        " it (scan), by letting Spark read all (whole), or by whichever is likely the fastest."
+        " Where the one asked for cannot be had, the next one is taken.",
     )
     stratified_dred: bool = Field(
         True,

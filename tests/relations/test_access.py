@@ -10,7 +10,7 @@ import pytest
 
 from headrace.relations.access import Ways, Wish
 from headrace.render import PlanInput
-from headrace.store import Keys
+from headrace.store import By, Keys, Reach
 
 ROWS = 50_000_000
 WANTED = PlanInput("r1", "before", ("c1", "c2"))
@@ -19,19 +19,19 @@ FOUND = pa.table({"_weight": [1]})
 
 @dataclass
 class Files:
-    """Stands for a reading of which a pruned look-up compares `reached` rows."""
+    """Stands for a reading of which a look-up compares `reached` rows."""
 
-    reached: int
-    pruned: list[bool] = field(default_factory=list)
+    reached: Reach
+    by: list[By] = field(default_factory=list)
 
     def size(self, _: PlanInput) -> int:
         return ROWS
 
-    def reach(self, _: PlanInput, __: Keys) -> int:
+    def reach(self, _: PlanInput, __: Keys) -> Reach:
         return self.reached
 
-    def lookup(self, _: PlanInput, __: Keys, *, pruned: bool = True) -> pa.Table:
-        self.pruned.append(pruned)
+    def lookup(self, _: PlanInput, __: Keys, *, by: By = "best") -> pa.Table:
+        self.by.append(by)
         return FOUND
 
 
@@ -40,36 +40,39 @@ def keys(number: int) -> Keys:
 
 
 @pytest.mark.parametrize(
-    ("wish", "number", "reached", "way", "pruned"),
+    ("wish", "number", "reached", "way", "by"),
     [
-        ("auto", 1000, ROWS, "probe", []),
-        ("auto", 1000, 100_000, "pruned", [True]),
-        ("auto", 1, 10_000_000, "probe", []),
-        ("auto", 190_000, ROWS, "scan", [True]),
-        ("probe", 1000, 0, "probe", []),
-        ("pruned", 1000, ROWS, "pruned", [True]),
-        ("scan", 1000, 0, "scan", [False]),
+        ("auto", 1000, Reach(ROWS), "probe", []),
+        ("auto", 1000, Reach(100_000), "pruned", ["best"]),
+        ("auto", 1000, Reach(100_000, indexed=True), "index", ["best"]),
+        ("auto", 1000, Reach(10_000_000, indexed=True), "probe", []),
+        ("auto", 1, Reach(10_000_000), "probe", []),
+        ("auto", 190_000, Reach(ROWS), "scan", ["best"]),
+        ("probe", 1000, Reach(0), "probe", []),
+        ("index", 1000, Reach(ROWS), "index", ["index"]),
+        ("pruned", 1000, Reach(ROWS), "pruned", ["pruned"]),
+        ("scan", 1000, Reach(0), "scan", ["scan"]),
     ],
 )
 def test_what_row_groups_leave_decides(
     monkeypatch: pytest.MonkeyPatch,
     wish: Wish,
     number: int,
-    reached: int,
+    reached: Reach,
     way: str,
-    pruned: list[bool],
+    by: list[By],
 ) -> None:
     monkeypatch.setattr(Ways, "_probed", lambda *_: FOUND)
     files: Any = Files(reached)
     nobody: Any = None
     assert Ways(nobody, files, wish).find(WANTED, keys(number)) == (FOUND, way)
-    assert files.pruned == pruned
+    assert files.by == by
 
 
 def test_where_nobody_can_tell_files_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ways, "_probed", lambda *_: None)
     nobody: Any = None
     for reached, way in ((ROWS, "scan"), (ROWS - 1, "pruned"), (0, "pruned")):
-        files: Any = Files(reached)
+        files: Any = Files(Reach(reached))
         assert Ways(nobody, files, "probe").find(WANTED, keys(1)) == (FOUND, way)
-        assert files.pruned == [True]
+        assert files.by == ["best"]

@@ -202,8 +202,8 @@ def is_stale(table: StreamTable) -> bool:
 class Access:
     """How a stage got at an input of which not all rows matter: `kept` of `rows`, by `keys` keys.
 
-    `way` is probe (PostgreSQL's index on a source), scan (of the key's column in the files), or
-    pruned (the same, where row groups were left out).
+    `way` is probe (PostgreSQL's index on a source), index (one that we keep beside the files), scan
+    (of the key's column in the files), or pruned (the same, where row groups were left out).
     """
 
     relation: str

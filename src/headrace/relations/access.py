@@ -3,6 +3,7 @@
 | way | how | costs |
 |---|---|---|
 | probe | PostgreSQL's index on a source, as it was at the last cut | with the keys |
+| index | the places of rows by a column of the key, beside the files | with the keys |
 | pruned | as a scan, of row groups that may hold a key by their statistics | with their rows |
 | scan | the key's column in all files, the other columns where it is found | with the rows |
 | whole | Spark reads the input | with the rows, some ten times as much |
@@ -25,8 +26,8 @@ from headrace.relations.reading import Reading
 from headrace.render import PlanInput
 from headrace.store import WEIGHT, Keys
 
-Way = Literal["probe", "pruned", "scan"]
-Wish = Literal["auto", "probe", "pruned", "scan", "whole"]
+Way = Literal["probe", "index", "pruned", "scan"]
+Wish = Literal["auto", "probe", "index", "pruned", "scan", "whole"]
 
 # Measured on one machine, in milliseconds; only their order of magnitude matters.
 PROBE_BEGINS = 10.0
@@ -67,14 +68,14 @@ class Ways:
         If they are more than the reading's limit, they are not all.
         """
         reading = self.reading
-        if self.wish == "scan":
-            return reading.lookup(wanted, keys, pruned=False), "scan"
-        reached = reading.reach(wanted, keys)
+        if self.wish in ("index", "pruned", "scan"):
+            return reading.lookup(wanted, keys, by=self.wish), self.wish
+        reached, indexed = reading.reach(wanted, keys)
         rows = self._probed(wanted, keys) if self._may_probe(wanted, keys, reached) else None
         if rows is not None:
             return rows, "probe"
-        pruned = self.wish == "pruned" or reached < reading.size(wanted)
-        return reading.lookup(wanted, keys), "pruned" if pruned else "scan"
+        pruned: Way = "pruned" if reached < reading.size(wanted) else "scan"
+        return reading.lookup(wanted, keys), "index" if indexed else pruned
 
     def _may_probe(self, wanted: PlanInput, keys: Keys, reached: int) -> bool:
         """Whether a probe is asked for, or likely faster than comparing so many rows."""

@@ -12,7 +12,7 @@ from headrace.catalog.records import Relation
 from headrace.catalog.state import State
 from headrace.render import PlanInput
 from headrace.spark.run import Input
-from headrace.store import WEIGHT, Keys, Store, least_weight, net
+from headrace.store import WEIGHT, By, Keys, Reach, Store, least_weight, net
 
 SMALL_ROWS = 10_000
 
@@ -72,7 +72,7 @@ class Reading:
         files = self.store.files(wanted.relation, relation.pin, *span)
         return all(file.only_adds for file in files)
 
-    def lookup(self, wanted: PlanInput, keys: Keys, *, pruned: bool = True) -> pa.Table:
+    def lookup(self, wanted: PlanInput, keys: Keys, *, by: By = "best") -> pa.Table:
         """The stored rows of an input that have one of the keys, not netted.
 
         If they are more than the limit, they are not all.
@@ -80,13 +80,13 @@ class Reading:
         name, pin = wanted.relation, self.state.relation(wanted.relation).pin
         _, upto = self.span(name, wanted.version)
         columns = wanted.columns
-        return self.store.lookup(name, pin, keys, columns, upto, self.limit, pruned=pruned)
+        return self.store.lookup(name, pin, keys, columns, upto, self.limit, by=by)
 
-    def reach(self, wanted: PlanInput, keys: Keys) -> int:
+    def reach(self, wanted: PlanInput, keys: Keys) -> Reach:
         """How many stored rows of an input a look-up compares with the keys."""
         pin = self.state.relation(wanted.relation).pin
         _, upto = self.span(wanted.relation, wanted.version)
-        return self.store.reach(wanted.relation, pin, keys, upto)
+        return self.store.reach(wanted.relation, pin, keys, wanted.columns, upto)
 
     def size(self, wanted: PlanInput) -> int:
         """How many stored rows an input is made of, before they are netted."""

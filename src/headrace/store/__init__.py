@@ -13,6 +13,7 @@
     recent    the newest rows, and the footers of files, kept in memory
     net       the sum of weights a row
     keys      a set of keys; `groups` tells where they can be in a file, `lookup` finds their rows
+    index     the rows of large files by a column, beside the files and faster than these
     store     the seam; `delta` is the real one, `memory` its fake
 
 A writer takes a pin, commits from exactly that version and gets the next pin, which the catalog
@@ -24,6 +25,7 @@ from headrace.store.delta import DeltaStore
 from headrace.store.keys import Keys
 from headrace.store.layout import EPOCH, WEIGHT, least_weight
 from headrace.store.log import LogFile, Pin
+from headrace.store.lookup import By, Reach
 from headrace.store.memory import MemoryStore
 from headrace.store.net import net
 from headrace.store.parts import Parts
@@ -33,12 +35,14 @@ __all__ = [
     "EPOCH",
     "WEIGHT",
     "Arrangement",
+    "By",
     "DeltaStore",
     "Keys",
     "LogFile",
     "MemoryStore",
     "Parts",
     "Pin",
+    "Reach",
     "Store",
     "least_weight",
     "net",

@@ -18,6 +18,7 @@ from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, unavailable
 from headrace.store.groups import Footer, may_match
+from headrace.store.index import Indexes
 from headrace.store.keys import Keys
 from headrace.store.layout import (
     check_columns,
@@ -28,7 +29,7 @@ from headrace.store.layout import (
     weighted,
 )
 from headrace.store.log import Log, LogFile, Pin
-from headrace.store.lookup import read_footer, read_matching
+from headrace.store.lookup import By, Reach, read_columns, read_footer, read_matching
 from headrace.store.net import net
 from headrace.store.part import parts_in, read_part, write_part
 from headrace.store.parts import Parts
@@ -49,6 +50,8 @@ from headrace.store.vacuum import (
 MEMORY_BYTES = 256 * 1024 * 1024
 FOOTER_BYTES = 64 * 1024 * 1024
 LOGS_KEPT = 4
+# Relations of more rows are not indexed: it would take gigabytes, and minutes.
+MOST_INDEXED = 20_000_000
 
 
 class DeltaStore(Store):
@@ -71,6 +74,9 @@ class DeltaStore(Store):
         self._logs: dict[str, tuple[Log, ...]] = {}
         self._recent = Recent[pa.Table](memory_bytes)
         self._footers = Recent[Footer](FOOTER_BYTES)
+        self._indexes = Indexes(
+            self._columns, Path(self._place.root) if self._place.local else None
+        )
         self._unnamed_since: dict[str, float] = {}
 
     def create(
@@ -130,6 +136,7 @@ class DeltaStore(Store):
             log = self._commits.commit(
                 relation, pin, log, tuple(added), replaced, compaction=bool(replaced)
             )
+            self._indexes.forget(replaced)
         # What comes in several tables is too large to be read from memory again.
         if len(added) == 1:
             self._recent.put(added[0].uri, written, written.get_total_buffer_size())
@@ -155,6 +162,7 @@ class DeltaStore(Store):
                 return Pin(log.version, pin.epoch)
             added = tuple(replace(part, first_epoch=chosen[0].first_epoch) for part in parts)
             log = self._commits.commit(relation, pin, log, added, chosen, compaction=True)
+            self._indexes.forget(chosen)
         return Pin(self._remember(relation, log).version, pin.epoch)
 
     def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:
@@ -230,7 +238,7 @@ class DeltaStore(Store):
         upto: int | None = None,
         most: int | None = None,
         *,
-        pruned: bool = True,
+        by: By = "best",
     ) -> pa.Table:
         wanted = some_columns(self._log(relation, pin).columns, columns)
         tables = [weighted(wanted).empty_table()]
@@ -239,9 +247,11 @@ class DeltaStore(Store):
             recent = self._recent.get(file.uri)
             if recent is not None:
                 tables.append(keys.matching(recent).select(tables[0].column_names))
+            elif (found := self._indexed(file, keys, weighted(wanted), left, by)) is not None:
+                tables.append(found)
             else:
                 footer = self._footer(relation, pin, file, keys.names)
-                groups = may_match(footer, keys) if pruned else footer.rows > 0
+                groups = footer.rows > 0 if by == "scan" else may_match(footer, keys)
                 with self._reading(relation, pin, file):
                     files, path = self._place.files, self._place.path(file.uri)
                     tables.append(read_matching(files, path, footer, groups, wanted, keys, left))
@@ -251,15 +261,44 @@ class DeltaStore(Store):
                     break
         return pa.concat_tables(tables)
 
-    def reach(self, relation: str, pin: Pin, keys: Keys, upto: int | None = None) -> int:
-        reached = 0
-        for file in self.files(relation, pin, 0, pin.epoch if upto is None else upto):
+    def reach(
+        self,
+        relation: str,
+        pin: Pin,
+        keys: Keys,
+        columns: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> Reach:
+        files = self.files(relation, pin, 0, pin.epoch if upto is None else upto)
+        wanted = weighted(some_columns(self._log(relation, pin).columns, columns)).names
+        worth_an_index = sum(file.rows for file in files) <= MOST_INDEXED
+        rows, indexed = 0, False
+        for file in files:
             if self._recent.get(file.uri) is not None:
-                reached += file.rows
-            else:
+                rows += file.rows
+                continue
+            if worth_an_index:
+                self._indexes.want(file, keys, wanted)
+            found = self._indexes.reach(file, keys, wanted)
+            if found is None:
                 footer = self._footer(relation, pin, file, keys.names)
-                reached += int(footer.rows[may_match(footer, keys)].sum())
-        return reached
+                found = int(footer.rows[may_match(footer, keys)].sum())
+            else:
+                indexed = True
+            rows += found
+        return Reach(rows, indexed)
+
+    def _indexed(
+        self, file: LogFile, keys: Keys, wanted: pa.Schema, most: int | None, by: By
+    ) -> pa.Table | None:
+        if by not in ("best", "index"):
+            return None
+        if by == "index":
+            self._indexes.make(file, keys, wanted.names)
+        return self._indexes.find(file, keys, wanted, most)
+
+    def _columns(self, uri: str, names: Collection[str]) -> pa.Table:
+        return read_columns(self._place.files, self._place.path(uri), names)
 
     def rollback(self, relation: str, pin: Pin) -> Pin:
         newest = self._commits.newest(relation, pin)
@@ -287,6 +326,7 @@ class DeltaStore(Store):
         self._unnamed_since.pop(relation, None)
         for kept in (self._recent, self._footers):
             kept.forget(self._place.uri(relation) + "/")
+        self._indexes.forget(prefix=self._place.uri(relation) + "/")
         with self._writing():
             self._place.remove(relation)
 

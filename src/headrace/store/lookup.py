@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,21 @@ from headrace.store.keys import Keys, Mask
 from headrace.store.layout import weighted
 
 BATCH_ROWS = 65_536
+
+By = Literal["best", "index", "pruned", "scan"]
+
+
+class Reach(NamedTuple):
+    """How many stored rows a look-up compares with the keys, and whether an index helps it."""
+
+    rows: int
+    indexed: bool = False
+
+
+def read_columns(files: pafs.FileSystem, path: str, names: Collection[str]) -> pa.Table:
+    """Some columns of all rows of a file."""
+    with files.open_input_file(path) as source:
+        return pq.ParquetFile(source).read([*names])
 
 
 def read_footer(files: pafs.FileSystem, path: str, names: Iterable[str]) -> Footer:

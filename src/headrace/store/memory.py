@@ -24,6 +24,7 @@ from headrace.store.layout import (
     weighted,
 )
 from headrace.store.log import Log, LogFile, Pin
+from headrace.store.lookup import By, Reach
 from headrace.store.net import net
 from headrace.store.store import Store
 
@@ -109,15 +110,22 @@ class MemoryStore(Store):
         upto: int | None = None,
         most: int | None = None,
         *,
-        pruned: bool = True,
+        by: By = "best",
     ) -> pa.Table:
         rows = keys.matching(self.read(relation, pin, 0, pin.epoch if upto is None else upto))
         return rows.select(weighted(some_columns(columns_of(rows.schema), columns)).names)
 
-    def reach(self, relation: str, pin: Pin, keys: Keys, upto: int | None = None) -> int:
+    def reach(
+        self,
+        relation: str,
+        pin: Pin,
+        keys: Keys,
+        columns: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> Reach:
         """All rows: nothing is left out of what is in memory."""
         found = self.files(relation, pin, 0, pin.epoch if upto is None else upto)
-        return sum(file.rows for file in found)
+        return Reach(sum(file.rows for file in found))
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         rows = net(pa.concat_tables([self._relations[relation].rows[f.uri] for f in chosen]))

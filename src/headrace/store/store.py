@@ -11,6 +11,7 @@ import pyarrow as pa
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.keys import Keys
 from headrace.store.log import LogFile, Pin
+from headrace.store.lookup import By, Reach
 from headrace.store.parts import Parts
 
 
@@ -105,18 +106,29 @@ class Store(Protocol):
         upto: int | None = None,
         most: int | None = None,
         *,
-        pruned: bool = True,
+        by: By = "best",
     ) -> pa.Table:
         """The weighted rows up to the pin, or an earlier epoch, whose key is in the set.
 
         They have all columns, or those named, and are not netted. No other rows are in memory,
-        except those that are there already. More than `most` rows are not all. Row groups that
-        cannot have such a key by their statistics are left out, unless not `pruned`.
+        except those that are there already. More than `most` rows are not all. The `best` way is
+        by an `index` if there is one, else `pruned`: without row groups that cannot have such a key
+        by their statistics. A `scan` reads the keys of all; an `index` asked for is made.
         """
         ...
 
-    def reach(self, relation: str, pin: Pin, keys: Keys, upto: int | None = None) -> int:
-        """How many stored rows a pruned `lookup` compares with the keys; cheap to ask."""
+    def reach(
+        self,
+        relation: str,
+        pin: Pin,
+        keys: Keys,
+        columns: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> Reach:
+        """How many stored rows the best `lookup` compares with the keys; cheap to ask.
+
+        What is asked for again and again may become cheaper.
+        """
         ...
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:

@@ -1,0 +1,231 @@
+"""The rows of large files by a column of whole numbers, beside the files and faster than these.
+
+Of a file that is looked up again and again, the columns that were asked for are kept as they are in
+memory, and the places of its rows in the order of the key's column: a look-up then costs with its
+keys, however many rows the file has. All of that is in nameless files that the operating system
+maps, pages in and out, and removes with the process. It is made in the background, and nothing
+depends on it: what is not there is read from the file itself.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock, Thread, main_thread
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from headrace.store.keys import Keys, Numbers
+from headrace.store.log import LogFile
+
+# Smaller files are read sooner than they are indexed.
+FEWEST_ROWS = 20_000
+# Looked up once, a file may never be again.
+WORTH_TIMES = 2
+MOST_BYTES = 4 << 30
+# Of the disk's free space no more than one part of so many is taken.
+PART_OF_FREE = 4
+# Where space is short, what was not used for so long makes room.
+UNUSED_SECONDS = 600.0
+MOST_ASKED = 10_000
+
+ORDER = ("value", "place")
+
+Piece = tuple[str, str, str]
+"""A file's address, what of it ("column" or "order"), and the column's name."""
+Read = Callable[[str, Collection[str]], pa.Table]
+
+
+@dataclass
+class _Kept:
+    """A piece as a mapped table, its bytes, and when it was used last."""
+
+    table: pa.Table
+    size: int
+    used: float
+
+
+@dataclass
+class Indexes:
+    """Indexes of files, made as they are asked for; used by any number of threads.
+
+    `read` gives columns of a file. `folder` is where the bytes go; without one, where temporary
+    files do.
+    """
+
+    read: Read
+    folder: Path | None = None
+    most_bytes: int = MOST_BYTES
+    _kept: dict[Piece, _Kept] = field(default_factory=dict)
+    _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _due: deque[Piece] = field(default_factory=deque)
+    _lock: Lock = field(default_factory=Lock)
+    _builder: Thread | None = None
+
+    def reach(self, file: LogFile, keys: Keys, columns: Collection[str]) -> int | None:
+        """How many rows a look-up of the file compares; None without an index for it."""
+        name = _leading(keys)
+        if name is None or any((file.uri, "column", one) not in self._kept for one in columns):
+            return None
+        order = self._use((file.uri, "order", name))
+        if order is None:
+            return None
+        first, end = _spans(order, keys.integers[name])
+        return int((end - first).sum())
+
+    def find(
+        self, file: LogFile, keys: Keys, wanted: pa.Schema, most: int | None = None
+    ) -> pa.Table | None:
+        """The file's rows, of the wanted columns, whose key is in the set; None without an index.
+
+        The columns of the key are among the wanted. More than `most` rows are not all.
+        """
+        name = _leading(keys)
+        order = None if name is None else self._use((file.uri, "order", name))
+        columns = [self._use((file.uri, "column", one)) for one in wanted.names]
+        if name is None or order is None:
+            return None
+        first, end = _spans(order, keys.integers[name])
+        places = order["place"].chunk(0).to_numpy()[_within(first, end)]
+        if most is not None and len(places) > most:
+            if len(keys.names) > 1:
+                return None
+            places = places[: most + 1]
+        at = pa.array(np.sort(places))
+        found = [one.column(0).chunk(0).take(at) for one in columns if one is not None]
+        if len(found) < len(columns):
+            return None
+        rows = pa.table(found, names=wanted.names).cast(wanted)
+        return keys.matching(rows) if len(keys.names) > 1 else rows
+
+    def want(self, file: LogFile, keys: Keys, columns: Collection[str]) -> None:
+        """Someone looks up a file: after a few times it is indexed, in the background."""
+        name = _leading(keys)
+        if name is None or file.rows < FEWEST_ROWS:
+            return
+        with self._lock:
+            if len(self._asked) > MOST_ASKED:
+                self._asked.clear()
+            self._asked[file.uri, name] += 1
+            if self._asked[file.uri, name] < WORTH_TIMES:
+                return
+            due = [one for one in self._missing(file, keys, columns) if one not in self._due]
+            self._due.extend(due)
+            if due and self._builder is None:
+                self._builder = Thread(target=self._build, name="headrace-index")
+                self._builder.start()
+
+    def make(self, file: LogFile, keys: Keys, columns: Collection[str]) -> None:
+        """Index a file now, whatever it takes, if it can be."""
+        for piece in self._missing(file, keys, columns):
+            self._keep(piece)
+
+    def forget(self, files: Iterable[LogFile] = (), prefix: str | None = None) -> None:
+        """Give up these files, and all whose address starts with `prefix`."""
+        gone = {file.uri for file in files}
+        with self._lock:
+            for piece in [*self._kept]:
+                if piece[0] in gone or (prefix is not None and piece[0].startswith(prefix)):
+                    del self._kept[piece]
+
+    def _use(self, piece: Piece) -> pa.Table | None:
+        kept = self._kept.get(piece)
+        if kept is None:
+            return None
+        kept.used = time.monotonic()
+        return kept.table
+
+    def _missing(self, file: LogFile, keys: Keys, columns: Collection[str]) -> list[Piece]:
+        name = _leading(keys)
+        if name is None:
+            return []
+        pieces: list[Piece] = [(file.uri, "column", one) for one in columns]
+        return [one for one in (*pieces, (file.uri, "order", name)) if one not in self._kept]
+
+    def _build(self) -> None:
+        """Make what is due, until there is nothing more or the process wants to end."""
+        while True:
+            with self._lock:
+                if not self._due or not main_thread().is_alive():
+                    self._due.clear()
+                    self._builder = None
+                    return
+                piece = self._due[0]
+            try:
+                self._keep(piece)
+            except (OSError, pa.ArrowException):
+                # A file that is gone by now, or a full disk: there are other ways to the rows.
+                pass
+            finally:
+                with self._lock:
+                    self._due.popleft()
+
+    def _keep(self, piece: Piece) -> None:
+        uri, what, name = piece
+        table = self.read(uri, (name,)).select((name,)).combine_chunks()
+        if table.column(0).num_chunks > 1:
+            return
+        if what == "order":
+            table = _ordered(table[name])
+        if self._make_room(table.nbytes):
+            self._kept[piece] = _Kept(_mapped(table, self.folder), table.nbytes, time.monotonic())
+
+    def _make_room(self, size: int) -> bool:
+        free = shutil.disk_usage(self.folder or tempfile.gettempdir()).free
+        with self._lock:
+            room = min(
+                self.most_bytes - sum(kept.size for kept in self._kept.values()),
+                free // PART_OF_FREE,
+            )
+            oldest = sorted(self._kept, key=lambda piece: self._kept[piece].used)
+            for piece in oldest:
+                if size <= room or time.monotonic() - self._kept[piece].used < UNUSED_SECONDS:
+                    break
+                room += self._kept.pop(piece).size
+        return size <= room
+
+
+def _leading(keys: Keys) -> str | None:
+    """The column of the key that rows are found by: that with most values."""
+    return max(keys.integers, key=lambda name: len(keys.integers[name]), default=None)
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.Table:
+    """A column's values in order, and the place in the file of each; NULLs left out."""
+    places = np.flatnonzero(column.is_valid().to_numpy()).astype(np.int32)
+    values = column.drop_null().to_numpy().astype(np.int64)
+    order = np.argsort(values, kind="stable")
+    return pa.table([values[order], places[order]], names=ORDER)
+
+
+def _spans(order: pa.Table, wanted: Numbers) -> tuple[Numbers, Numbers]:
+    """Where in the order each of the wanted values, which are in order, begins and ends."""
+    values = order["value"].chunk(0).to_numpy()
+    return np.searchsorted(values, wanted), np.searchsorted(values, wanted, side="right")
+
+
+def _within(first: Numbers, end: Numbers) -> Numbers:
+    """All numbers from each first to before its end."""
+    counts = end - first
+    before = np.cumsum(counts) - counts
+    return np.arange(counts.sum()) + np.repeat(first - before, counts)
+
+
+def _mapped(table: pa.Table, folder: Path | None) -> pa.Table:
+    """A table of one chunk, in a file without a name that is gone when nobody has it."""
+    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    with tempfile.TemporaryFile(dir=folder) as file:
+        with ipc.new_file(file, table.schema) as writer:
+            for one in batches:
+                writer.write_batch(one)
+        file.flush()
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return ipc.open_file(pa.py_buffer(pages)).read_all()
