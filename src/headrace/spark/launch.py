@@ -53,6 +53,10 @@ if [ -f "$HEADRACE_SPARK_CONF/spark-env.sh" ]; then . "$HEADRACE_SPARK_CONF/spar
 # What planning takes of compiled code is more than a JVM keeps by itself: it would throw code away
 # and compile it again all the time, on a core of its own. The memory is only taken as it is used.
 _JVM_OPTIONS = "-XX:ReservedCodeCacheSize=1g"
+_CLASSES = (
+    "org.apache.spark.api.python.PythonUtils",
+    "org.apache.spark.sql.api.python.PythonSQLUtils",
+)
 _OUR_FILES = ("log4j2.properties", "spark-env.sh")
 
 _lock = RLock()
@@ -129,9 +133,18 @@ def start(
                 detail=translate(error).message,
                 hint=f"The log is {log}.",
             ) from error
+        _name_classes(session)
         if counted and session.sparkContext.getConf().get(MARK) == mark:
             _holders[mark] = 0
         return session
+
+
+def _name_classes(session: SparkSession) -> None:
+    """Say where classes are that PySpark asks for at every input: it searches all archives else."""
+    from py4j.java_gateway import java_import
+
+    for name in _CLASSES:
+        java_import(session.sparkContext._jvm, name)  # noqa: SLF001
 
 
 def _settings(memory: str) -> dict[str, str]:

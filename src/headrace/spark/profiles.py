@@ -54,7 +54,8 @@ PINNED: Mapping[str, str] = MappingProxyType({**MEANING, **STORAGE, **TRANSPORT}
 # not: code generated for a whole stage is new to the JVM's compiler in every query, and a few
 # thousand rows are through before it is fast. Rows handed over stay out of the plan: the optimiser
 # would compare and evaluate them, again and again. Spark takes them for many then, and would
-# exchange what it takes for too much in one partition.
+# exchange what it takes for too much in one partition. With evaluators Spark does not look through
+# the code of its own operators for what they refer to, in every query.
 _TINY = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -65,6 +66,7 @@ _TINY = {
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.unionOutputPartitioning": "true",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.execution.usePartitionEvaluator": "true",
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.defaultSizeInBytes": "1",
     "spark.sql.maxSinglePartitionBytes": str((1 << 63) - 1),

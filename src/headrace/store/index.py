@@ -216,7 +216,8 @@ def _within(first: Numbers, end: Numbers) -> Numbers:
     """All numbers from each first to before its end."""
     counts = end - first
     before = np.cumsum(counts) - counts
-    return np.arange(counts.sum()) + np.repeat(first - before, counts)
+    within: Numbers = np.arange(counts.sum()) + np.repeat(first - before, counts)
+    return within
 
 
 def _mapped(table: pa.Table, folder: Path | None) -> pa.Table:
