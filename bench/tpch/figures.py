@@ -78,7 +78,6 @@ def figures(
         },
         "spark_jobs": int(median(taken.refresh.spark_jobs for taken in measured)),
         "spark_tasks": int(median(taken.spark.tasks for taken in measured)),
-        "task_ms": int(median(taken.spark.task_ms for taken in measured)),
         "bytes_read": int(median(taken.spark.bytes_read for taken in measured)),
         "bytes_shuffled": int(median(taken.spark.shuffled for taken in measured)),
         "rows_changed": int(

@@ -135,14 +135,12 @@ class Totals:
 
     bytes_read: int = 0
     shuffled: int = 0
-    task_ms: int = 0
     tasks: int = 0
 
     def since(self, before: Totals) -> Totals:
         return Totals(
             self.bytes_read - before.bytes_read,
             self.shuffled - before.shuffled,
-            self.task_ms - before.task_ms,
             self.tasks - before.tasks,
         )
 
@@ -156,6 +154,5 @@ def totals(session: SparkSession) -> Totals:
     return Totals(
         sum(one.totalInputBytes() for one in executors),
         sum(one.totalShuffleRead() for one in executors),
-        sum(one.totalDuration() for one in executors),
         sum(one.totalTasks() for one in executors),
     )

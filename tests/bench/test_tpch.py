@@ -14,6 +14,7 @@ from bench.tpch.changes import LINE, ORDER, Shop, apply, batch
 from bench.tpch.chart import chart
 from bench.tpch.choice import Compared, share
 from bench.tpch.figures import Seen, figures, geometric_mean, means
+from bench.tpch.growth import growth
 from bench.tpch.options import Options, options
 from bench.tpch.rounds import Taken
 from bench.tpch.schema import add_keys, create_tables, is_loaded
@@ -38,7 +39,7 @@ INSERT INTO supplier SELECT i, '', '', 1, '', 0, '' FROM generate_series(1, 2) i
 def taken(seconds: float, mode: str = "DIFFERENTIAL") -> Taken:
     stage = StageRun("r1h1", mode, "why", 10, 2, seconds)
     refresh = Refresh("r1", 1, mode, "why", 1, 1, {}, 1, NOW, NOW, stages=(stage,))
-    return Taken(seconds, refresh, {"cut": seconds}, Totals(1000, 0, 5, 1))
+    return Taken(seconds, refresh, {"cut": seconds}, Totals(1000, 0, 1))
 
 
 def seen() -> Seen:
@@ -118,6 +119,16 @@ def test_means_name_the_worst() -> None:
     assert result["full_over_refresh"] == 1.5
     assert result["full_over_refresh_computed"] == 3.0
     assert result["full_over_refresh_lowest"] == 0.75
+
+
+def test_growth_is_of_equal_changes() -> None:
+    one = {"scale": "0.1", "orders_each_way": 15, "queries": {"q1": {"refresh_ms": 100.0}}}
+    times = {"q1": {"refresh_ms": 150.0}, "q2": {"refresh_ms": 9.0}, "q3": {"problems": []}}
+    other = {"scale": "1", "orders_each_way": 15, "queries": times}
+    found = growth(one, other)
+    assert (found["queries"], found["mean"], found["highest"]) == ({"q1": 1.5}, 1.5, 1.5)
+    with pytest.raises(SystemExit):
+        growth(one, {**other, "orders_each_way": 16})
 
 
 def test_chart_has_a_bar_for_every_figure() -> None:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, Thread, main_thread
@@ -161,32 +162,33 @@ class Indexes:
                 piece = self._due[0]
             try:
                 self._keep(piece)
-            except (OSError, pa.ArrowException):
-                # A file that is gone by now, or a full disk: there are other ways to the rows.
-                pass
             finally:
                 with self._lock:
                     self._due.popleft()
 
     def _keep(self, piece: Piece) -> None:
-        uri, what, name = piece
-        table = self.read(uri, (name,)).select((name,)).combine_chunks()
-        if table.column(0).num_chunks > 1:
-            return
-        if what == "order":
-            table = _ordered(table[name])
-        if self._make_room(table.nbytes):
-            self._kept[piece] = _Kept(_mapped(table, self.folder), table.nbytes, time.monotonic())
+        """Make a piece, if there is room; what fails is left: there are other ways to the rows.
+
+        The file may be gone by now, and the disk full.
+        """
+        with suppress(OSError, pa.ArrowException):
+            uri, what, name = piece
+            table = self.read(uri, (name,)).select((name,)).combine_chunks()
+            if table.column(0).num_chunks > 1:
+                return
+            if what == "order":
+                table = _ordered(table[name])
+            if self._make_room(table.nbytes):
+                kept = _Kept(_mapped(table, self.folder), table.nbytes, time.monotonic())
+                with self._lock:
+                    self._kept[piece] = kept
 
     def _make_room(self, size: int) -> bool:
         free = shutil.disk_usage(self.folder or tempfile.gettempdir()).free
         with self._lock:
-            room = min(
-                self.most_bytes - sum(kept.size for kept in self._kept.values()),
-                free // PART_OF_FREE,
-            )
-            oldest = sorted(self._kept, key=lambda piece: self._kept[piece].used)
-            for piece in oldest:
+            taken = sum(kept.size for kept in self._kept.values())
+            room = min(self.most_bytes - taken, free // PART_OF_FREE)
+            for piece in sorted(self._kept, key=lambda piece: self._kept[piece].used):
                 if size <= room or time.monotonic() - self._kept[piece].used < UNUSED_SECONDS:
                     break
                 room += self._kept.pop(piece).size
