@@ -75,7 +75,7 @@ bench-floor: install java
 	$(BIN)/python -m bench.floor $(ARGS)
 
 bench-epochs: install java
-	$(BIN)/python -m bench.epochs $(if $(EPOCHS),EPOCHS=$(EPOCHS)) $(ARGS)
+	$(BIN)/python -m bench.epochs $(foreach name,EPOCHS ROWS,$(if $($(name)),$(name)=$($(name)))) $(ARGS)
 
 bench-large: install java
 	$(BIN)/python -m bench.large $(if $(ROWS),ROWS=$(ROWS)) $(ARGS)
