@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.store import DeltaStore, Keys, LogFile, Reach, index
+from headrace.store import Arrangement, DeltaStore, Keys, LogFile, Reach, index, layout, part
 from headrace.store.index import Indexes
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 from tests.store.test_lookup import watched
@@ -95,13 +98,15 @@ def test_what_is_asked_for_twice_is_made_in_the_background(monkeypatch: Any) -> 
     assert indexes.find(file, keys, WANTED) is None
 
 
-def test_a_file_that_is_gone_stops_nothing(monkeypatch: Any) -> None:
+@pytest.mark.parametrize("failure", [FileNotFoundError, MemoryError, KeyError])
+def test_what_cannot_be_made_stops_nothing(monkeypatch: Any, failure: type[Exception]) -> None:
     monkeypatch.setattr(index, "FEWEST_ROWS", 1)
-    known = table([(1, 1, "x")])
+    known, tried = table([(1, 1, "x")]), Counter[str]()
 
     def read(uri: str, names: Collection[str]) -> pa.Table:
+        tried[uri] += 1
         if uri == "gone":
-            raise FileNotFoundError(uri)
+            raise failure
         return known.select([*names])
 
     indexes, keys = Indexes(read), Keys(known.select(["a"]))
@@ -110,6 +115,43 @@ def test_a_file_that_is_gone_stops_nothing(monkeypatch: Any) -> None:
     built(indexes)
     assert indexes.find(file_of(known, "gone"), keys, WANTED) is None
     assert indexes.find(file_of(known, "here"), keys, WANTED) == known
+    indexes.want(file_of(known, "gone"), keys, WANTED.names)
+    built(indexes)
+    assert tried["gone"] == len(WANTED) + 1
+
+
+def test_what_is_forgotten_while_it_is_made_is_not_kept(monkeypatch: Any) -> None:
+    monkeypatch.setattr(index, "FEWEST_ROWS", 1)
+    known = table([(1, 1, "x")])
+    file, keys = file_of(known), Keys(known.select(["a"]))
+
+    def read(uri: str, names: Collection[str]) -> pa.Table:
+        indexes.forget(prefix="r1/")
+        return known.select([*names])
+
+    indexes = Indexes(read)
+    for _ in range(2):
+        indexes.want(file, keys, WANTED.names)
+    built(indexes)
+    assert not indexes._kept
+
+
+def test_an_index_takes_no_descriptors_and_leaves_space(monkeypatch: Any, tmp_path: Path) -> None:
+    known = table([(n, 0, "x") for n in range(100)])
+    keys = Keys(known.select(["a"]))
+    space = shutil.disk_usage(tmp_path)
+
+    def free(_: object) -> Any:
+        taken = sum(kept.size for kept in indexes._kept.values())
+        return space._replace(free=20_000 - taken)
+
+    monkeypatch.setattr(index.shutil, "disk_usage", free)
+    indexes, before = over(known, folder=tmp_path), len(os.listdir("/dev/fd"))
+    for number in range(20):
+        indexes.make(file_of(known, f"{number}"), keys, WANTED.names)
+    assert 4_000 < sum(kept.size for kept in indexes._kept.values()) <= 20_000 // 4
+    assert len(os.listdir("/dev/fd")) == before
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_not_used_makes_room() -> None:
@@ -127,6 +169,26 @@ def test_what_is_not_used_makes_room() -> None:
     indexes.make(second, keys, names)
     assert indexes.reach(first, keys, names) is None
     assert indexes.reach(second, keys, names) == 100
+
+
+def test_row_groups_that_leave_fewer_rows_are_read(tmp_path: Path, monkeypatch: Any) -> None:
+    """A column with many values is in every row of a file that is sorted by another."""
+    monkeypatch.setattr(layout, "GROUP_ROWS", 10)
+    monkeypatch.setattr(part, "GROUP_ROWS", 10)
+    columns = pa.schema([("t", pa.int64()), ("d", pa.int64())])
+    rows = pa.table(
+        {"_weight": [1] * 400, "t": [n // 10 for n in range(400)], "d": [*range(10)] * 40}
+    )
+    store = DeltaStore(tmp_path)
+    pin = store.append("r1", store.create("r1", columns, Arrangement(("t", "d"))), 1, rows)
+    keys = Keys(pa.table({"t": pa.array([7] * 10), "d": pa.array(range(10))}))
+    reader = DeltaStore(tmp_path)
+    assert reader.lookup("r1", pin, keys, by="index").num_rows == 10
+    assert reader.reach("r1", pin, keys) == Reach(10)
+    assert reader.lookup("r1", pin, keys)["t"].to_pylist() == [7] * 10
+    one = Keys(pa.table({"t": [7], "d": [3]}))
+    assert reader.reach("r1", pin, one).rows <= 10
+    assert reader.lookup("r1", pin, one).num_rows == 1
 
 
 def test_a_store_finds_rows_without_reading_the_file(

@@ -53,10 +53,7 @@ if [ -f "$HEADRACE_SPARK_CONF/spark-env.sh" ]; then . "$HEADRACE_SPARK_CONF/spar
 # What planning takes of compiled code is more than a JVM keeps by itself: it would throw code away
 # and compile it again all the time, on a core of its own. The memory is only taken as it is used.
 _JVM_OPTIONS = "-XX:ReservedCodeCacheSize=1g"
-_CLASSES = (
-    "org.apache.spark.api.python.PythonUtils",
-    "org.apache.spark.sql.api.python.PythonSQLUtils",
-)
+_USERS_OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _OUR_FILES = ("log4j2.properties", "spark-env.sh")
 
 _lock = RLock()
@@ -133,18 +130,9 @@ def start(
                 detail=translate(error).message,
                 hint=f"The log is {log}.",
             ) from error
-        _name_classes(session)
         if counted and session.sparkContext.getConf().get(MARK) == mark:
             _holders[mark] = 0
         return session
-
-
-def _name_classes(session: SparkSession) -> None:
-    """Say where classes are that PySpark asks for at every input: it searches all archives else."""
-    from py4j.java_gateway import java_import
-
-    for name in _CLASSES:
-        java_import(session.sparkContext._jvm, name)  # noqa: SLF001
 
 
 def _settings(memory: str) -> dict[str, str]:
@@ -199,8 +187,7 @@ def _environment(log: Path, local: bool) -> Iterator[None]:
         "SPARK_CONF_DIR": str(process_folder() / "conf"),
         "HEADRACE_SPARK_LOG": str(log),
         "HEADRACE_SPARK_CONF": users,
-        # Options of the user's own come later, and win.
-        "SPARK_SUBMIT_OPTS": f"{_JVM_OPTIONS} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip(),
+        "SPARK_SUBMIT_OPTS": _jvm_options(),
         **dict.fromkeys(_FOREIGN),
     }
     before = {name: os.environ.get(name) for name in changed}
@@ -209,6 +196,14 @@ def _environment(log: Path, local: bool) -> Iterator[None]:
         yield
     finally:
         _set(before)
+
+
+def _jvm_options() -> str | None:
+    """The user's options for the JVM, and ours unless these are about the same."""
+    given = [os.environ.get(name, "") for name in _USERS_OPTIONS]
+    if any(word in text for text in given for word in ("CodeCacheSize", "CodeHeapSize")):
+        return os.environ.get(_USERS_OPTIONS[0])
+    return f"{_JVM_OPTIONS} {given[0]}".strip()
 
 
 def _link_configuration() -> str | None:

@@ -55,7 +55,13 @@ PINNED: Mapping[str, str] = MappingProxyType({**MEANING, **STORAGE, **TRANSPORT}
 # thousand rows are through before it is fast. Rows handed over stay out of the plan: the optimiser
 # would compare and evaluate them, again and again. Spark takes them for many then, and would
 # exchange what it takes for too much in one partition. With evaluators Spark does not look through
-# the code of its own operators for what they refer to, in every query.
+# the code of its own operators for what they refer to, in every query. Rules are excluded that move
+# joins below what says that rows are in one partition, or make them such that do not say it.
+_EXCHANGING = (
+    "EliminateOuterJoin",
+    "PushDownLeftSemiAntiJoin",
+    "PushLeftSemiLeftAntiThroughJoin",
+)
 _TINY = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -65,6 +71,9 @@ _TINY = {
     "spark.sql.files.maxPartitionBytes": str(1 << 40),
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.unionOutputPartitioning": "true",
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in _EXCHANGING
+    ),
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.usePartitionEvaluator": "true",
     "spark.sql.execution.arrow.localRelationThreshold": "0",

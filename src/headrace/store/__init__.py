@@ -13,7 +13,7 @@
     recent    the newest rows, and the footers of files, kept in memory
     net       the sum of weights a row
     keys      a set of keys; `groups` tells where they can be in a file, `lookup` finds their rows
-    index     the rows of large files by a column, beside the files and faster than these
+    index     the rows of large files by a column, beside the files and faster; `mapped` holds them
     store     the seam; `delta` is the real one, `memory` its fake
 
 A writer takes a pin, commits from exactly that version and gets the next pin, which the catalog

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -52,6 +53,8 @@ FOOTER_BYTES = 64 * 1024 * 1024
 LOGS_KEPT = 4
 # Relations of more rows are not indexed: it would take gigabytes, and minutes.
 MOST_INDEXED = 20_000_000
+# An index that compares so small a part of a file is not weighed against its row groups.
+FEW = 16
 
 
 class DeltaStore(Store):
@@ -74,9 +77,8 @@ class DeltaStore(Store):
         self._logs: dict[str, tuple[Log, ...]] = {}
         self._recent = Recent[pa.Table](memory_bytes)
         self._footers = Recent[Footer](FOOTER_BYTES)
-        self._indexes = Indexes(
-            self._columns, Path(self._place.root) if self._place.local else None
-        )
+        folder = Path(self._place.root) if self._place.local else None
+        self._indexes = Indexes(partial(read_columns, self._place), folder)
         self._unnamed_since: dict[str, float] = {}
 
     def create(
@@ -244,22 +246,41 @@ class DeltaStore(Store):
         tables = [weighted(wanted).empty_table()]
         left = most
         for file in self.files(relation, pin, 0, pin.epoch if upto is None else upto):
-            recent = self._recent.get(file.uri)
-            if recent is not None:
-                tables.append(keys.matching(recent).select(tables[0].column_names))
-            elif (found := self._indexed(file, keys, weighted(wanted), left, by)) is not None:
-                tables.append(found)
-            else:
-                footer = self._footer(relation, pin, file, keys.names)
-                groups = footer.rows > 0 if by == "scan" else may_match(footer, keys)
-                with self._reading(relation, pin, file):
-                    files, path = self._place.files, self._place.path(file.uri)
-                    tables.append(read_matching(files, path, footer, groups, wanted, keys, left))
+            tables.append(self._matching(relation, pin, file, keys, wanted, left, by))
             if left is not None:
                 left -= tables[-1].num_rows
                 if left < 0:
                     break
         return pa.concat_tables(tables)
+
+    def _matching(
+        self,
+        relation: str,
+        pin: Pin,
+        file: LogFile,
+        keys: Keys,
+        wanted: pa.Schema,
+        most: int | None,
+        by: By,
+    ) -> pa.Table:
+        """The rows of a file whose key is in the set; more than `most` are not all."""
+        names = weighted(wanted).names
+        recent = self._recent.get(file.uri)
+        if recent is not None:
+            return keys.matching(recent).select(names)
+        if by == "index":
+            self._indexes.make(file, keys, names)
+        if by == "index" or (
+            by == "best" and self._by_index(relation, pin, file, keys, names) is not None
+        ):
+            found = self._indexes.find(file, keys, weighted(wanted), most)
+            if found is not None:
+                return found
+        footer = self._footer(relation, pin, file, keys.names)
+        groups = footer.rows > 0 if by == "scan" else may_match(footer, keys)
+        with self._reading(relation, pin, file):
+            files, path = self._place.files, self._place.path(file.uri)
+            return read_matching(files, path, footer, groups, wanted, keys, most)
 
     def reach(
         self,
@@ -279,26 +300,26 @@ class DeltaStore(Store):
                 continue
             if worth_an_index:
                 self._indexes.want(file, keys, wanted)
-            found = self._indexes.reach(file, keys, wanted)
+            found = self._by_index(relation, pin, file, keys, wanted)
             if found is None:
-                footer = self._footer(relation, pin, file, keys.names)
-                found = int(footer.rows[may_match(footer, keys)].sum())
+                found = self._by_groups(relation, pin, file, keys)
             else:
                 indexed = True
             rows += found
         return Reach(rows, indexed)
 
-    def _indexed(
-        self, file: LogFile, keys: Keys, wanted: pa.Schema, most: int | None, by: By
-    ) -> pa.Table | None:
-        if by not in ("best", "index"):
-            return None
-        if by == "index":
-            self._indexes.make(file, keys, wanted.names)
-        return self._indexes.find(file, keys, wanted, most)
+    def _by_index(
+        self, relation: str, pin: Pin, file: LogFile, keys: Keys, columns: Collection[str]
+    ) -> int | None:
+        """How many rows an index compares; None if there is none, or row groups leave fewer."""
+        found = self._indexes.reach(file, keys, columns)
+        if found is None or found <= file.rows // FEW:
+            return found
+        return found if found <= self._by_groups(relation, pin, file, keys) else None
 
-    def _columns(self, uri: str, names: Collection[str]) -> pa.Table:
-        return read_columns(self._place.files, self._place.path(uri), names)
+    def _by_groups(self, relation: str, pin: Pin, file: LogFile, keys: Keys) -> int:
+        footer = self._footer(relation, pin, file, keys.names)
+        return int(footer.rows[may_match(footer, keys)].sum())
 
     def rollback(self, relation: str, pin: Pin) -> Pin:
         newest = self._commits.newest(relation, pin)
@@ -316,6 +337,7 @@ class DeltaStore(Store):
         if unwanted:
             at = Pin(newest.version, pin.epoch)
             newest = self._commits.commit(relation, at, newest, removed=unwanted)
+            self._indexes.forget(unwanted)
         with self._writing():
             clear_unpublished(self._place, relation, self._paths(relation, newest), pin.epoch)
         return Pin(self._remember(relation, newest).version, pin.epoch)

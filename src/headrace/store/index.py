@@ -9,33 +9,34 @@ depends on it: what is not there is read from the file itself.
 
 from __future__ import annotations
 
-import mmap
+import logging
 import shutil
 import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, Thread, main_thread
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import ipc
 
 from headrace.store.keys import Keys, Numbers
 from headrace.store.log import LogFile
+from headrace.store.mapped import mapped
 
 # Smaller files are read sooner than they are indexed.
 FEWEST_ROWS = 20_000
 # Looked up once, a file may never be again.
 WORTH_TIMES = 2
 MOST_BYTES = 4 << 30
-# Of the disk's free space no more than one part of so many is taken.
+# Of what the disk has beside other files, no more than one part of so many is taken.
 PART_OF_FREE = 4
 # Where space is short, what was not used for so long makes room.
 UNUSED_SECONDS = 600.0
+# What could not be made is not tried again for so long.
+PAUSE_SECONDS = 600.0
 MOST_ASKED = 10_000
 
 ORDER = ("value", "place")
@@ -43,6 +44,8 @@ ORDER = ("value", "place")
 Piece = tuple[str, str, str]
 """A file's address, what of it ("column" or "order"), and the column's name."""
 Read = Callable[[str, Collection[str]], pa.Table]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -67,7 +70,9 @@ class Indexes:
     most_bytes: int = MOST_BYTES
     _kept: dict[Piece, _Kept] = field(default_factory=dict)
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _not_before: dict[Piece, float] = field(default_factory=dict)
     _due: deque[Piece] = field(default_factory=deque)
+    _making: Piece | None = None
     _lock: Lock = field(default_factory=Lock)
     _builder: Thread | None = None
 
@@ -76,10 +81,10 @@ class Indexes:
         name = _leading(keys)
         if name is None or any((file.uri, "column", one) not in self._kept for one in columns):
             return None
-        order = self._use((file.uri, "order", name))
+        order = self._kept.get((file.uri, "order", name))
         if order is None:
             return None
-        first, end = _spans(order, keys.integers[name])
+        first, end = _spans(order.table, keys.integers[name])
         return int((end - first).sum())
 
     def find(
@@ -113,29 +118,49 @@ class Indexes:
         if name is None or file.rows < FEWEST_ROWS:
             return
         with self._lock:
-            if len(self._asked) > MOST_ASKED:
-                self._asked.clear()
+            for noted in (self._asked, self._not_before):
+                if len(noted) > MOST_ASKED:
+                    noted.clear()
             self._asked[file.uri, name] += 1
             if self._asked[file.uri, name] < WORTH_TIMES:
                 return
-            due = [one for one in self._missing(file, keys, columns) if one not in self._due]
-            self._due.extend(due)
-            if due and self._builder is None:
-                self._builder = Thread(target=self._build, name="headrace-index")
-                self._builder.start()
+            now = time.monotonic()
+            self._due.extend(
+                one
+                for one in self._missing(file, keys, columns)
+                if one not in self._due and self._not_before.get(one, 0.0) <= now
+            )
+            if self._due and self._builder is None:
+                builder = Thread(target=self._build, name="headrace-index", daemon=False)
+                try:
+                    builder.start()
+                except RuntimeError:
+                    # The process has too many threads, or ends.
+                    self._due.clear()
+                else:
+                    self._builder = builder
 
     def make(self, file: LogFile, keys: Keys, columns: Collection[str]) -> None:
-        """Index a file now, whatever it takes, if it can be."""
+        """Index a file now, if it can be."""
         for piece in self._missing(file, keys, columns):
-            self._keep(piece)
+            table = self._made(piece)
+            if table is not None:
+                with self._lock:
+                    self._kept[piece] = table
 
     def forget(self, files: Iterable[LogFile] = (), prefix: str | None = None) -> None:
         """Give up these files, and all whose address starts with `prefix`."""
         gone = {file.uri for file in files}
+
+        def is_gone(piece: Piece) -> bool:
+            return piece[0] in gone or (prefix is not None and piece[0].startswith(prefix))
+
         with self._lock:
-            for piece in [*self._kept]:
-                if piece[0] in gone or (prefix is not None and piece[0].startswith(prefix)):
-                    del self._kept[piece]
+            for piece in filter(is_gone, [*self._kept]):
+                del self._kept[piece]
+            self._due = deque(piece for piece in self._due if not is_gone(piece))
+            if self._making is not None and is_gone(self._making):
+                self._making = None
 
     def _use(self, piece: Piece) -> pa.Table | None:
         kept = self._kept.get(piece)
@@ -159,40 +184,50 @@ class Indexes:
                     self._due.clear()
                     self._builder = None
                     return
-                piece = self._due[0]
-            try:
-                self._keep(piece)
-            finally:
-                with self._lock:
-                    self._due.popleft()
+                piece = self._making = self._due.popleft()
+            kept = self._made(piece)
+            with self._lock:
+                # Forgotten meanwhile, it is not wanted any more.
+                if kept is not None and self._making == piece:
+                    self._kept[piece] = kept
+                self._making = None
 
-    def _keep(self, piece: Piece) -> None:
-        """Make a piece, if there is room; what fails is left: there are other ways to the rows.
+    def _made(self, piece: Piece) -> _Kept | None:
+        """A piece, if there is room for it.
 
-        The file may be gone by now, and the disk full.
+        Whatever fails is left alone: there are other ways to the rows. The file may be gone by
+        now, the disk full, or the memory too small.
         """
-        with suppress(OSError, pa.ArrowException):
-            uri, what, name = piece
+        uri, what, name = piece
+        try:
             table = self.read(uri, (name,)).select((name,)).combine_chunks()
-            if table.column(0).num_chunks > 1:
-                return
             if what == "order":
                 table = _ordered(table[name])
-            if self._make_room(table.nbytes):
-                kept = _Kept(_mapped(table, self.folder), table.nbytes, time.monotonic())
-                with self._lock:
-                    self._kept[piece] = kept
+            # Text beyond two gigabytes does not come in one chunk.
+            if table.column(0).num_chunks <= 1 and self._make_room(table.nbytes):
+                return _Kept(mapped(table, self.folder), table.nbytes, time.monotonic())
+        except Exception as error:  # noqa: BLE001  an index that is missing must stop nobody
+            logger.info("not indexed", extra={"file": uri, "column": name, "error": str(error)})
+        with self._lock:
+            self._not_before[piece] = time.monotonic() + PAUSE_SECONDS
+        return None
 
     def _make_room(self, size: int) -> bool:
         free = shutil.disk_usage(self.folder or tempfile.gettempdir()).free
         with self._lock:
             taken = sum(kept.size for kept in self._kept.values())
-            room = min(self.most_bytes - taken, free // PART_OF_FREE)
+            room = min(self.most_bytes, (free + taken) // PART_OF_FREE) - taken
+            due, latest = [], time.monotonic() - UNUSED_SECONDS
             for piece in sorted(self._kept, key=lambda piece: self._kept[piece].used):
-                if size <= room or time.monotonic() - self._kept[piece].used < UNUSED_SECONDS:
+                if size <= room or self._kept[piece].used > latest:
                     break
-                room += self._kept.pop(piece).size
-        return size <= room
+                room += self._kept[piece].size
+                due.append(piece)
+            if size > room:
+                return False
+            for piece in due:
+                del self._kept[piece]
+        return True
 
 
 def _leading(keys: Keys) -> str | None:
@@ -220,15 +255,3 @@ def _within(first: Numbers, end: Numbers) -> Numbers:
     before = np.cumsum(counts) - counts
     within: Numbers = np.arange(counts.sum()) + np.repeat(first - before, counts)
     return within
-
-
-def _mapped(table: pa.Table, folder: Path | None) -> pa.Table:
-    """A table of one chunk, in a file without a name that is gone when nobody has it."""
-    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-    with tempfile.TemporaryFile(dir=folder) as file:
-        with ipc.new_file(file, table.schema) as writer:
-            for one in batches:
-                writer.write_batch(one)
-        file.flush()
-        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return ipc.open_file(pa.py_buffer(pages)).read_all()

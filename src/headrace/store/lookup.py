@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from headrace.store.groups import Footer
 from headrace.store.keys import Keys, Mask
 from headrace.store.layout import weighted
+from headrace.store.place import Place
 
 BATCH_ROWS = 65_536
 
@@ -26,9 +27,9 @@ class Reach(NamedTuple):
     indexed: bool = False
 
 
-def read_columns(files: pafs.FileSystem, path: str, names: Collection[str]) -> pa.Table:
+def read_columns(place: Place, uri: str, names: Collection[str]) -> pa.Table:
     """Some columns of all rows of a file."""
-    with files.open_input_file(path) as source:
+    with place.files.open_input_file(place.path(uri)) as source:
         return pq.ParquetFile(source).read([*names])
 
 

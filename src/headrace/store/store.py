@@ -111,9 +111,10 @@ class Store(Protocol):
         """The weighted rows up to the pin, or an earlier epoch, whose key is in the set.
 
         They have all columns, or those named, and are not netted. No other rows are in memory,
-        except those that are there already. More than `most` rows are not all. The `best` way is
-        by an `index` if there is one, else `pruned`: without row groups that cannot have such a key
-        by their statistics. A `scan` reads the keys of all; an `index` asked for is made.
+        except those that are there already or have a part of the key. More than `most` rows are not
+        all. The `best` way is by an `index` where there is one that compares fewer rows, else
+        `pruned`: without row groups that cannot have such a key by their statistics. A `scan` reads
+        the keys of all; an `index` asked for is made.
         """
         ...
 
