@@ -2,9 +2,10 @@
 
 The orders stand in a queue: first those that were generated, criss-cross through the table, then
 those that came since, with ascending keys. Each batch deletes so many orders with their lines from
-the front and inserts as many at the end, copied from others further back. It also updates
-customers, parts and suppliers, in the proportion that their tables have to orders. What a batch
-does follows from its number alone.
+the front and inserts as many at the end, copied from others further back at prices of their own,
+so that no two tie for the last place of a query's LIMIT. It also updates customers, parts and
+suppliers, in the proportion that their tables have to orders. What a batch does follows from its
+number alone.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ LINE = (
     " l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct,"
     " l_shipmode, l_comment"
 )
+# The price of a copy: some cents more, up to a hundred thousand copies none the same.
+PRICE = "{price} + new % 100000 / 100.0"
 
 
 @dataclass(frozen=True)
@@ -90,12 +93,14 @@ def batch(shop: Shop, number: int) -> Iterator[tuple[str, str]]:
     yield (
         "orders",
         f"INSERT INTO orders (o_orderkey, {ORDER})"
-        f" SELECT new, {ORDER} FROM {copied} JOIN orders ON o_orderkey = pattern",
+        f" SELECT new, {_dearer(ORDER, 'o_totalprice')}"
+        f" FROM {copied} JOIN orders ON o_orderkey = pattern",
     )
     yield (
         "lineitem",
         f"INSERT INTO lineitem (l_orderkey, {LINE})"
-        f" SELECT new, {LINE} FROM {copied} JOIN lineitem ON l_orderkey = pattern",
+        f" SELECT new, {_dearer(LINE, 'l_extendedprice')}"
+        f" FROM {copied} JOIN lineitem ON l_orderkey = pattern",
     )
     yield "lineitem", f"DELETE FROM lineitem WHERE l_orderkey IN ({gone})"
     yield "orders", f"DELETE FROM orders WHERE o_orderkey IN ({gone})"
@@ -105,6 +110,10 @@ def batch(shop: Shop, number: int) -> Iterator[tuple[str, str]]:
         numbers = f"generate_series({first}::bigint, {first + count - 1}::bigint) AS i"
         keys = f"SELECT 1 + {_criss_cross('i', size)} FROM {numbers}"
         yield table, f"UPDATE {table} SET {change} WHERE {key} IN ({keys})"
+
+
+def _dearer(columns: str, price: str) -> str:
+    return columns.replace(price, PRICE.format(price=price))
 
 
 def _place_of_the_first(sql: psycopg.Connection[Any], size: int) -> int:

@@ -46,11 +46,11 @@ def active_pid(log: Followed) -> int | None:
 
 
 def cut_session(log: Followed) -> None:
-    """An administrator ends the session."""
+    """An administrator ends the session, and waits until the server has: it holds the slot."""
     stream = log.stream
     eventually(lambda: stream.reached > 0, "streaming")
-    row = log.application.execute("SELECT pg_terminate_backend(%s)", (stream.pid,)).fetchone()
-    assert row == (True,)
+    ended = log.application.execute("SELECT pg_terminate_backend(%s, 30000)", (stream.pid,))
+    assert ended.fetchone() == (True,)
     eventually(lambda: stream.failure is not None, "noticing")
 
 
