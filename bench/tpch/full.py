@@ -19,7 +19,7 @@ from headrace.relations.reading import Reading
 from headrace.relations.recursion import materialised
 from headrace.render import inputs_of
 from headrace.render.native import render_native
-from headrace.spark.views import quoted
+from headrace.spark.bridge import quoted
 from headrace.verify.recompute import MOST_ROUNDS, at
 
 if TYPE_CHECKING:

@@ -62,7 +62,6 @@ def test_the_side_that_is_hashed(join: Join | MatchJoin | FullJoin, side: int | 
         (Join(CHANGE, STATE, SAME), "SHUFFLE_HASH(`q1`), COALESCE(1)"),
         (Join(OTHER_STATE, OTHER_CHANGE, SAME), "SHUFFLE_HASH(`q2`), COALESCE(1)"),
         (Restrict(OTHER_STATE, OTHER_CHANGE, ((A, B),)), "SHUFFLE_HASH(`q2`), COALESCE(1)"),
-        (UnionAll((CHANGE, OTHER_STATE)), "COALESCE(1)"),
     ],
 )
 def test_hints_are_for_one_partition(plan: Operator, hint: str) -> None:
@@ -70,11 +69,9 @@ def test_hints_are_for_one_partition(plan: Operator, hint: str) -> None:
     assert "/*+" not in render(plan)
 
 
-def test_hints_stand_beside_each_other() -> None:
-    text = render(
-        UnionAll((Restrict(OTHER_STATE, OTHER_CHANGE, ((A, B),)), CHANGE)), one_partition=True
-    )
-    assert "SHUFFLE_HASH(`q2`),\n    COALESCE(1) */" in text
+def test_a_union_needs_no_hint() -> None:
+    """Spark sees by itself that a union of rows in one partition has one."""
+    assert "/*+" not in render(UnionAll((CHANGE, OTHER_STATE)), one_partition=True)
 
 
 def test_a_key_that_several_columns_are_compared_with_is_taken_once() -> None:

@@ -68,3 +68,27 @@ def test_a_tiny_plan_is_one_stage_of_shared_operators(runner: Runner, tmp_path: 
     assert "Exchange" not in text
     assert "LocalTableScan" not in text
     assert "*(" not in text, "code is generated for a whole stage"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("profile", PROFILES)
+def test_expressions_over_few_rows_of_one_task_are_interpreted(
+    runner: Runner, profile: Profile, tmp_path: Path
+) -> None:
+    schema = pa.schema([("n", pa.int64())])
+
+    def mode(*inputs: Input) -> tuple[str | None, int]:
+        def asked(session: SparkSession) -> tuple[str | None, int]:
+            text = "SELECT SUM(CASE WHEN n % 2 = 0 THEN n ELSE -n END) AS n FROM a"
+            result = session.sql(text).toArrow().to_pydict()["n"][0]
+            return session.conf.get("spark.sql.codegen.factoryMode"), result
+
+        return runner.call(profile, inputs, asked)
+
+    few, many = (pa.table([range(rows)], schema=schema) for rows in (4, 20_000))
+    file = stored(logged(few), tmp_path / "1.parquet")
+    interpreted = "NO_CODEGEN" if profile == "tiny" else "FALLBACK"
+    for _ in range(2):
+        assert mode(Input("a", schema, rows=few)) == (interpreted, -2)
+        assert mode(Input("a", schema, rows=many)) == ("FALLBACK", -10_000)
+        assert mode(Input("a", schema, files=(file,))) == ("FALLBACK", -2)

@@ -61,7 +61,10 @@ def _sum(c: Column, term: exp.Expression) -> exp.Expression:
 def merge(
     plan: Merge, stored: exp.Expression, change: exp.Expression, alias: Callable[[], str]
 ) -> exp.Select:
-    """Stored groups and changes side by side, summed once; then −old and +new of what differs."""
+    """Stored groups and changes side by side, summed once; then −old and +new of what differs.
+
+    Each side has NULL in the other's columns, which costs a sum nothing.
+    """
     state = plan.state
     union = exp.Union(
         this=_stored_side(plan, stored),
@@ -72,8 +75,7 @@ def merge(
     differs: list[exp.Expression] = []
     for c in state.totals:
         for side in ("old", "added"):
-            total = spark_function("sum", column(f"{side}_{c.id}"))
-            totals.append(aliased(spark_cast(total, c.type), f"{side}_{c.id}"))
+            totals.append(aliased(_sum(c, column(f"{side}_{c.id}")), f"{side}_{c.id}"))
         added = spark_function("sum", column(f"added_{c.id}"))
         differs.append(exp.NEQ(this=added, expression=spark_cast(exp.Literal.number(0), c.type)))
     for each in state.extrema:
@@ -124,7 +126,7 @@ def _stored_side(plan: Merge, stored: exp.Expression) -> exp.Select:
     shown = columns_named(state.key_columns)
     for c in state.totals:
         shown.append(aliased(_weighted_term(c, column(c.id)), f"old_{c.id}"))
-        shown.append(aliased(spark_cast(exp.Literal.number(0), c.type), f"added_{c.id}"))
+        shown.append(aliased(spark_cast(exp.null(), c.type), f"added_{c.id}"))
     for each in state.extrema:
         shown.extend(stored_values(each, plan.grows))
     return exp.Select(expressions=shown).from_(stored)
@@ -136,7 +138,7 @@ def _change_side(plan: Merge, change: exp.Expression) -> exp.Select:
     terms += [(c, _weighted_term(c, render_scalar(term))) for c, term in state.sums]
     shown = _keys(state)
     for c, term in terms:
-        shown.append(aliased(spark_cast(exp.Literal.number(0), c.type), f"old_{c.id}"))
+        shown.append(aliased(spark_cast(exp.null(), c.type), f"old_{c.id}"))
         shown.append(aliased(spark_cast(term, c.type), f"added_{c.id}"))
     for each in state.extrema:
         shown.extend(changed_values(each, plan.grows))

@@ -64,9 +64,9 @@ def render(
 ) -> str:
     """The query's text. Its columns are `_weight`, then the plan's, under `names` if given.
 
-    With `one_partition` the inputs are known to have one partition each. Unions and joins of such
-    rows have one, too, but Spark sees that only where it is told: else it exchanges the rows. And a
-    join hashes the side that is known to be small, where it would sort both.
+    With `one_partition` the inputs are known to have one partition each. Joins of such rows have
+    one, too, but of most of them Spark sees that only where it is told: else it exchanges the rows.
+    And a join hashes the side that is known to be small, where it would sort both.
     """
     renderer = _Renderer(one_partition=one_partition)
     columns = plan.columns
@@ -78,7 +78,7 @@ def render(
     whole = renderer.nesting.whole(query)
     if one_partition:
         for select in list(whole.find_all(exp.Select)):
-            if isinstance(select.parent, exp.Union) or _joins_freely(select):
+            if _joins_freely(select):
                 hinted(select, "COALESCE", exp.Literal.number(1))
     return whole.sql(dialect="spark", pretty=True)
 

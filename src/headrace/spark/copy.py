@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from headrace.source.ranges import Range
 from headrace.source.table import SourceTable
+from headrace.spark.bridge import quoted
 from headrace.spark.jobs import Call, Jobs
 from headrace.spark.run import Runner, write_parts
 from headrace.spark.schema import struct
-from headrace.spark.views import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from headrace.spark.profiles import Profile
+from headrace.spark.profiles import COMPILED, INTERPRETED, MOST_INTERPRETED, Profile
 from headrace.spark.session import Spark
 from headrace.spark.views import Input, Views
 from headrace.spark.worker import Worker
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Lane:
     """One session, its views, and the one thread that uses them."""
 
@@ -25,6 +25,24 @@ class Lane:
     session: SparkSession
     views: Views
     worker: Worker
+    interprets: bool = False
+
+    def prepare(self, inputs: Sequence[Input]) -> None:
+        """Have the inputs as views, and expressions evaluated as it suits their number of rows."""
+        few = self.profile == "tiny" and _are_few(inputs)
+        if few is not self.interprets:
+            for name, value in (INTERPRETED if few else COMPILED).items():
+                self.session.conf.set(name, value)
+            self.interprets = few
+        self.views.register(inputs)
+
+
+def _are_few(inputs: Sequence[Input]) -> bool:
+    """Whether the rows of all inputs are known to be few; how many a file has is not known here."""
+    if any(each.files for each in inputs):
+        return False
+    rows: int = sum(each.rows.num_rows for each in inputs if each.rows is not None)
+    return rows <= MOST_INTERPRETED
 
 
 class Lanes:

@@ -49,14 +49,15 @@ TRANSPORT = {
 
 PINNED: Mapping[str, str] = MappingProxyType({**MEANING, **STORAGE, **TRANSPORT})
 
-# One partition from the scan to the result. Inputs are coalesced to one partition and a union
-# keeps it, so no plan has an exchange: one stage, one task. Expressions are compiled, operators are
-# not: code generated for a whole stage is new to the JVM's compiler in every query, and a few
-# thousand rows are through before it is fast. Rows handed over stay out of the plan: the optimiser
-# would compare and evaluate them, again and again. Spark takes them for many then, and would
-# exchange what it takes for too much in one partition. With evaluators Spark does not look through
-# the code of its own operators for what they refer to, in every query. Rules are excluded that move
-# joins below what says that rows are in one partition, or make them such that do not say it.
+# One partition from the scan to the result. Inputs are coalesced to one partition and a union keeps
+# it, so no plan has an exchange: one stage, one task. Expressions are compiled (unless there are
+# few rows), operators are not: code generated for a whole stage is new to the JVM's compiler in
+# every query, and a few thousand rows are through before it is fast. Rows handed over stay out of
+# the plan: the optimiser would compare and evaluate them, again and again. Spark takes them for
+# many then, and would exchange what it takes for too much in one partition. With evaluators Spark
+# does not look through the code of its own operators for what they refer to, in every query. Rules
+# are excluded that move joins below what says that rows are in one partition, or make them such
+# that do not say it.
 _EXCHANGING = (
     "EliminateOuterJoin",
     "PushDownLeftSemiAntiJoin",
@@ -81,6 +82,22 @@ _TINY = {
     "spark.sql.maxSinglePartitionBytes": str((1 << 63) - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
 }
+
+# How the expressions of a query of one task are evaluated. Their code is generated anew in every
+# query, only to be found known in the end; fewer rows than that takes are better interpreted.
+COMPILED: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+        "spark.sql.subexpressionElimination.enabled": "true",
+    }
+)
+INTERPRETED: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.subexpressionElimination.enabled": "false",
+    }
+)
+MOST_INTERPRETED = 5_000
 
 _WIDE = {
     "spark.sql.adaptive.enabled": "true",

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from headrace.source.ranges import Range
 from headrace.source.table import SourceTable
+from headrace.spark.bridge import quoted
 from headrace.spark.copy import read_table
 from headrace.spark.run import Input, Runner, TooLarge, write_parts
 from headrace.spark.schema import struct
-from headrace.spark.views import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

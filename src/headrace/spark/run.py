@@ -195,7 +195,7 @@ class Runner:
         with translated():
             jobs.begin(call)
             try:
-                lane.views.register(inputs)
+                lane.prepare(inputs)
                 return work(lane.session)
             finally:
                 jobs.end(call)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from headrace.spark.bridge import Bridge
 from headrace.spark.schema import struct, to_schema
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Views:
 
     def __init__(self, session: SparkSession, *, one_partition: bool) -> None:
         self._session = session
+        self._bridge = Bridge(session)
         self._one_partition = one_partition
         self._registered: OrderedDict[str, Input] = OrderedDict()
         self._scans: OrderedDict[Files, DataFrame] = OrderedDict()
@@ -89,7 +91,7 @@ class Views:
             self._registered.move_to_end(wanted.name)
 
     def _show(self, wanted: Input) -> None:
-        self._frame(wanted).createOrReplaceTempView(quoted(wanted.name))
+        self._bridge.show(wanted.name, wanted.schema, self._frame(wanted))
 
     def release(self, name: str) -> None:
         """Let go of what is kept in memory for a piece of work."""
@@ -100,7 +102,7 @@ class Views:
         """Drop the views used longest ago, down to the bounds on number and bytes."""
         while len(self._registered) > MOST_VIEWS or self._bytes() > MOST_BYTES:
             name, _ = self._registered.popitem(last=False)
-            self._session.catalog.dropTempView(name)
+            self._bridge.drop(name)
         while len(self._scans) > MOST_VIEWS:
             self._scans.popitem(last=False)
 
@@ -139,12 +141,7 @@ class Views:
         rows = wanted.schema.empty_table() if wanted.rows is None else wanted.rows
         # One chunk: Spark makes a partition of each.
         table = to_schema(rows, wanted.schema).combine_chunks()
-        return self._session.createDataFrame(table, struct(wanted.schema))
+        return self._bridge.frame(table, wanted.schema)
 
     def _in_one(self, frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if self._one_partition else frame
-
-
-def quoted(name: str) -> str:
-    """The name as a Spark identifier."""
-    return "`" + name.replace("`", "``") + "`"

@@ -6,6 +6,8 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -48,12 +50,15 @@ class Commits:
     """The Delta tables of a place, opened once each.
 
     A commit lands as version `pin.version + 1` or not at all: the version's log file is created
-    only if it is absent, whatever other processes do.
+    only if it is absent, whatever other processes do. delta-rs reads it back before the next
+    one; that is done ahead, while the caller does other things.
     """
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._opened: dict[str, DeltaTable] = {}
+        self._reader = ThreadPoolExecutor(1, "headrace-log")
+        self._read_ahead: dict[str, Future[None]] = {}
 
     def create(self, relation: str, columns: pa.Schema, arrangement: Arrangement) -> Log:
         """Make the table, version 0; it must not exist."""
@@ -126,6 +131,8 @@ class Commits:
             raise unavailable(error, self._place, writing=True) from error
         if version % CHECKPOINT_EVERY == 0:
             self._checkpoint(relation, table)
+        else:
+            self._read_ahead[relation] = self._reader.submit(table.update_incremental)
         return log.after_commit(added, removed)
 
     def is_compaction(self, relation: str, version: int) -> bool:
@@ -145,7 +152,7 @@ class Commits:
 
     def at(self, relation: str, pin: Pin) -> Log:
         """The log at the pin's version."""
-        table = self._opened.get(relation)
+        table = self._known(relation)
         if table is None or table.version() != pin.version:
             try:
                 table = self._open(relation, pin.version)
@@ -161,11 +168,20 @@ class Commits:
 
     def forget(self, relation: str) -> None:
         """Close the table; the next use reads its log anew."""
+        self._known(relation)
         self._opened.pop(relation, None)
+
+    def _known(self, relation: str) -> DeltaTable | None:
+        """The table as it was opened, and as far as it was read."""
+        if (reading := self._read_ahead.pop(relation, None)) is not None:
+            # What failed is tried again by whoever needs it, and fails there.
+            with suppress(OSError, DeltaError):
+                reading.result()
+        return self._opened.get(relation)
 
     def _newest(self, relation: str, pin: Pin) -> DeltaTable:
         """The table at its newest version, or as it was opened if that is the pin's or beyond."""
-        table = self._opened.get(relation)
+        table = self._known(relation)
         try:
             if table is None:
                 table = self._opened[relation] = self._open(relation)
