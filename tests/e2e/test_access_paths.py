@@ -7,7 +7,7 @@ import pytest
 
 import headrace
 from headrace.catalog.records import Refresh
-from headrace.store import Keys, delta, layout, part
+from headrace.store import Keys, layout, part, reader
 from headrace.store.groups import Footer, may_match
 from headrace.store.keys import Mask
 from headrace.store.recent import Recent
@@ -71,7 +71,7 @@ def left_out(project: headrace.Headrace, monkeypatch: pytest.MonkeyPatch) -> lis
         numbers.append(int((~found).sum()))
         return found
 
-    monkeypatch.setattr(delta, "may_match", watched)
+    monkeypatch.setattr(reader, "may_match", watched)
     monkeypatch.setattr(layout, "GROUP_ROWS", 8)
     monkeypatch.setattr(part, "GROUP_ROWS", 8)
     monkeypatch.setattr(project._engine.store, "_recent", Recent(0))

@@ -11,7 +11,9 @@ import pytest
 
 from headrace.store import WEIGHT, DeltaStore, MemoryStore, Store
 from headrace.store.commit import Commits
+from headrace.store.delta import MEMORY_BYTES
 from headrace.store.place import Place
+from headrace.store.reader import Reader
 
 COLUMNS = pa.schema([("c1", pa.int64()), ("c2", pa.string())])
 
@@ -37,6 +39,7 @@ def through_uri(root: Path) -> DeltaStore:
     store = DeltaStore(root)
     store._place = Place(root.as_uri(), {}, local=False)
     store._commits = Commits(store._place)
+    store._reader = Reader(store._place, MEMORY_BYTES)
     return store
 
 

@@ -211,5 +211,5 @@ def test_a_store_finds_rows_without_reading_the_file(
     assert bag(reader.lookup("r1", pin, keys, by="pruned")) == expected
     assert read
     pin = reader.compact("r1", pin, reader.files("r1", pin, 0, 2))
-    assert not reader._indexes._kept
+    assert not reader._reader._indexes._kept
     assert [entry.name for entry in tmp_path.iterdir()] == ["r1"]

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.errors import NeedsReinit
-from headrace.store import Arrangement, DeltaStore, Keys, Store, delta, layout, lookup, net, part
+from headrace.store import Arrangement, DeltaStore, Keys, Store, layout, lookup, net, part
 from headrace.store.groups import Footer, may_match
 from headrace.store.keys import ABSENT
 from headrace.store.lookup import Reach
@@ -255,7 +255,7 @@ def test_a_footer_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         read.append(set(names))
         return lookup.read_footer(files, path, names)
 
-    monkeypatch.setattr(delta, "read_footer", footer)
+    monkeypatch.setattr("headrace.store.reader.read_footer", footer)
     reader = DeltaStore(tmp_path)
     for _ in range(3):
         assert reader.reach("r1", pin, keys_of(1)) == Reach(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import lru_cache
 
 from psycopg import sql
 
@@ -77,8 +78,12 @@ def trigger_names(table: SourceTable) -> tuple[str, ...]:
 ALL_TRIGGERS = (*(name for name, _, _ in STATEMENT_TRIGGERS), ROW_TRIGGER)
 
 
+@lru_cache(maxsize=1024)
 def definition(table: SourceTable, *, unlogged: bool) -> str:
-    """A fingerprint of what capture of a table consists of: not its name, limit and roles."""
+    """A fingerprint of what capture of a table consists of: not its name, limit and roles.
+
+    Every cut asks for it, and its text takes milliseconds.
+    """
     table = replace(table, schema="", name="")
     parts = [buffer_ddl(table, unlogged=unlogged), function_ddl(table, 0), *trigger_ddl(table)]
     text = "\n".join(part.as_string() for part in parts)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,8 +17,6 @@ from headrace.store.apart import bounds_of, check_apart, kept_apart
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, unavailable
-from headrace.store.groups import Footer, may_match
-from headrace.store.index import Indexes
 from headrace.store.keys import Keys
 from headrace.store.layout import (
     check_columns,
@@ -30,12 +27,12 @@ from headrace.store.layout import (
     weighted,
 )
 from headrace.store.log import Log, LogFile, Pin
-from headrace.store.lookup import By, Reach, read_columns, read_footer, read_matching
+from headrace.store.lookup import By, Reach
 from headrace.store.net import net
-from headrace.store.part import parts_in, read_part, write_part
+from headrace.store.part import parts_in, write_part
 from headrace.store.parts import Parts
 from headrace.store.place import Place
-from headrace.store.recent import Recent
+from headrace.store.reader import Reader
 from headrace.store.store import Store
 from headrace.store.vacuum import (
     PARTS,
@@ -49,12 +46,7 @@ from headrace.store.vacuum import (
 )
 
 MEMORY_BYTES = 256 * 1024 * 1024
-FOOTER_BYTES = 64 * 1024 * 1024
 LOGS_KEPT = 4
-# Relations of more rows are not indexed: it would take gigabytes, and minutes.
-MOST_INDEXED = 20_000_000
-# An index that compares so small a part of a file is not weighed against its row groups.
-FEW = 16
 
 
 class DeltaStore(Store):
@@ -75,10 +67,7 @@ class DeltaStore(Store):
         self._place = Place.of(root, storage_options)
         self._commits = Commits(self._place)
         self._logs: dict[str, tuple[Log, ...]] = {}
-        self._recent = Recent[pa.Table](memory_bytes)
-        self._footers = Recent[Footer](FOOTER_BYTES)
-        folder = Path(self._place.root) if self._place.local else None
-        self._indexes = Indexes(partial(read_columns, self._place), folder)
+        self._reader = Reader(self._place, memory_bytes)
         self._unnamed_since: dict[str, float] = {}
 
     def create(
@@ -138,15 +127,15 @@ class DeltaStore(Store):
             log = self._commits.commit(
                 relation, pin, log, tuple(added), replaced, compaction=bool(replaced)
             )
-            self._indexes.forget(replaced)
+            self._reader.forget(replaced)
         # What comes in several tables is too large to be read from memory again.
         if len(added) == 1:
-            self._recent.put(added[0].uri, written, written.get_total_buffer_size())
+            self._reader.keep(added[0], written)
         return self._remember(relation, log)
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         log = self._log(relation, pin)
-        tables = [self._read_part(relation, pin, file, log.columns) for file in chosen]
+        tables = [self._reader.read(relation, pin, file, log.columns) for file in chosen]
         epoch = chosen[-1].last_epoch
         parts = kept_apart(net(pa.concat_tables(tables)), log.arrangement)
         log = self._commit_rows(relation, pin, log, epoch, parts, replaced=chosen)
@@ -164,7 +153,7 @@ class DeltaStore(Store):
                 return Pin(log.version, pin.epoch)
             added = tuple(replace(part, first_epoch=chosen[0].first_epoch) for part in parts)
             log = self._commits.commit(relation, pin, log, added, chosen, compaction=True)
-            self._indexes.forget(chosen)
+            self._reader.forget(chosen)
         return Pin(self._remember(relation, log).version, pin.epoch)
 
     def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:
@@ -216,7 +205,7 @@ class DeltaStore(Store):
     def read(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table:
         found = self.files(relation, pin, after, upto)
         columns = self._log(relation, pin).columns
-        tables = [self._read_part(relation, pin, file, columns) for file in found]
+        tables = [self._reader.read(relation, pin, file, columns) for file in found]
         return pa.concat_tables([weighted(columns).empty_table(), *tables])
 
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
@@ -225,7 +214,7 @@ class DeltaStore(Store):
             return None
         tables = [weighted(log.columns).empty_table()]
         for file in readable(relation, log, after, upto):
-            recent = self._recent.get(file.uri)
+            recent = self._reader.kept(file)
             if recent is None:
                 return None
             tables.append(recent)
@@ -246,41 +235,12 @@ class DeltaStore(Store):
         tables = [weighted(wanted).empty_table()]
         left = most
         for file in self.files(relation, pin, 0, pin.epoch if upto is None else upto):
-            tables.append(self._matching(relation, pin, file, keys, wanted, left, by))
+            tables.append(self._reader.matching(relation, pin, file, keys, wanted, left, by))
             if left is not None:
                 left -= tables[-1].num_rows
                 if left < 0:
                     break
         return pa.concat_tables(tables)
-
-    def _matching(
-        self,
-        relation: str,
-        pin: Pin,
-        file: LogFile,
-        keys: Keys,
-        wanted: pa.Schema,
-        most: int | None,
-        by: By,
-    ) -> pa.Table:
-        """The rows of a file whose key is in the set; more than `most` are not all."""
-        names = weighted(wanted).names
-        recent = self._recent.get(file.uri)
-        if recent is not None:
-            return keys.matching(recent).select(names)
-        if by == "index":
-            self._indexes.make(file, keys, names)
-        if by == "index" or (
-            by == "best" and self._by_index(relation, pin, file, keys, names) is not None
-        ):
-            found = self._indexes.find(file, keys, weighted(wanted), most)
-            if found is not None:
-                return found
-        footer = self._footer(relation, pin, file, keys.names)
-        groups = footer.rows > 0 if by == "scan" else may_match(footer, keys)
-        with self._reading(relation, pin, file):
-            files, path = self._place.files, self._place.path(file.uri)
-            return read_matching(files, path, footer, groups, wanted, keys, most)
 
     def reach(
         self,
@@ -291,35 +251,8 @@ class DeltaStore(Store):
         upto: int | None = None,
     ) -> Reach:
         files = self.files(relation, pin, 0, pin.epoch if upto is None else upto)
-        wanted = weighted(some_columns(self._log(relation, pin).columns, columns)).names
-        worth_an_index = sum(file.rows for file in files) <= MOST_INDEXED
-        rows, indexed = 0, False
-        for file in files:
-            if self._recent.get(file.uri) is not None:
-                rows += file.rows
-                continue
-            if worth_an_index:
-                self._indexes.want(file, keys, wanted)
-            found = self._by_index(relation, pin, file, keys, wanted)
-            if found is None:
-                found = self._by_groups(relation, pin, file, keys)
-            else:
-                indexed = True
-            rows += found
-        return Reach(rows, indexed)
-
-    def _by_index(
-        self, relation: str, pin: Pin, file: LogFile, keys: Keys, columns: Collection[str]
-    ) -> int | None:
-        """How many rows an index compares; None if there is none, or row groups leave fewer."""
-        found = self._indexes.reach(file, keys, columns)
-        if found is None or found <= file.rows // FEW:
-            return found
-        return found if found <= self._by_groups(relation, pin, file, keys) else None
-
-    def _by_groups(self, relation: str, pin: Pin, file: LogFile, keys: Keys) -> int:
-        footer = self._footer(relation, pin, file, keys.names)
-        return int(footer.rows[may_match(footer, keys)].sum())
+        wanted = some_columns(self._log(relation, pin).columns, columns)
+        return self._reader.reach(relation, pin, files, keys, wanted)
 
     def rollback(self, relation: str, pin: Pin) -> Pin:
         newest = self._commits.newest(relation, pin)
@@ -337,7 +270,7 @@ class DeltaStore(Store):
         if unwanted:
             at = Pin(newest.version, pin.epoch)
             newest = self._commits.commit(relation, at, newest, removed=unwanted)
-            self._indexes.forget(unwanted)
+            self._reader.forget(unwanted)
         with self._writing():
             clear_unpublished(self._place, relation, self._paths(relation, newest), pin.epoch)
         return Pin(self._remember(relation, newest).version, pin.epoch)
@@ -346,9 +279,7 @@ class DeltaStore(Store):
         self._commits.forget(relation)
         self._logs.pop(relation, None)
         self._unnamed_since.pop(relation, None)
-        for kept in (self._recent, self._footers):
-            kept.forget(self._place.uri(relation) + "/")
-        self._indexes.forget(prefix=self._place.uri(relation) + "/")
+        self._reader.forget_all(self._place.uri(relation) + "/")
         with self._writing():
             self._place.remove(relation)
 
@@ -367,34 +298,6 @@ class DeltaStore(Store):
         others = [kept for kept in self._logs.get(relation, ()) if kept.version != log.version]
         self._logs[relation] = (*others[1 - LOGS_KEPT :], log)
         return log
-
-    def _read_part(self, relation: str, pin: Pin, file: LogFile, columns: pa.Schema) -> pa.Table:
-        recent = self._recent.get(file.uri)
-        if recent is not None:
-            return recent
-        with self._reading(relation, pin, file):
-            return read_part(self._place.files, self._place.path(file.uri), columns)
-
-    def _footer(self, relation: str, pin: Pin, file: LogFile, names: Iterable[str]) -> Footer:
-        """What is known of a file's row groups, with the bounds of these columns."""
-        footer = self._footers.get(file.uri)
-        known = frozenset(() if footer is None else footer.bounds)
-        if footer is None or not known.issuperset(names):
-            with self._reading(relation, pin, file):
-                path = self._place.path(file.uri)
-                footer = read_footer(self._place.files, path, known.union(names))
-            self._footers.put(file.uri, footer, footer.size)
-        return footer
-
-    @contextmanager
-    def _reading(self, relation: str, pin: Pin, file: LogFile) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pa.ArrowException) as error:
-            missing = isinstance(error, FileNotFoundError)
-            if missing or (self._place.local and self._place.trouble(writing=False) is None):
-                raise behind(relation, pin, f"{file.uri} cannot be read") from error
-            raise unavailable(error, self._place, writing=False) from error
 
     def _paths(self, relation: str, log: Log) -> list[str]:
         return [self._place.path_in(relation, file.uri) for file in log.files]
