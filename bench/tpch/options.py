@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-PARTS = frozenset({"full", "files", "postgres", "equality", "tick"})
+PARTS = frozenset({"full", "files", "postgres", "equality", "first", "tick"})
 MODES = frozenset({"DIFFERENTIAL", "AUTO"})
 
 
@@ -15,7 +15,8 @@ class Options:
     """One run of the bench.
 
     `change` is the part of all orders that a batch inserts, and deletes; `rows` is their number
-    instead. `only` are the names of queries, all if empty; `skip` the parts that are left out.
+    instead. `only` are the names of queries, all if empty; `skip` the parts that are left out:
+    `equality`, or that after the `first` batch, `files` among the ways of a full recompute, …
     Full recomputes and materialized views are timed `times` times after one of warm-up.
     `master` is where Spark runs: an address, or "standalone" for a cluster of the run's own. `heap`
     is the size of the driver. Generated data is kept in `keep`, the whole project in `project`,
