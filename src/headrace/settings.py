@@ -140,7 +140,7 @@ class Settings(BaseModel):
         " does not fill. More than `slot_lag_warning_threshold_mb`.",
     )
     collect_rows: int = Field(
-        200_000,
+        500_000,
         gt=0,
         description="Changes up to this many rows come back to the driver; larger ones are"
         " written by the executors.",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.delta.differentiate import stage_change
 from headrace.delta.reduction import Restriction, reduction
-from headrace.functions import call
+from headrace.functions import call, chain
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import (
     Aggregate,
@@ -229,6 +229,37 @@ def test_conditions_make_keys_fewer() -> None:
         {"a": Counter({(1, 5): 1, (2, 6): 1}), "b": orders, "c": nothing},
     )
     assert chosen(plan, reader(world, {}))[(1,)] == Counter({(2, 2): 1})
+
+
+def test_alternatives_over_both_sides_make_keys_fewer() -> None:
+    """What every alternative asks of a column is asked of it before the sides are joined."""
+    value, kind = LINES.columns[1], ORDERS.columns[1]
+
+    def both(least: int, wanted: int) -> Scalar:
+        tests = [
+            call(">", value, Literal(least, INTEGER)),
+            call("=", kind, Literal(wanted, INTEGER)),
+        ]
+        return chain("and", tests)
+
+    changed = replace(LINES, version="change")
+    joined = on(LINES, 0, ORDERS, 0)
+    alternatives = chain("or", [both(5, 1), both(7, 2)])
+    nothing: Bag = Counter()
+    orders: Bag = Counter({(1, 1): 1, (2, 2): 1, (3, 1): 1})
+    world = World(
+        {"a": nothing, "b": orders, "c": nothing},
+        {"a": Counter({(1, 5): 1, (2, 6): 1, (3, None): 1}), "b": orders, "c": nothing},
+    )
+    for plan in (
+        Join(changed, ORDERS, chain("and", [joined, alternatives])),
+        Filter(Join(changed, ORDERS, joined), alternatives),
+    ):
+        path = (0, 1) if isinstance(plan, Filter) else (1,)
+        assert chosen(plan, reader(world, {}))[path] == Counter({(2, 2): 1})
+    one_sided = chain("or", [both(5, 1), call("=", kind, Literal(2, INTEGER))])
+    plan = Join(changed, ORDERS, chain("and", [joined, one_sided]))
+    assert {path for path, _ in reduction(plan).conditions} == {(1,)}
 
 
 def test_demands_follow_only_what_is_equal_as_it_is_stored() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.delta.differentiate import stage_change, stage_full, stale_change
-from headrace.functions import AGGREGATE_BY_NAME, call
+from headrace.functions import AGGREGATE_BY_NAME, call, chain
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import (
     Aggregate,
@@ -72,8 +73,15 @@ class Names:
         return Column(f"x{self.count}", type_)
 
 
+def conditions(columns: tuple[Column, ...]) -> st.SearchStrategy[Scalar]:
+    """A comparison, or alternatives of several at once."""
+    branch = st.lists(comparisons(columns), min_size=1, max_size=3).map(partial(chain, "and"))
+    several = st.lists(branch, min_size=2, max_size=3).map(partial(chain, "or"))
+    return comparisons(columns) | several
+
+
 @st.composite
-def conditions(draw: st.DrawFn, columns: tuple[Column, ...]) -> Scalar:
+def comparisons(draw: st.DrawFn, columns: tuple[Column, ...]) -> Scalar:
     left = draw(st.sampled_from(columns))
     right = draw(st.sampled_from([*columns, Literal(0, INTEGER), Literal(None, INTEGER)]))
     test = call(draw(st.sampled_from(["=", "<", "<>", "is not distinct from"])), left, right)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from headrace.delta.origins import Origin, Path, origins_of
-from headrace.functions import can_raise
+from headrace.functions import can_raise, chain
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -39,6 +39,7 @@ from headrace.plan.operators import (
     Version,
     Window,
 )
+from headrace.plan.passes.factor_conditions import disjuncts
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.scalar import Call, Column, Scalar, columns_of, substitute
 
@@ -112,12 +113,19 @@ def reduction(plan: Operator) -> Reduction:
 def _conditions(
     plan: Operator, path: Path, above: tuple[Scalar, ...]
 ) -> Iterator[tuple[Path, tuple[Scalar, ...]]]:
-    """Scans with the conditions of filters right above them."""
+    """Scans with the conditions of filters and inner joins above them."""
     match plan:
         case Scan():
-            alone = tuple(c for c in above if len(columns_of(c)) == 1 and not can_raise(c))
+            alone = tuple(implied for condition in above for implied in _implied(condition))
             if alone:
                 yield path, alone
+        case Join(condition=condition):
+            tested = above if condition is None else (*above, *conjuncts(condition))
+            implied = [one for term in tested for one in _implied(term)]
+            for place, child in enumerate(plan.children):
+                own = frozenset(child.columns)
+                below = tuple(one for one in implied if columns_of(one) <= own)
+                yield from _conditions(child, (*path, place), below)
         case Filter(child=child, condition=condition):
             yield from _conditions(child, (*path, 0), (*above, *conjuncts(condition)))
         case Project(child=child, outputs=outputs):
@@ -129,6 +137,26 @@ def _conditions(
         case _:
             for place, child in enumerate(plan.children):
                 yield from _conditions(child, (*path, place), ())
+
+
+def _implied(condition: Scalar) -> Iterator[Scalar]:
+    """Conditions on one column each, true wherever this one is; none of them can raise.
+
+    Of alternatives a column has those that every one of them asks of it:
+
+        (a = 1 ∧ b = x) ∨ (a = 2 ∧ b < y)    a = 1 ∨ a = 2
+    """
+    if len(columns_of(condition)) == 1 and not can_raise(condition):
+        yield condition
+        return
+    branches = [conjuncts(branch) for branch in disjuncts(condition)]
+    for column in sorted(columns_of(condition), key=lambda column: column.id):
+        asked = [
+            [term for term in branch if columns_of(term) == {column} and not can_raise(term)]
+            for branch in branches
+        ]
+        if all(asked):
+            yield chain("or", [chain("and", terms) for terms in asked])
 
 
 @dataclass(frozen=True)

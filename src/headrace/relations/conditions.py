@@ -16,7 +16,7 @@ from headrace.plan.scalar import Column, Scalar, Value, columns_of, walk
 # More different values than these are not tried: the query itself does it.
 MOST_VALUES = 3_000
 # Nor are conditions of more parts than these, a long list for example.
-MOST_NODES = 30
+MOST_NODES = 100
 # What Arrow gives as a Python value is what the expression is defined over.
 KINDS = frozenset(
     {

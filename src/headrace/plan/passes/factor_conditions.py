@@ -28,7 +28,7 @@ def _factored(condition: Scalar) -> Scalar:
 
 def _parts(term: Scalar) -> tuple[Scalar, ...]:
     """The conditions that a term says at once; those that can raise stay where they are."""
-    branches = [tuple(dict.fromkeys(conjuncts(branch))) for branch in _disjuncts(term)]
+    branches = [tuple(dict.fromkeys(conjuncts(branch))) for branch in disjuncts(term)]
     if len(branches) == 1:
         return (term,)
     common = [one for one in branches[0] if all(one in branch for branch in branches)]
@@ -42,7 +42,8 @@ def _parts(term: Scalar) -> tuple[Scalar, ...]:
     return (*common, chain("or", [chain("and", branch) for branch in rest]))
 
 
-def _disjuncts(condition: Scalar) -> tuple[Scalar, ...]:
+def disjuncts(condition: Scalar) -> tuple[Scalar, ...]:
+    """The alternatives of a chain of ORs, in their order."""
     if isinstance(condition, Call) and condition.function == "or":
-        return tuple(term for part in condition.arguments for term in _disjuncts(part))
+        return tuple(term for part in condition.arguments for term in disjuncts(part))
     return (condition,)
