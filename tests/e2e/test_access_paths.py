@@ -74,7 +74,7 @@ def left_out(project: headrace.Headrace, monkeypatch: pytest.MonkeyPatch) -> lis
     monkeypatch.setattr(reader, "may_match", watched)
     monkeypatch.setattr(layout, "GROUP_ROWS", 8)
     monkeypatch.setattr(part, "GROUP_ROWS", 8)
-    monkeypatch.setattr(project._engine.store, "_recent", Recent(0))
+    monkeypatch.setattr(project._engine.store._reader, "_recent", Recent(0))
     return numbers
 
 

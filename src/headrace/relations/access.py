@@ -65,7 +65,7 @@ class Ways:
     def find(self, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, Way]:
         """The weighted rows of the input with one of the keys, not netted.
 
-        If they are more than the reading's limit, they are not all.
+        If they are more than the reading's `most_found`, they are not all.
         """
         reading = self.reading
         if self.wish in ("index", "pruned", "scan"):
@@ -100,11 +100,12 @@ class Ways:
         cut = LastCut(known.snapshot, known.epoch, known.system_identifier, known.timeline)
         values = {name: found.tolist() for name, found in keys.integers.items()}
         database = self.engine.source_database(known)
-        found = probe(database, source, cut, values, wanted.columns, reading.limit)
+        most = reading.most_found(wanted)
+        found = probe(database, source, cut, values, wanted.columns, most)
         if found is None:
             self.engine.unanswered[at] = time.monotonic() + PAUSE_SECONDS
             return None
-        if found.num_rows > reading.limit:
+        if found.num_rows > most:
             return found.select([WEIGHT, *wanted.columns])
         pin = state.relation(wanted.relation).pin
         _, upto = reading.span(wanted.relation, wanted.version)

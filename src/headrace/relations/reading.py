@@ -12,9 +12,12 @@ from headrace.catalog.records import Relation
 from headrace.catalog.state import State
 from headrace.render import PlanInput
 from headrace.spark.run import Input
-from headrace.store import WEIGHT, By, Keys, Reach, Store, least_weight, net
+from headrace.store import WEIGHT, By, Keys, LogFile, Reach, Store, least_weight, net
 
 SMALL_ROWS = 10_000
+# What is found by keys comes to the driver, and goes to Spark: so many rows, and roughly so many
+# bytes, of rows that take about twice as much in memory as in a file.
+MOST_FOUND, FOUND_BYTES, UNPACKED = 2_000_000, 128 << 20, 2
 
 
 @dataclass(frozen=True)
@@ -67,20 +70,27 @@ class Reading:
         if given.rows is not None:
             least = least_weight(given.rows)
             return least is None or least > 0
-        relation = self.state.relation(wanted.relation)
-        span = self.span(wanted.relation, wanted.version)
-        files = self.store.files(wanted.relation, relation.pin, *span)
-        return all(file.only_adds for file in files)
+        return all(file.only_adds for file in self._files(wanted))
 
     def lookup(self, wanted: PlanInput, keys: Keys, *, by: By = "best") -> pa.Table:
         """The stored rows of an input that have one of the keys, not netted.
 
-        If they are more than the limit, they are not all.
+        If they are more than `most_found`, they are not all.
         """
         name, pin = wanted.relation, self.state.relation(wanted.relation).pin
         _, upto = self.span(name, wanted.version)
-        columns = wanted.columns
-        return self.store.lookup(name, pin, keys, columns, upto, self.limit, by=by)
+        most = self.most_found(wanted)
+        return self.store.lookup(name, pin, keys, wanted.columns, upto, most, by=by)
+
+    def most_found(self, wanted: PlanInput) -> int:
+        """How many rows of an input may be looked up: as many as take `FOUND_BYTES`, roughly.
+
+        All of it takes Spark many times as long to read, so these may be more than the limit.
+        """
+        files = self._files(wanted)
+        rows, stored = sum(file.rows for file in files), sum(file.bytes for file in files)
+        fitting = FOUND_BYTES * rows // max(1, UNPACKED * stored)
+        return max(self.limit, min(MOST_FOUND, fitting))
 
     def reach(self, wanted: PlanInput, keys: Keys) -> Reach:
         """How many stored rows of an input a look-up compares with the keys."""
@@ -90,11 +100,11 @@ class Reading:
 
     def size(self, wanted: PlanInput) -> int:
         """How many stored rows an input is made of, before they are netted."""
-        relation = self.state.relation(wanted.relation)
-        files = self.store.files(
-            wanted.relation, relation.pin, *self.span(wanted.relation, wanted.version)
-        )
-        return sum(file.rows for file in files)
+        return sum(file.rows for file in self._files(wanted))
+
+    def _files(self, wanted: PlanInput) -> tuple[LogFile, ...]:
+        pin = self.state.relation(wanted.relation).pin
+        return self.store.files(wanted.relation, pin, *self.span(wanted.relation, wanted.version))
 
     def is_small(self, inputs: Iterable[PlanInput], more: int = 0) -> bool:
         """Whether one task reads these, and so many rows more, before several could be started."""

@@ -171,7 +171,8 @@ class _Search:
         if keys.num_rows > min(MOST_KEYS, max(FEW_KEYS, reading.size(wanted) // 2)):
             return None
         found, way = self.ways.find(wanted, indexed := Keys(keys))
-        return None if found.num_rows > reading.limit else _Piece(indexed, found, way)
+        many = found.num_rows > reading.most_found(wanted)
+        return None if many else _Piece(indexed, found, way)
 
     def _keys(self, one: Restriction) -> pa.Table:
         tables = [self._origin(origin) for origin in one.origins]
