@@ -7,6 +7,7 @@ import pytest
 
 import headrace
 from headrace.catalog.records import Refresh
+from headrace.relations.reading import Reading
 from headrace.store import Keys, layout, part, reader
 from headrace.store.groups import Footer, may_match
 from headrace.store.keys import Mask
@@ -143,6 +144,46 @@ def test_what_is_small_is_read_whole(project: headrace.Headrace, shop: psycopg.C
     project.set("access_path", "scan")
     shop.execute(CHANGES[1])
     assert project.refresh("totals").stages[-1].rows_read < read
+
+
+@pytest.mark.parametrize("limit", ["rows", "bytes"])
+def test_more_than_fits_is_read_by_spark(
+    project: headrace.Headrace,
+    shop: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+) -> None:
+    project.set("access_path", "scan")
+    project.create_stream_table("totals", VIEWS["totals"])
+    if limit == "rows":
+        monkeypatch.setattr(Reading, "most_found", lambda *_: 5)
+    else:
+        monkeypatch.setattr("headrace.relations.reduce.MOST_BYTES", 400)
+    for change in CHANGES:
+        shop.execute(change)
+        done = project.refresh("totals")
+        found = [access.kept for stage in done.stages for access in stage.accesses]
+        # A row has a weight of eight bytes, and other columns.
+        assert max(found, default=0) <= 5 if limit == "rows" else sum(found) < 400 / 8
+        assert_served(project, shop, "totals")
+
+
+@pytest.mark.parametrize("name", ["MOST_BYTES", "limit"])
+def test_a_change_of_too_many_bytes_or_rows_stays_in_files(
+    project: headrace.Headrace,
+    shop: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    project.create_stream_table("totals", VIEWS["totals"])
+    if name == "limit":
+        project.set("collect_rows", 2)
+    else:
+        monkeypatch.setattr("headrace.relations.reading.MOST_BYTES", 1)
+    for change in CHANGES:
+        shop.execute(change)
+        assert project.refresh("totals").mode == "DIFFERENTIAL"
+        assert_served(project, shop, "totals")
 
 
 def test_columns_that_nobody_reads_take_no_part(

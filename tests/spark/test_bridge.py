@@ -109,3 +109,9 @@ def test_what_is_refused_goes_the_long_way(
             assert session.sql("SELECT n FROM a").toArrow().to_pydict() == {"n": [value]}
     assert commands == ["`a`"] * 3
     assert [record.message for record in caplog.records] == ["inputs go to Spark the long way"]
+
+
+def test_rows_for_several_tasks_are_divided(session: SparkSession) -> None:
+    frame = Bridge(session).frame(numbers(*range(25)), ONE, 10)
+    assert frame.rdd.getNumPartitions() == 3
+    assert sorted(frame.toArrow()["n"].to_pylist()) == list(range(25))

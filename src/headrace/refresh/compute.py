@@ -193,8 +193,11 @@ def _in_one_task(reading: Reading, step: ComputeStage, inputs: list[Input]) -> b
     """Whether one task reads the inputs before several could be started."""
     if step.mode == "FULL":
         return reading.is_small(step.inputs)
-    logs = (wanted for wanted, given in zip(step.inputs, inputs, strict=True) if given.files)
-    return sum(map(reading.size, logs)) <= MOST_IN_ONE_TASK
+    rows = sum(
+        reading.size(wanted) if given.rows is None else given.rows.num_rows
+        for wanted, given in zip(step.inputs, inputs, strict=True)
+    )
+    return bool(rows <= MOST_IN_ONE_TASK)
 
 
 def _settled(

@@ -15,9 +15,11 @@ from headrace.spark.run import Input
 from headrace.store import WEIGHT, By, Keys, LogFile, Reach, Store, least_weight, net
 
 SMALL_ROWS = 10_000
-# What is found by keys comes to the driver, and goes to Spark: so many rows, and roughly so many
-# bytes, of rows that take about twice as much in memory as in a file.
-MOST_FOUND, FOUND_BYTES, UNPACKED = 2_000_000, 128 << 20, 2
+# Rows that are handed to Spark travel with the task that reads them. Spark takes 128 MB for one.
+MOST_BYTES = 96 << 20
+# Rows take about twice as much in memory as in a file.
+UNPACKED = 2
+MOST_FOUND = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Reading:
 
     After is as far as the relation is published, or as `upto` says where that is less. A change is
     given netted over the columns that are read, so an update of other columns is no change at all.
-    Changes of up to `limit` rows come from memory; larger ones stay in their files and are netted
-    by the query.
+    Changes of up to `limit` rows, and some `MOST_BYTES`, come from memory; larger ones stay in
+    their files and are netted by the query.
     """
 
     store: Store
@@ -83,13 +85,13 @@ class Reading:
         return self.store.lookup(name, pin, keys, wanted.columns, upto, most, by=by)
 
     def most_found(self, wanted: PlanInput) -> int:
-        """How many rows of an input may be looked up: as many as take `FOUND_BYTES`, roughly.
+        """How many rows of an input may be looked up: as many as take `MOST_BYTES`, roughly.
 
         All of it takes Spark many times as long to read, so these may be more than the limit.
         """
         files = self._files(wanted)
         rows, stored = sum(file.rows for file in files), sum(file.bytes for file in files)
-        fitting = FOUND_BYTES * rows // max(1, UNPACKED * stored)
+        fitting = MOST_BYTES * rows // max(1, UNPACKED * stored)
         return max(self.limit, min(MOST_FOUND, fitting))
 
     def reach(self, wanted: PlanInput, keys: Keys) -> Reach:
@@ -115,7 +117,8 @@ class Reading:
         relation = self.state.relation(name)
         after, upto = self.span(name, "change")
         files = self.store.files(name, relation.pin, after, upto)
-        return sum(file.rows for file in files) > self.limit
+        rows, stored = sum(file.rows for file in files), sum(file.bytes for file in files)
+        return rows > self.limit or UNPACKED * stored > MOST_BYTES
 
     def change(self, relation: Relation) -> pa.Table:
         """The change that readers of the relation see: its visible columns, netted."""

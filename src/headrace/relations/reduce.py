@@ -16,6 +16,7 @@ from headrace.plan.operators import Scan
 from headrace.plan.scalar import Scalar
 from headrace.relations.access import Way, Ways
 from headrace.relations.conditions import passing
+from headrace.relations.reading import MOST_BYTES
 from headrace.render import PlanInput
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
@@ -52,7 +53,8 @@ def reduced(
     }
     if not worth:
         return list(inputs)
-    search = _Search(ways, reduction, given, {plan.name: plan for plan in wanted})
+    taken = sum(one.rows.nbytes for one in inputs if one.rows is not None)
+    search = _Search(ways, reduction, given, {plan.name: plan for plan in wanted}, _bytes=taken)
     search.follow(_needed(reduction, worth))
     result: list[Input] = []
     for plan, one in zip(wanted, inputs, strict=True):
@@ -115,7 +117,7 @@ class _Piece:
 
 @dataclass
 class _Search:
-    """The rows that each restricted scan was left with so far."""
+    """The rows that each restricted scan was left with so far, and the bytes of all inputs."""
 
     ways: Ways
     reduction: Reduction
@@ -123,6 +125,7 @@ class _Search:
     wanted: dict[str, PlanInput]
     pieces: dict[str, list[_Piece]] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
+    _bytes: int = 0
     _rows: dict[Path, pa.Table] = field(default_factory=dict)
     _known: dict[tuple[object, ...], _Piece] = field(default_factory=dict)
 
@@ -171,8 +174,11 @@ class _Search:
         if keys.num_rows > min(MOST_KEYS, max(FEW_KEYS, reading.size(wanted) // 2)):
             return None
         found, way = self.ways.find(wanted, indexed := Keys(keys))
-        many = found.num_rows > reading.most_found(wanted)
-        return None if many else _Piece(indexed, found, way)
+        self._bytes += found.nbytes
+        if found.num_rows > reading.most_found(wanted) or self._bytes > MOST_BYTES:
+            self._bytes -= found.nbytes
+            return None
+        return _Piece(indexed, found, way)
 
     def _keys(self, one: Restriction) -> pa.Table:
         tables = [self._origin(origin) for origin in one.origins]

@@ -32,11 +32,14 @@ class Bridge:
         self._open = hasattr(session, "_jsparkSession") and not _encrypts(session)
         self._known: dict[str, tuple[pa.Schema, Any]] = {}
 
-    def frame(self, rows: pa.Table, schema: pa.Schema) -> DataFrame:
-        """The rows, which have that schema, in one partition for each of their chunks."""
+    def frame(self, rows: pa.Table, schema: pa.Schema, most: int | None = None) -> DataFrame:
+        """The rows, which have that schema, a partition for each chunk, or for `most` rows of it.
+
+        On PySpark's way a setting of the session says how many.
+        """
         if self._open:
             try:
-                return self._direct_frame(rows, schema)
+                return self._direct_frame(rows, schema, most)
             except _refusals() as error:
                 self._close(error)
         return self._session.createDataFrame(rows, struct(schema))
@@ -56,14 +59,14 @@ class Bridge:
         self._known.pop(name, None)
         self._session.catalog.dropTempView(name)
 
-    def _direct_frame(self, rows: pa.Table, schema: pa.Schema) -> DataFrame:
+    def _direct_frame(self, rows: pa.Table, schema: pa.Schema, most: int | None) -> DataFrame:
         from pyspark.sql import DataFrame
 
         jvm = self._in_jvm()
         descriptor, path = mkstemp(dir=jvm.folder)
         try:
             with os.fdopen(descriptor, "wb") as file, pa.ipc.new_stream(file, schema) as stream:
-                stream.write_table(rows)
+                stream.write_table(rows, most)
             batches = jvm.utils.readArrowStreamFromFile(path)
         finally:
             Path(path).unlink()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MOST_VIEWS = 256
 MOST_BYTES = 64 << 20
 HANDS = 4
+# Where a query has several tasks, each reads so many rows of those handed over.
+WIDE_ROWS = 10_000
 
 Files = tuple[pa.Schema, tuple[str, ...]]
 """Which columns of which files: inputs of any name share the opened list."""
@@ -141,7 +143,7 @@ class Views:
         rows = wanted.schema.empty_table() if wanted.rows is None else wanted.rows
         # One chunk: Spark makes a partition of each.
         table = to_schema(rows, wanted.schema).combine_chunks()
-        return self._bridge.frame(table, wanted.schema)
+        return self._bridge.frame(table, wanted.schema, None if self._one_partition else WIDE_ROWS)
 
     def _in_one(self, frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if self._one_partition else frame

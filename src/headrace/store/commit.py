@@ -153,17 +153,20 @@ class Commits:
     def at(self, relation: str, pin: Pin) -> Log:
         """The log at the pin's version."""
         table = self._known(relation)
-        if table is None or table.version() != pin.version:
-            try:
-                table = self._open(relation, pin.version)
-            except DeltaError as error:
-                self.forget(relation)
-                newest = self._newest(relation, pin).version()
-                found = f"the log's newest version is {newest}, and that one cannot be read"
-                raise behind(relation, pin, found) from error
-            except OSError as error:
-                raise unavailable(error, self._place, writing=False) from error
-            self._opened.setdefault(relation, table)
+        if table is not None and table.version() == pin.version:
+            log = self._log(relation, pin, table)
+            # A commit may have moved the table on meanwhile.
+            if log.version == pin.version:
+                return log
+        try:
+            table = self._open(relation, pin.version)
+        except DeltaError as error:
+            self.forget(relation)
+            newest = self._newest(relation, pin).version()
+            found = f"the log's newest version is {newest}, and that one cannot be read"
+            raise behind(relation, pin, found) from error
+        except OSError as error:
+            raise unavailable(error, self._place, writing=False) from error
         return self._log(relation, pin, table)
 
     def forget(self, relation: str) -> None:
@@ -173,10 +176,14 @@ class Commits:
 
     def _known(self, relation: str) -> DeltaTable | None:
         """The table as it was opened, and as far as it was read."""
-        if (reading := self._read_ahead.pop(relation, None)) is not None:
-            # What failed is tried again by whoever needs it, and fails there.
-            with suppress(OSError, DeltaError):
-                reading.result()
+        reading = self._read_ahead.get(relation)
+        if reading is not None:
+            # What has not begun, or failed, is done by whoever needs it, and fails there.
+            if not reading.cancel():
+                with suppress(Exception):
+                    reading.result()
+            if self._read_ahead.get(relation) is reading:
+                del self._read_ahead[relation]
         return self._opened.get(relation)
 
     def _newest(self, relation: str, pin: Pin) -> DeltaTable:
@@ -205,7 +212,11 @@ class Commits:
 
     def _log(self, relation: str, pin: Pin, table: DeltaTable) -> Log:
         """The opened table's files, by the statistics that every commit of ours carries."""
-        live = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        version = -1
+        # It may move on while it is looked at: files and version have to be of one moment.
+        while version != table.version():
+            version = table.version()
+            live = pa.table(table.get_add_actions(flatten=True)).to_pylist()
         for each in live:
             if None in (each["num_records"], each[f"min.{EPOCH}"], each[f"max.{EPOCH}"]):
                 raise behind(relation, pin, f"{each['path']} was added by someone else")
@@ -222,7 +233,7 @@ class Commits:
         )
         columns = columns_of(pa.schema(table.schema().to_arrow()))
         arrangement = _arrangement(table.metadata().configuration)
-        return Log(table.version(), columns, in_order(files), arrangement)
+        return Log(version, columns, in_order(files), arrangement)
 
     def _checkpoint(self, relation: str, table: DeltaTable) -> None:
         """Sum the log up, so that opening and committing stay cheap; the commit stands without.
