@@ -29,12 +29,15 @@ class Lane:
 
     def prepare(self, inputs: Sequence[Input]) -> None:
         """Have the inputs as views, and expressions evaluated as it suits their number of rows."""
-        few = self.profile == "tiny" and _are_few(inputs)
-        if few is not self.interprets:
-            for name, value in (INTERPRETED if few else COMPILED).items():
-                self.session.conf.set(name, value)
-            self.interprets = few
+        if inputs and self.profile == "tiny":
+            self._evaluate(interpreted=_are_few(inputs))
         self.views.register(inputs)
+
+    def _evaluate(self, *, interpreted: bool) -> None:
+        if interpreted is not self.interprets:
+            for name, value in (INTERPRETED if interpreted else COMPILED).items():
+                self.session.conf.set(name, value)
+            self.interprets = interpreted
 
 
 def _are_few(inputs: Sequence[Input]) -> bool:
