@@ -15,7 +15,7 @@ from headrace.store import WEIGHT
 
 
 def visible_change(engine: Engine, reading: Reading, relation: Relation) -> VisibleChange:
-    """The change of the visible columns, netted; beyond `reading.limit` rows it stays in files."""
+    """The change of the visible columns, netted; one that is large stays in files."""
     if not reading.is_large(relation.id):
         return VisibleChange.of(reading.change(relation))
     shown = Net(shown_rows(relation, "change"))
