@@ -16,6 +16,7 @@ SPLIT = (
     "cut",
     "plan",
     "read",
+    "look up",
     "register",
     "spark_plan",
     "spark_run",

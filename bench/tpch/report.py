@@ -118,7 +118,7 @@ def versions(hr: headrace.Headrace) -> dict[str, str]:
 def show(result: dict[str, Any]) -> None:
     """The table for people."""
     out = sys.stdout.write
-    heads = ("cut", "plan", "read", "reg", "splan", "srun", "commit", "publ", "rest")
+    heads = ("cut", "plan", "read", "look", "reg", "splan", "srun", "commit", "publ", "rest")
     out(
         f"{'query':5} {'refresh':>7} |{''.join(f'{head:>7}' for head in heads)} |"
         f" {'jobs':>4} {'MB':>6} | {'full':>7} {'÷':>6} | {'pg':>7} {'÷':>6} | strategy, equal\n"

@@ -42,7 +42,7 @@ from headrace.schedule.fresh import wait_fresh
 from headrace.schedule.shift import Tell, no_words
 from headrace.settings import Places, Settings, places, resolve
 from headrace.source.connection import Database
-from headrace.spark.run import Runner
+from headrace.spark.run import CANCEL_SECONDS, Runner
 from headrace.spark.session import Spark
 from headrace.store import DeltaStore
 from headrace.table_status import TableStatus
@@ -277,7 +277,10 @@ class Headrace(Readings):
         """Stop Spark if it was started here, close connections, let go of the embedded server."""
         if not self._closed:
             self._closed = True
+            self._engine.merges.close()
             self._engine.runner.close()
+            # Cancelled, it ends soon; it must not meet a Spark that is gone.
+            self._engine.merges.wait(CANCEL_SECONDS)
             self._engine.catalog.close()
             self._release()
             self._engine.close()

@@ -15,6 +15,7 @@ from headrace.catalog import Catalog, Change, State, new_relation_id, records
 from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
 from headrace.errors import HeadraceError, NeedsReinit
 from headrace.refresh.pasts import Pasts
+from headrace.relations.merges import Merges
 from headrace.settings import Settings, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import Runner
@@ -69,7 +70,8 @@ class Engine:
     which sources were last found to be captured by triggers although that is not wished, `torn_at`
     those at which triggers were last tried to be taken away that are not needed any more.
     `unanswered` says until when no source is asked by a column that it could not be asked by.
-    `logs` are the servers' logs; a daemon has them streamed. `pasts` are what refreshes took.
+    `logs` are the servers' logs; a daemon has them streamed. `pasts` are what refreshes took,
+    `merges` sums of logs that are made meanwhile.
     """
 
     database: Database
@@ -88,6 +90,7 @@ class Engine:
     unanswered: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     logs: Logs = field(default_factory=Logs, init=False, repr=False)
     pasts: Pasts = field(default_factory=Pasts, init=False, repr=False)
+    merges: Merges = field(default_factory=Merges, init=False, repr=False)
     _attached: dict[int, tuple[_Address, Database]] = field(
         default_factory=dict, init=False, repr=False
     )

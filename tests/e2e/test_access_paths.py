@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import headrace
 from headrace.catalog.records import Refresh
+from headrace.relations.access import Way, Ways
 from headrace.relations.reading import Reading
+from headrace.render import PlanInput
 from headrace.store import Keys, layout, part, reader
 from headrace.store.groups import Footer, may_match
 from headrace.store.keys import Mask
@@ -200,3 +203,31 @@ def test_columns_that_nobody_reads_take_no_part(
     # of customers, which has no rows in the columns that are read.
     assert done.stages[-1].rows_read == 2 + 3 * 40
     assert_served(project, shop, "regions")
+
+
+def test_equal_keys_are_looked_up_once(
+    project: headrace.Headrace, shop: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines are read three times over, by the same keys wherever orders lead to them."""
+    project.set("access_path", "index")
+    project.create_stream_table(
+        "alone",
+        "SELECT a.order_id, a.part FROM lines a JOIN orders o ON o.id = a.order_id"
+        " WHERE EXISTS (SELECT FROM lines b WHERE b.order_id = a.order_id AND b.part <> a.part)"
+        " AND NOT EXISTS (SELECT FROM lines c WHERE c.order_id = a.order_id AND c.shop > a.shop)",
+    )
+    asked: list[tuple[str, frozenset[tuple[object, ...]]]] = []
+    really = Ways.find
+
+    def find(self: Ways, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, Way]:
+        rows = zip(*keys._rows.to_pydict().values(), strict=True)
+        asked.append((f"{wanted.name} by {keys.names}", frozenset(rows)))
+        return really(self, wanted, keys)
+
+    monkeypatch.setattr(Ways, "find", find)
+    for change in CHANGES:
+        shop.execute(change)
+        asked.clear()
+        project.refresh("alone")
+        assert len(asked) == len(set(asked)) > 0
+        assert_served(project, shop, "alone")

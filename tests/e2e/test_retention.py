@@ -90,9 +90,11 @@ def test_executors_sum_up_large_runs(
     replaced: list[str] = []
     really = store.replace
 
-    def noted(relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
+    def noted(
+        relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str, rows: int | None = None
+    ) -> Pin:
         replaced.append(relation)
-        return really(relation, pin, chosen, folder)
+        return really(relation, pin, chosen, folder, rows)
 
     monkeypatch.setattr(store, "replace", noted)
     project.set("collect_rows", 20)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 
 import headrace
@@ -14,6 +16,7 @@ from headrace.ingest.ingest import ingest
 from headrace.lifecycle.renew import suspend
 from headrace.refresh.refresh import refresh_group
 from headrace.relations.compact import compact
+from headrace.store.compaction import FEWEST_FILES
 
 pytestmark = pytest.mark.spark
 
@@ -31,11 +34,15 @@ def engine(project: headrace.Headrace, sql: psycopg.Connection) -> Iterator[Engi
         yield engine
 
 
+def fence_of(engine: Engine) -> int:
+    assert engine.shared is not None
+    return engine.shared.fence
+
+
 def test_logs_are_not_summed_up_across_what_a_running_refresh_will_stand_at(
     engine: Engine, sql: psycopg.Connection
 ) -> None:
-    assert engine.shared is not None
-    fence = engine.shared.fence
+    fence = fence_of(engine)
     sql.execute("UPDATE orders SET amount = amount + 1 WHERE customer = 1")
     before = ingest(engine, engine.catalog.state(), fence)
     (table,) = before.stream_tables
@@ -61,8 +68,7 @@ def test_logs_are_not_summed_up_across_what_a_running_refresh_will_stand_at(
 def test_a_table_that_was_stopped_meanwhile_is_not_published(
     engine: Engine, sql: psycopg.Connection
 ) -> None:
-    assert engine.shared is not None
-    fence = engine.shared.fence
+    fence = fence_of(engine)
     sql.execute("INSERT INTO orders VALUES (7, 7)")
     before = ingest(engine, engine.catalog.state(), fence)
     (table,) = before.stream_tables
@@ -73,3 +79,65 @@ def test_a_table_that_was_stopped_meanwhile_is_not_published(
     (now,) = engine.catalog.state().stream_tables
     assert (now.status, now.epoch) == ("SUSPENDED", table.epoch)
     assert sql.execute("SELECT count(*) FROM totals WHERE customer = 7").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("by", ["driver", "executors"])
+def test_large_sums_are_made_beside_refreshes(
+    engine: Engine, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setattr("headrace.relations.compact.AT_ONCE_ROWS", 1)
+    if by == "executors":
+        engine.catalog.set("collect_rows", 3)
+    (source,) = engine.catalog.state().sources
+    (table,) = engine.catalog.state().stream_tables
+    begun = set()
+    for number in range(30):
+        sql.execute("INSERT INTO orders VALUES (%s, %s)", (number % 4, number))
+        sql.execute("DELETE FROM orders WHERE amount = %s", (number - 2,))
+        state = ingest(engine, engine.catalog.state(), fence_of(engine))
+        compact(engine, [source.relation], fence_of(engine))
+        refresh_group(engine, state, [table.relation], fence_of(engine))
+        begun |= {one for one in (source.relation, table.relation) if engine.merges.summed(one)}
+        if number % 3 == 0:
+            engine.merges.wait()
+    assert begun == {source.relation, table.relation}
+    engine.merges.wait()
+    compact(engine, sorted(begun), fence_of(engine))
+    for relation in begun:
+        pin = engine.catalog.state().relation(relation).pin
+        files = engine.store.files(relation, pin, 0, pin.epoch)
+        assert any(file.first_epoch < file.last_epoch for file in files), "sums are in place"
+        assert len(files) < 2 * FEWEST_FILES
+    assert sql.execute("TABLE totals ORDER BY 1").fetchall() == (
+        sql.execute(f"{QUERY} ORDER BY 1").fetchall()
+    )
+
+
+def test_a_sum_whose_folder_lost_rows_is_not_put_in_place(
+    engine: Engine, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.relations.compact.AT_ONCE_ROWS", 1)
+    (source,) = engine.catalog.state().sources
+    written = []
+    really = engine.store.write_sum
+    monkeypatch.setattr(
+        engine.store, "write_sum", lambda *given: (written.append(given[-1]), really(*given))
+    )
+    for number in range(FEWEST_FILES):
+        sql.execute("INSERT INTO orders VALUES (2, %s)", (number,))
+        ingest(engine, engine.catalog.state(), fence_of(engine))
+        compact(engine, [source.relation], fence_of(engine))
+    engine.merges.wait()
+    (folder,) = written
+    (part,) = Path(folder).iterdir()
+    rows = pq.ParquetFile(part).read()
+    assert rows.num_rows > 1
+    pq.write_table(rows.slice(1), part, store_schema=False)
+    before = engine.catalog.state().relation(source.relation).pin
+    compact(engine, [source.relation], fence_of(engine))
+    assert engine.catalog.state().relation(source.relation).pin == before
+    (table,) = engine.catalog.state().stream_tables
+    refresh_group(engine, engine.catalog.state(), [table.relation], fence_of(engine))
+    assert sql.execute("TABLE totals ORDER BY 1").fetchall() == (
+        sql.execute(f"{QUERY} ORDER BY 1").fetchall()
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import psycopg
 import pytest
 
@@ -142,3 +144,20 @@ def test_a_value_that_does_not_fit_stops_its_readers_and_nothing_else(
         project.refresh("reader")
         assert sql.execute("SELECT count(*) FROM reader").fetchone() == (number + 1,)
     assert project.verify("reader", source=True).equal
+
+
+@pytest.mark.parametrize("by", ["driver", "executors"])
+def test_a_first_copy_names_the_value_that_does_not_fit(
+    project: headrace.Headrace, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    if by == "executors":
+        monkeypatch.setattr("headrace.ingest.small.SMALL_BYTES", 0)
+    sql.execute("CREATE TABLE odd (id int PRIMARY KEY, n numeric(5,2), d date)")
+    sql.execute("INSERT INTO odd VALUES (1, 1.5, '2024-01-01'), (77, 'NaN', NULL)")
+    with pytest.raises(headrace.HeadraceError) as caught:
+        project.create_stream_table("reader", "SELECT id, n FROM odd")
+    assert '"n" of public.odd' in str(caught.value)
+    assert "id = 77" in str(caught.value)
+    sql.execute("UPDATE odd SET n = 2 WHERE id = 77")
+    project.create_stream_table("reader", "SELECT id, n FROM odd")
+    assert sql.execute("SELECT sum(n) FROM reader").fetchone() == (Decimal("3.50"),)

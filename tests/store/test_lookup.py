@@ -179,6 +179,18 @@ def _table(rows: list[tuple[int, str, bool]]) -> pa.Table:
     )
 
 
+@given(Rows, Rows)
+@example([], [])
+@example([(0, "a", True)], [(0, "b", True)])
+def test_equal_keys_are_the_same_set(
+    wanted: list[tuple[int, str, bool]], rows: list[tuple[int, str, bool]]
+) -> None:
+    once = list(dict.fromkeys(rows))
+    assert Keys(_table(wanted)).are(_table(once)) is (set(wanted) == set(once))
+    assert Keys(_table(wanted)).are(_table(list(dict.fromkeys(reversed(wanted)))))
+    assert not Keys(_table(wanted)).are(_table(once).rename_columns(["a", "b", "d"]))
+
+
 def test_null_is_a_value_of_its_own() -> None:
     keys = Keys(pa.table({"c1": pa.array([1, None], pa.int64())}))
     rows = pa.table({"c1": pa.array([2, None, 1], pa.int64())})

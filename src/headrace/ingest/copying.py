@@ -7,9 +7,13 @@ ordinary change.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from headrace.capture.cut import OpenCut
 from headrace.catalog.records import Relation
 from headrace.engine import Engine
+from headrace.errors import NeedsReinit
 from headrace.ingest.small import difference_in_memory
 from headrace.plan.operators import Negate, Net, Scan, UnionAll
 from headrace.plan.scalar import Column
@@ -32,34 +36,43 @@ def copy_source(
     relation: Relation,
     epoch: int,
 ) -> Pin:
-    """Append the table as it is in the cut; raises NeedsReinit where a value does not fit."""
-    misfit = cut.find_misfit(table)
-    if misfit is not None:
-        raise misfit
-    live = live_rows(settings, cut, table, relation, epoch)
-    small = difference_in_memory(engine, live, relation, settings.collect_rows)
-    if small is not None:
-        return engine.store.append(relation.id, relation.pin, epoch, small)
-    folder = engine.store.new_folder(relation.id, epoch)
-    arrangement = engine.store.arrangement(relation.id, relation.pin)
-    old = old_rows(engine, relation)
-    if old.files:
-        sql = in_ranges(with_epoch(difference_sql(relation), epoch), arrangement)
-        write_difference(engine.runner, live, old, sql, folder)
-    else:
-        what = f"copying {table.schema}.{table.name}"
-        copy_table(
-            engine.runner,
-            live.conninfo,
-            live.snapshot,
-            table,
-            live.ranges,
-            epoch,
-            folder,
-            lambda done, total: engine.progress(what, done, total),
-            arrangement.order,
-        )
-    return engine.store.register(relation.id, relation.pin, epoch, folder)
+    """Append the table as it is in the cut; raises `value-does-not-fit`."""
+    with _misfits_named(cut, table):
+        live = live_rows(settings, cut, table, relation, epoch)
+        small = difference_in_memory(engine, live, relation, settings.collect_rows)
+        if small is not None:
+            return engine.store.append(relation.id, relation.pin, epoch, small)
+        folder = engine.store.new_folder(relation.id, epoch)
+        arrangement = engine.store.arrangement(relation.id, relation.pin)
+        old = old_rows(engine, relation)
+        if old.files:
+            sql = in_ranges(with_epoch(difference_sql(relation), epoch), arrangement)
+            write_difference(engine.runner, live, old, sql, folder)
+        else:
+            what = f"copying {table.schema}.{table.name}"
+            copy_table(
+                engine.runner,
+                live.conninfo,
+                live.snapshot,
+                table,
+                live.ranges,
+                epoch,
+                folder,
+                lambda done, total: engine.progress(what, done, total),
+                arrangement.order,
+            )
+        return engine.store.register(relation.id, relation.pin, epoch, folder)
+
+
+@contextmanager
+def _misfits_named(cut: OpenCut, table: SourceTable) -> Iterator[None]:
+    """Whoever reads the rows finds what does not fit; only then is it searched for, to name it."""
+    try:
+        yield
+    except NeedsReinit as error:
+        if error.code != "value-does-not-fit":
+            raise
+        raise cut.find_misfit(table) or error from error
 
 
 def live_rows(

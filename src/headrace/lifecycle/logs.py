@@ -41,10 +41,13 @@ def create_logs(
 def drop_unowned_logs(engine: Engine, fence: int) -> None:
     """Remove the logs of relations that belong to nobody, and then the relations.
 
-    One that cannot be removed now is told and left to whoever writes next.
+    One that cannot be removed now is told and left to whoever writes next, as is one into which a
+    sum is being written.
     """
     gone = []
     for relation in unowned(engine.catalog.state()):
+        if not engine.merges.forget(relation.id):
+            continue
         try:
             with engine.step(DropLog(relation.id)):
                 engine.store.drop(relation.id)

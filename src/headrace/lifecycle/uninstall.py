@@ -74,6 +74,8 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
                 if known is not None:
                     engine.logs.release(known.slot)
                 _remove_capture(database, known)
+        # Into a folder that is removed nobody may write meanwhile.
+        engine.merges.wait()
         for relation in state.relations:
             with engine.step(DropLog(relation.id)):
                 engine.store.drop(relation.id)

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from headrace.catalog import State
 from headrace.catalog.records import Relation, StageRun, StreamTable
+from headrace.delta.drop_nets import drop_nets, is_grouped
 from headrace.delta.fixed_point import NotConverged
 from headrace.delta.growth import only_grows
 from headrace.engine import Engine
-from headrace.plan.operators import STALE, Net
+from headrace.plan.operators import STALE, Net, Operator
 from headrace.refresh.clock import Clock
 from headrace.refresh.loop import run_loop
 from headrace.refresh.plan import Decision, names_of, netted, taking_in
@@ -33,7 +34,9 @@ from headrace.steps import ComputeLoop, ComputeStage, Step
 from headrace.store import WEIGHT, Pin, net
 
 # Of the text of a delta query Spark has generated code, if it is the one for a single task.
-MOST_IN_ONE_TASK = 1_000_000
+MOST_IN_ONE_TASK = 3_000_000
+# Of these, so many may come from files, which several tasks would read faster.
+MOST_FROM_FILES = 1_000_000
 
 
 def compute(
@@ -161,9 +164,9 @@ def _compute_stage(
     if not large and step.reduction is not None:
         with clock.phase("look up"):
             inputs = reduced(ways, step.reduction, step.inputs, inputs)
-    plan = netted(step.plan, large) if large else step.plan
+    plan = netted(step.plan, large) if large else _unnetted(reading, step, inputs)
     tiny = not large and _in_one_task(reading, step, inputs)
-    as_planned = tiny == (step.mode == "DIFFERENTIAL") and not large
+    as_planned = tiny == (step.mode == "DIFFERENTIAL") and plan is step.plan
     text = step.sql if as_planned else render(plan, names, one_partition=tiny)
     profile: Profile = "tiny" if tiny else "wide"
     with clock.phase("compute"):
@@ -176,7 +179,7 @@ def _compute_stage(
         folder = engine.store.new_folder(relation.id, epoch)
         arrangement = engine.store.arrangement(relation.id, relation.pin)
         with clock.phase("compute"):
-            text = with_epoch(render(Net(plan), names), epoch)
+            text = with_epoch(render(plan if is_grouped(plan) else Net(plan), names), epoch)
             engine.runner.write(in_ranges(text, arrangement), inputs, folder)
         with clock.phase("commit"):
             pin = engine.store.register(relation.id, relation.pin, epoch, folder)
@@ -189,15 +192,27 @@ def _compute_stage(
         return Computed(pin, step.reason)
 
 
+def _unnetted(reading: Reading, step: ComputeStage, inputs: list[Input]) -> Operator:
+    """The step's plan; in full, states are netted only if a row may have gone from them."""
+    if step.mode != "FULL":
+        return step.plan
+    adding = frozenset(
+        wanted.relation
+        for wanted, given in zip(step.inputs, inputs, strict=True)
+        if wanted.version == "after" and reading.only_adds(wanted, given)
+    )
+    plan = drop_nets(step.plan, adding)
+    return step.plan if plan == step.plan else plan
+
+
 def _in_one_task(reading: Reading, step: ComputeStage, inputs: list[Input]) -> bool:
     """Whether one task reads the inputs before several could be started."""
     if step.mode == "FULL":
         return reading.is_small(step.inputs)
-    rows = sum(
-        reading.size(wanted) if given.rows is None else given.rows.num_rows
-        for wanted, given in zip(step.inputs, inputs, strict=True)
-    )
-    return bool(rows <= MOST_IN_ONE_TASK)
+    given = tuple(zip(step.inputs, inputs, strict=True))
+    stored = sum(reading.size(wanted) for wanted, one in given if one.rows is None)
+    rows: int = stored + sum(one.rows.num_rows for _, one in given if one.rows is not None)
+    return stored <= MOST_FROM_FILES and rows <= MOST_IN_ONE_TASK
 
 
 def _settled(

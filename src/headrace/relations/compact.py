@@ -12,15 +12,18 @@ from headrace.catalog.records import Relation, taken_in
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.plan.operators import Net
+from headrace.relations.merges import Sum
 from headrace.relations.rows import in_ranges, scan_all, stored_schema, with_epoch
 from headrace.render import render
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
 from headrace.steps import Compact
-from headrace.store import LogFile, Pin
+from headrace.store import Log, LogFile, Pin
 from headrace.store.compaction import worth_merging
 
 ROWS_A_PART = 1_000_000
+# So many rows are summed up in the time of a commit or two; a refresh need not wait for more.
+AT_ONCE_ROWS = 50_000
 
 logger = logging.getLogger(__name__)
 
@@ -53,12 +56,10 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
     moved = []
     for name in names:
         relation = state.relation(name)
-        files = engine.store.files(name, relation.pin, 0, relation.pin.epoch)
         needed = epochs_needed(state, name) | held[name]
-        chosen = worth_merging(files, needed)
-        if chosen:
-            limit = engine.settings(state).collect_rows
-            moved.append(replace(relation, pin=_summed(engine, relation, chosen, limit)))
+        pin = _shortened(engine, relation, needed, engine.settings(state).collect_rows)
+        if pin != relation.pin:
+            moved.append(replace(relation, pin=pin))
     if moved:
         engine.catalog.commit(Change(put=tuple(moved)), fence=fence)
     # Looking for superfluous files lists a folder, so it is done only where a compaction just made
@@ -67,15 +68,63 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
     retention = timedelta(seconds=engine.settings(state).history_retention)
     replaced = {relation.id for relation in moved}
     for name in names:
+        # What is being written is unnamed, too.
+        if engine.merges.summed(name):
+            continue
         if name in replaced or engine.store.vacuum_is_due(name, retention):
             engine.store.vacuum(name, state.relation(name).pin, retention)
 
 
-def _summed(engine: Engine, relation: Relation, chosen: tuple[LogFile, ...], limit: int) -> Pin:
-    """The pin after the chosen files were replaced by their sum; executors make a large one."""
+def _shortened(engine: Engine, relation: Relation, needed: frozenset[int], limit: int) -> Pin:
+    """The pin after files were replaced by their sum; the same if there was none to replace.
+
+    Under a daemon larger sums are begun now and put in place by a later call.
+    """
+    store, merges, name, pin = engine.store, engine.merges, relation.id, relation.pin
+    files = store.files(name, pin, 0, pin.epoch)
+    merge = merges.take(name)
+    if merge is not None and merge.fits(files, needed):
+        return store.replace(name, pin, merge.chosen, merge.sum.folder, merge.sum.rows)
+    begun = merges.summed(name)
+    newer = tuple(file for file in files if not begun or file.first_epoch > begun[-1].last_epoch)
+    chosen = worth_merging(newer, needed)
+    if not chosen:
+        return pin
     rows = sum(file.rows for file in chosen)
+    if rows > AT_ONCE_ROWS and engine.shared is not None:
+        if not begun:
+            log = store.log(name, pin)
+            merges.begin(name, chosen, lambda: _written(engine, relation, log, chosen, limit))
+        return pin
     if rows <= limit:
-        return engine.store.compact(relation.id, relation.pin, chosen)
+        return store.compact(name, pin, chosen)
+    written = _written(engine, relation, store.log(name, pin), chosen, limit)
+    return store.replace(name, pin, chosen, written.folder, written.rows)
+
+
+def _written(
+    engine: Engine, relation: Relation, log: Log, chosen: tuple[LogFile, ...], limit: int
+) -> Sum:
+    """The sum of the chosen files in a folder of its own; executors make a large one.
+
+    `log` is as it was when they were chosen. It may have moved on for long when they are summed up.
+    """
+    store, epoch = engine.store, chosen[-1].last_epoch
+    folder = store.new_folder(relation.id, epoch)
+    try:
+        if sum(file.rows for file in chosen) <= limit:
+            store.write_sum(relation.id, log, chosen, folder)
+        else:
+            _write(engine, relation, log, chosen, folder)
+        return Sum(folder, store.rows_in(log, epoch, folder))
+    except BaseException:
+        store.discard(folder)
+        raise
+
+
+def _write(
+    engine: Engine, relation: Relation, log: Log, chosen: tuple[LogFile, ...], folder: str
+) -> None:
     epoch = chosen[-1].last_epoch
     text = with_epoch(render(Net(scan_all(relation, "before"))), epoch)
     files = Input(
@@ -83,7 +132,6 @@ def _summed(engine: Engine, relation: Relation, chosen: tuple[LogFile, ...], lim
         stored_schema(relation),
         files=tuple(file.uri for file in chosen),
     )
-    folder = engine.store.new_folder(relation.id, epoch)
-    arrangement = engine.store.arrangement(relation.id, relation.pin)
-    engine.runner.write(in_ranges(text, arrangement, 1 + rows // ROWS_A_PART), [files], folder)
-    return engine.store.replace(relation.id, relation.pin, chosen, folder)
+    parts = 1 + sum(file.rows for file in chosen) // ROWS_A_PART
+    # Not counted: it may end in the middle of a refresh that has nothing to do with it.
+    engine.runner.write(in_ranges(text, log.arrangement, parts), [files], folder, counted=False)

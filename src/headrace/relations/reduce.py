@@ -126,8 +126,8 @@ class _Search:
     pieces: dict[str, list[_Piece]] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
     _bytes: int = 0
-    _rows: dict[Path, pa.Table] = field(default_factory=dict)
-    _known: dict[tuple[object, ...], _Piece] = field(default_factory=dict)
+    _found: dict[Path, tuple[Scan, pa.Table]] = field(default_factory=dict)
+    _passed: dict[Path, pa.Table] = field(default_factory=dict)
 
     @cached_property
     def _conditions(self) -> dict[Path, tuple[Scalar, ...]]:
@@ -151,25 +151,24 @@ class _Search:
         return [one for one in ways if all(map(self._is_known, one.origins))]
 
     def _is_known(self, origin: Origin) -> bool:
-        return origin.scan.version in GIVEN or origin.path in self._rows
+        return origin.scan.version in GIVEN or origin.path in self._found
 
     def _size(self, one: Restriction) -> int:
         return self.ways.reading.size(self.wanted[_name(one)])
 
     def _look_up(self, one: Restriction, keys: pa.Table) -> None:
         name = _name(one)
-        same = (name, one.columns, one.origins, one.null_safe, one.padded)
-        if same not in self._known:
-            piece = self._found(name, keys)
+        pieces = self.pieces.setdefault(name, [])
+        piece = next((known for known in pieces if known.keys.are(keys)), None)
+        if piece is None:
+            piece = self._piece(name, keys)
             if piece is None:
                 self.given_up.add(name)
                 return
-            self._known[same] = piece
-            self.pieces.setdefault(name, []).append(piece)
-        rows = self._known[same].rows
-        self._rows[one.path] = self._passing(one.path, one.scan, rows)
+            pieces.append(piece)
+        self._found[one.path] = one.scan, piece.rows
 
-    def _found(self, name: str, keys: pa.Table) -> _Piece | None:
+    def _piece(self, name: str, keys: pa.Table) -> _Piece | None:
         wanted, reading = self.wanted[name], self.ways.reading
         if keys.num_rows > min(MOST_KEYS, max(FEW_KEYS, reading.size(wanted) // 2)):
             return None
@@ -185,14 +184,13 @@ class _Search:
         return keys_table(tables, self._key_schema(self.wanted[_name(one)], one.columns), one)
 
     def _origin(self, origin: Origin) -> pa.Table:
-        if origin.path not in self._rows:
-            rows = self.given[_name(origin)].rows
+        """The columns of the rows that a way begins at; conditions are tried on no others."""
+        path = origin.path
+        if path not in self._passed:
+            scan, rows = self._found.get(path, (origin.scan, self.given[_name(origin)].rows))
             assert rows is not None
-            self._rows[origin.path] = self._passing(origin.path, origin.scan, rows)
-        return self._rows[origin.path].select(origin.columns)
-
-    def _passing(self, path: Path, scan: Scan, rows: pa.Table) -> pa.Table:
-        return passing(rows, scan, self._conditions.get(path, ()))
+            self._passed[path] = passing(rows, scan, self._conditions.get(path, ()))
+        return self._passed[path].select(origin.columns)
 
     def _key_schema(self, wanted: PlanInput, columns: tuple[str, ...]) -> pa.Schema:
         types = dict(self.ways.reading.state.relation(wanted.relation).columns)

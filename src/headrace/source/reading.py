@@ -219,10 +219,15 @@ def _value(column: SourceColumn, buffered: bool) -> sql.Composed:
 def _misfits(
     columns: Sequence[SourceColumn], buffered: bool
 ) -> list[tuple[SourceColumn, sql.Composed]]:
+    """What is asked of each column that may hold what does not fit.
+
+    A buffer's column may be older than its type.
+    """
+    templates = (_type(c).misfit if buffered else _type(c).column_misfit for c in columns)
     return [
         (column, sql.SQL(template).format(column=_reference(column, buffered)))
-        for column in columns
-        if (template := _type(column).misfit) is not None
+        for column, template in zip(columns, templates, strict=True)
+        if template is not None
     ]
 
 

@@ -99,8 +99,11 @@ INTERPRETED: Mapping[str, str] = MappingProxyType(
 )
 MOST_INTERPRETED = 5_000
 
+# Few rows that are handed over are part of the plan, so that their size is known to it; many would
+# be compared and evaluated by the optimiser.
 _WIDE = {
     "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.localRelationThreshold": str(4 << 20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
 

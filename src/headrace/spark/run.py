@@ -84,12 +84,14 @@ class Runner:
         *,
         schema: pa.Schema | None = None,
         profile: Profile = "wide",
+        counted: bool = True,
     ) -> None:
         """Let the executors write the result as Parquet parts into a folder.
 
         The folder must not exist: what is in it afterwards is this result and nothing else. With
         `schema` given, a result of other columns or types raises before anything is written. A
         column that cannot be NULL by the query is written as required, the others as optional.
+        What is not `counted` is not among the `jobs`.
         """
 
         def work(session: SparkSession) -> None:
@@ -98,7 +100,7 @@ class Runner:
                 _require_schema(frame, schema)
             write_parts(frame, folder)
 
-        self.call(profile, inputs, work)
+        self.call(profile, inputs, work, counted=counted)
 
     def frame(self, sql: str, inputs: Sequence[Input], *, profile: Profile = "wide") -> DataFrame:
         """The query as a DataFrame for a user, in a session that is not used for anything else."""
@@ -125,6 +127,7 @@ class Runner:
         work: Callable[[SparkSession], Result],
         *,
         watch: Callable[[Jobs, Call], None] | None = None,
+        counted: bool = True,
     ) -> Result:
         """Do `work` in a session of the profile that has the inputs as views.
 
@@ -159,7 +162,7 @@ class Runner:
                 lane.worker.stop()
             elif future.done():
                 self._lanes.give(lane)
-            if not lost:
+            if counted and not lost:
                 self._note(call)
 
     def release(self, name: str) -> None:

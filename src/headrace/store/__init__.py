@@ -24,7 +24,7 @@ from headrace.store.arrangement import Arrangement
 from headrace.store.delta import DeltaStore
 from headrace.store.keys import Keys
 from headrace.store.layout import EPOCH, WEIGHT, least_weight
-from headrace.store.log import LogFile, Pin
+from headrace.store.log import Log, LogFile, Pin
 from headrace.store.lookup import By, Reach
 from headrace.store.memory import MemoryStore
 from headrace.store.net import net
@@ -38,6 +38,7 @@ __all__ = [
     "By",
     "DeltaStore",
     "Keys",
+    "Log",
     "LogFile",
     "MemoryStore",
     "Parts",

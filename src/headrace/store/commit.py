@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -59,6 +60,7 @@ class Commits:
         self._opened: dict[str, DeltaTable] = {}
         self._reader = ThreadPoolExecutor(1, "headrace-log")
         self._read_ahead: dict[str, Future[None]] = {}
+        self._lock = Lock()
 
     def create(self, relation: str, columns: pa.Schema, arrangement: Arrangement) -> Log:
         """Make the table, version 0; it must not exist."""
@@ -182,8 +184,10 @@ class Commits:
             if not reading.cancel():
                 with suppress(Exception):
                     reading.result()
-            if self._read_ahead.get(relation) is reading:
-                del self._read_ahead[relation]
+            # Several threads may read a log that one of them moves on.
+            with self._lock:
+                if self._read_ahead.get(relation) is reading:
+                    del self._read_ahead[relation]
         return self._opened.get(relation)
 
     def _newest(self, relation: str, pin: Pin) -> DeltaTable:

@@ -16,7 +16,7 @@ from headrace.errors import HeadraceError, InternalError
 from headrace.store.apart import bounds_of, check_apart, kept_apart
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.commit import Commits
-from headrace.store.failure import behind, readable, require_after, unavailable
+from headrace.store.failure import behind, readable, require_after, require_rows, unavailable
 from headrace.store.keys import Keys
 from headrace.store.layout import (
     check_columns,
@@ -134,18 +134,49 @@ class DeltaStore(Store):
         return self._remember(relation, log)
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
-        log = self._log(relation, pin)
-        tables = [self._reader.read(relation, pin, file, log.columns) for file in chosen]
-        epoch = chosen[-1].last_epoch
-        parts = kept_apart(net(pa.concat_tables(tables)), log.arrangement)
+        log, epoch = self._log(relation, pin), chosen[-1].last_epoch
+        parts = self._sum(relation, log, chosen)
         log = self._commit_rows(relation, pin, log, epoch, parts, replaced=chosen)
         return Pin(log.version, pin.epoch)
 
-    def replace(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
+    def log(self, relation: str, pin: Pin) -> Log:
+        return self._log(relation, pin)
+
+    def write_sum(self, relation: str, log: Log, chosen: tuple[LogFile, ...], folder: str) -> None:
+        files, path = self._place.files, self._place.path(folder)
+        parts = self._sum(relation, log, chosen)
+        with self._writing():
+            files.create_dir(path)
+            for number, rows in enumerate(parts):
+                write_part(files, f"{path}/part-{number}.parquet", rows, chosen[-1].last_epoch)
+
+    def _sum(self, relation: str, log: Log, chosen: tuple[LogFile, ...]) -> Iterator[pa.Table]:
+        """The rows of some files, netted, as tables that become one file each."""
+        pin = Pin(log.version, chosen[-1].last_epoch)
+        tables = [self._reader.read(relation, pin, file, log.columns) for file in chosen]
+        return kept_apart(net(pa.concat_tables(tables)), log.arrangement)
+
+    def rows_in(self, log: Log, epoch: int, folder: str) -> int:
+        with self._writing():
+            return sum(part.rows for part in parts_in(self._place, folder, log, epoch))
+
+    def discard(self, folder: str) -> None:
+        with suppress(OSError):
+            self._place.files.delete_dir(self._place.path(folder))
+
+    def replace(
+        self,
+        relation: str,
+        pin: Pin,
+        chosen: tuple[LogFile, ...],
+        folder: str,
+        rows: int | None = None,
+    ) -> Pin:
         log = self._log(relation, pin)
         with self._discarding(relation, pin, (folder,)):
             with self._writing():
                 parts = parts_in(self._place, folder, log, chosen[-1].last_epoch)
+            require_rows(folder, sum(part.rows for part in parts), rows)
             if not parts:
                 nothing = weighted(log.columns).empty_table()
                 epoch = chosen[-1].last_epoch
@@ -184,13 +215,7 @@ class DeltaStore(Store):
         log = self._log(relation, pin)
         with self._writing():
             parts = parts_in(self._place, folder, log, epoch)
-        counted = sum(part.rows for part in parts)
-        if rows is not None and rows != counted:
-            raise InternalError(
-                "invariant",
-                f"{folder} holds {counted} rows, not the {rows} that were written",
-                hint="The store must be a location that the driver and all executors share.",
-            )
+        require_rows(folder, sum(part.rows for part in parts), rows)
         if not parts:
             return pin.at(epoch)
         require_after(relation, pin, epoch)

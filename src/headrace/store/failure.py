@@ -48,6 +48,16 @@ def require_after(relation: str, pin: Pin, epoch: int) -> None:
         raise InternalError("invariant", f"epoch {epoch} of {relation} is not after {pin}")
 
 
+def require_rows(folder: str, counted: int, rows: int | None) -> None:
+    """The parts of a folder hold what was written into it, where that is known."""
+    if rows is not None and rows != counted:
+        raise InternalError(
+            "invariant",
+            f"{folder} holds {counted} rows, not the {rows} that were written",
+            hint="The store must be a location that the driver and all executors share.",
+        )
+
+
 def readable(relation: str, log: Log, after: int, upto: int) -> tuple[LogFile, ...]:
     """The files of the epochs in (after, upto], none of which may hold other epochs too."""
     for epoch in (after, upto):

@@ -80,6 +80,12 @@ class Keys:
     def __len__(self) -> int:
         return len(self._steps[-1].codes)
 
+    def are(self, rows: pa.Table) -> bool:
+        """Whether the rows of another table, in which none is twice, are just these keys."""
+        if tuple(rows.column_names) != self.names or rows.num_rows != len(self):
+            return False
+        return bool(self.has(rows).all())
+
     def find(self, rows: pa.Table) -> Numbers:
         """The number of each row's key, `ABSENT` (−1) where it is not in the set."""
         if not len(self):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.errors import InternalError
 from headrace.store.apart import check_apart
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
-from headrace.store.failure import behind, lease_lost, readable, require_after
+from headrace.store.failure import behind, lease_lost, readable, require_after, require_rows
 from headrace.store.keys import Keys
 from headrace.store.layout import (
     check_columns,
@@ -74,9 +74,7 @@ class MemoryStore(Store):
         self, relation: str, pin: Pin, epoch: int, folder: str, rows: int | None = None
     ) -> Pin:
         parts = self._folders.get(folder, [])
-        counted = sum(part.num_rows for part in parts)
-        if rows is not None and rows != counted:
-            raise InternalError("invariant", f"{folder} holds {counted} rows, not {rows}")
+        require_rows(folder, sum(part.num_rows for part in parts), rows)
         return self._add(relation, pin, epoch, parts).at(epoch)
 
     def new_scratch(self, relation: str) -> str:
@@ -131,8 +129,30 @@ class MemoryStore(Store):
         rows = net(pa.concat_tables([self._relations[relation].rows[f.uri] for f in chosen]))
         return self._replace(relation, pin, chosen, [rows])
 
-    def replace(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
-        return self._replace(relation, pin, chosen, self._folders.get(folder, []))
+    def log(self, relation: str, pin: Pin) -> Log:
+        return self._at(relation, pin)
+
+    def write_sum(self, relation: str, log: Log, chosen: tuple[LogFile, ...], folder: str) -> None:
+        rows = [self._relations[relation].rows[file.uri] for file in chosen]
+        self.write(folder, net(pa.concat_tables(rows)))
+
+    def rows_in(self, log: Log, epoch: int, folder: str) -> int:
+        return sum(part.num_rows for part in self._folders[folder])
+
+    def discard(self, folder: str) -> None:
+        self._folders.pop(folder, None)
+
+    def replace(
+        self,
+        relation: str,
+        pin: Pin,
+        chosen: tuple[LogFile, ...],
+        folder: str,
+        rows: int | None = None,
+    ) -> Pin:
+        parts = self._folders.get(folder, [])
+        require_rows(folder, sum(part.num_rows for part in parts), rows)
+        return self._replace(relation, pin, chosen, parts)
 
     def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:
         """Nothing says when rows were replaced: a fake keeps them, or with no time none."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.keys import Keys
-from headrace.store.log import LogFile, Pin
+from headrace.store.log import Log, LogFile, Pin
 from headrace.store.lookup import By, Reach
 from headrace.store.parts import Parts
 
@@ -140,8 +140,37 @@ class Store(Protocol):
         """
         ...
 
-    def replace(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...], folder: str) -> Pin:
-        """`compact` where executors wrote the sum, as rows of the last chosen epoch."""
+    def log(self, relation: str, pin: Pin) -> Log:
+        """The log at a pin, as a value."""
+        ...
+
+    def write_sum(self, relation: str, log: Log, chosen: tuple[LogFile, ...], folder: str) -> None:
+        """Write what `compact` would put in their place into a `new_folder`, and commit nothing.
+
+        By now the relation's log may be at a later version.
+        """
+        ...
+
+    def rows_in(self, log: Log, epoch: int, folder: str) -> int:
+        """How many rows of one epoch the parts in a folder hold, which are checked."""
+        ...
+
+    def discard(self, folder: str) -> None:
+        """Remove a folder that no log names; failing to is harmless, a vacuum finds it."""
+        ...
+
+    def replace(
+        self,
+        relation: str,
+        pin: Pin,
+        chosen: tuple[LogFile, ...],
+        folder: str,
+        rows: int | None = None,
+    ) -> Pin:
+        """`compact` where a folder has the sum, as rows of the last chosen epoch.
+
+        `rows`, if known, must be what the parts hold.
+        """
         ...
 
     def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:

@@ -71,15 +71,13 @@ def _element(type_: Type) -> Type:
     return type_.element
 
 
-_FINITE_DATE = (
-    "(NOT isfinite({column}) OR {column} < DATE '0001-01-01' OR {column} > DATE '9999-12-31')"
-)
+# Infinities are below and above every date, so bounds rule them out, too.
+_FINITE_DATE = "({column} < DATE '0001-01-01' OR {column} > DATE '9999-12-31')"
 _FINITE_TIMESTAMP = (
-    "(NOT isfinite({column}) OR {column} < TIMESTAMP '0001-01-01 00:00:00'"
-    " OR {column} >= TIMESTAMP '9999-12-31 00:00:00')"
+    "({column} < TIMESTAMP '0001-01-01 00:00:00' OR {column} >= TIMESTAMP '9999-12-31 00:00:00')"
 )
 _FINITE_TIMESTAMPTZ = (
-    "(NOT isfinite({column}) OR {column} < TIMESTAMPTZ '0001-01-02 00:00:00+00'"
+    "({column} < TIMESTAMPTZ '0001-01-02 00:00:00+00'"
     " OR {column} >= TIMESTAMPTZ '9999-12-31 00:00:00+00')"
 )
 # abs() and scale() of NaN and Infinity are themselves special, so they are asked about first.
@@ -88,6 +86,8 @@ _FITTING_NUMERIC = (
     " OR abs({column}) >= 1e{integer_digits}::numeric"
     " OR scale(trim_scale({column})) > {scale})"
 )
+# What PostgreSQL itself holds to its digits can still be this.
+NOT_A_NUMBER = "({column} = 'NaN')"
 _FITTING_ARRAY = "(array_ndims({column}) > 1 OR array_lower({column}, 1) <> 1)"
 
 KINDS: tuple[Kind, ...] = (

@@ -79,7 +79,7 @@ class _Pruning:
                 return replace(
                     plan,
                     left=self.prune(left, wanted | tested),
-                    right=self.prune(right, shown | tested),
+                    right=self._narrow(right, shown | tested),
                 )
             case Aggregate(child=child, keys=keys, calls=calls):
                 used_calls = tuple(call for call in calls if call.output in wanted)
@@ -112,6 +112,17 @@ class _Pruning:
                 columns = tuple(c for c in plan.columns if c in wanted) or plan.columns[:1]
                 return UnionAll(tuple(self._exactly(child, columns) for child in inputs))
         return plan.with_children(*(self.prune(c, frozenset(c.columns)) for c in plan.children))
+
+    def _narrow(self, plan: Operator, wanted: Wanted) -> Operator:
+        """The plan without columns that only filters of its own read.
+
+        What rows are matched with is netted first, by all of its columns.
+        """
+        pruned = self.prune(plan, wanted)
+        if not isinstance(pruned, Filter) or wanted.issuperset(pruned.columns):
+            return pruned
+        shown = tuple(column for column in pruned.columns if column in wanted)
+        return Project(pruned, tuple((c, c) for c in shown or pruned.columns[:1]))
 
     def _exactly(self, plan: Operator, columns: tuple[Column, ...]) -> Operator:
         pruned = self.prune(plan, frozenset(columns))
