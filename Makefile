@@ -59,7 +59,7 @@ demo: install java ## start PostgreSQL and Spark, keep a small shop's tables fre
 	@$(BIN)/headrace demo
 
 test: install java ## run all tests, in WORKERS=2 processes
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 25 $(ARGS)
 
 check: lint types test ## what CI runs
 
