@@ -26,7 +26,7 @@ from headrace.lifecycle.create import check_query
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.stratify import stratify
 from headrace.pinned import Changes, PinnedTables
-from headrace.refresh.explain import Explanation, explain, placed
+from headrace.refresh.explain import Explanation, explain, found_by_keys, placed
 from headrace.refresh.outlook import Outlook, outlook
 from headrace.refresh.pasts import past_of
 from headrace.refresh.plan import may_choose
@@ -198,7 +198,9 @@ class Readings:
         explained = explain(
             group, definitions, names, notices, follow=follow, growing=growing(state)
         )
-        explained = replace(explained, outlook=self._outlook(state, group))
+        refreshes = self._engine.catalog.refreshes(table.relation)
+        found = found_by_keys(refreshes, names)
+        explained = replace(explained, outlook=self._outlook(state, group), found=found)
         return placed(explained, network_of(state), names[table.relation])
 
     def _outlook(self, state: State, group: Group) -> Outlook | None:

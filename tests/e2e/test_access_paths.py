@@ -105,6 +105,11 @@ def test_all_ways_lead_to_the_same_rows(
         assert {"probe"} < taken <= {"probe", "pruned", "scan"}
     else:
         assert taken == ({way} if way != "whole" else set())
+    explained = [project.explain(name) for name in VIEWS]
+    shown = {line.rpartition(" ")[2] for one in explained for line in one.found}
+    assert shown <= {f"({one})" for one in taken}
+    assert all(("rows last found by keys" in str(one)) == bool(one.found) for one in explained)
+    assert any(one.found for one in explained) == (way != "whole")
     # Where the groups have keys without a whole number, an index is of no use.
     assert any(left_out) == (way in ("probe", "index", "pruned"))
     for name in VIEWS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,8 +51,8 @@ def test_what_failed_is_told_and_may_be_begun_again_later(
     assert "merge failed" in caplog.text
     merges.begin("r1", FILES[:3], lambda: WRITTEN)
     assert merges.summed("r1") == (), "not at once"
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + PAUSE_SECONDS)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + PAUSE_SECONDS)
+    monkeypatch.setattr("headrace.relations.merges.time", later)
     merges.begin("r1", FILES[:3], lambda: WRITTEN)
     merges.wait()
     assert merges.take("r1") == Merge(FILES[:3], WRITTEN)

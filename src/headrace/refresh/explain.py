@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from headrace.catalog.records import OutputColumn
+from headrace.catalog.records import OutputColumn, Refresh
 from headrace.definition import Definition
 from headrace.delta.loop import rounds
 from headrace.graph.cycles import Group
@@ -37,7 +37,8 @@ class Explanation:
 
     Its place among other stream tables is its stratum, how it depends on each table that it reads,
     the component of tables that read each other and the group of several tables, if it is in one.
-    `outlook` says how each refresh is chosen; a query that is only asked about has none.
+    `outlook` says how each refresh is chosen, `found` by which way rows were last found by their
+    keys; a query that is only asked about has neither.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Explanation:
     group: int | None = None
     group_others: tuple[str, ...] = ()
     outlook: Outlook | None = None
+    found: tuple[str, ...] = ()
     partition_by: str | None = None
 
     def __str__(self) -> str:
@@ -73,6 +75,7 @@ class Explanation:
             ]
         if self.outlook is not None:
             parts += ["incremental or full", *(f"  {line}" for line in self.outlook.lines())]
+        parts += ["rows last found by keys", *(f"  {f}" for f in self.found)] if self.found else []
         parts += ["plan", *("  " + line for line in self.plan.splitlines())]
         parts += ["steps of a refresh", *(f"  {i}. {s}" for i, s in enumerate(self.steps, 1))]
         for number, stage in enumerate(self.stages, 1):
@@ -134,6 +137,17 @@ def explain(
         ),
         notices,
         partition_by=table.options.get("partition_by"),
+    )
+
+
+def found_by_keys(refreshes: Iterable[Refresh], names: Mapping[str, str]) -> tuple[str, ...]:
+    """What the first of the refreshes that found rows by their keys says of each input."""
+    stages = next((one.stages for one in refreshes if any(s.accesses for s in one.stages)), ())
+    return tuple(
+        f"{one.version} of {names.get(one.relation, one.relation)}:"
+        f" {one.kept:,} of {one.rows:,} rows, by {one.keys:,} keys ({one.way})"
+        for stage in stages
+        for one in stage.accesses
     )
 
 
