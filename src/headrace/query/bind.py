@@ -19,6 +19,7 @@ from headrace.plan.scalar import Column, Scalar
 from headrace.query.block import Block
 from headrace.query.clauses import check_clauses
 from headrace.query.context import Context, nested_too_deeply
+from headrace.query.guard import guarded
 from headrace.query.identifiers import table_name
 from headrace.query.ids import ColumnIds
 from headrace.query.order_clauses import is_read
@@ -52,6 +53,7 @@ class BoundQuery:
     notices: tuple[str, ...]
 
 
+@guarded()
 def bind(text: str, schema: Schema, *, in_cycle: bool = False) -> BoundQuery:
     """The plan of a query over the tables of `schema`; UserError where it cannot be maintained.
 
@@ -85,6 +87,7 @@ def bind(text: str, schema: Schema, *, in_cycle: bool = False) -> BoundQuery:
     )
 
 
+@guarded()
 def bind_columns(text: str, schema: Schema) -> tuple[tuple[str, Type], ...]:
     """Names and types of a query's columns, also where it reads no table."""
     ids = ColumnIds()
@@ -134,6 +137,7 @@ def _require_distinct(names: tuple[str, ...]) -> None:
         )
 
 
+@guarded()
 def table_names(text: str, home: str | None = None) -> tuple[tuple[str | None, str], ...]:
     """Schema and name of every table that the query reads, each once.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.query.guard import guarded
 from headrace.query.identifiers import name_of
 from headrace.query.keyword_calls import KEYWORD_CALLS, column_name
 from headrace.query.parse import UNARY_PLUS, parse
@@ -18,6 +19,7 @@ def output_name(node: exp.Expr) -> str:
     return name or UNNAMED
 
 
+@guarded()
 def first_names(text: str) -> tuple[str, ...] | None:
     """The output columns of a query as its first SELECT names them; None if that has a star."""
     query: exp.Expr = parse(text)

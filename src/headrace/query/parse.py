@@ -12,6 +12,7 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.errors import UserError
+from headrace.query.operator_names import check_operator_names, check_unicode_names
 
 UNARY_PLUS = "+"
 _WITH_KEYWORDS = frozenset(
@@ -99,6 +100,8 @@ def parse(text: str) -> exp.Query:
     """The query's syntax tree; UserError if the text is not exactly one query."""
     try:
         tokens = _POSTGRES.tokenize(text)
+        check_operator_names(text, tokens)
+        check_unicode_names(tokens)
         _refuse_junk_after_numbers(tokens)
         _refuse_casts_of_typed_constants(tokens)
         statements = [s for s in _Parser(dialect=_POSTGRES).parse(tokens, text) if s is not None]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from headrace.query.guard import guarded
 from headrace.query.identifiers import table_name
 from headrace.query.parse import parse
 from headrace.query.with_names import named_tables
@@ -13,6 +14,7 @@ from headrace.query.with_names import named_tables
 Name = tuple[str | None, str]
 
 
+@guarded()
 def with_shadows(text: str, shadows: Mapping[Name, str]) -> str:
     """The same text reading other tables: `shadows` gives the SQL that stands in for each name.
 
