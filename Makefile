@@ -12,12 +12,13 @@ RESULTS := aggregates cycles extrema groups hard_cases large_changes many_epochs
   random_groups random_views recursion recursion_cases replace retention set_operations small_copies source_changes subqueries \
   types views_in_queries writers
 WAYS ?= probe index pruned scan whole
+WORKLOAD_OPTIONS := SF SEED BATCHES ROWS ONLY NEAR_MISSES HEAP OUT
 TPCH_OPTIONS := SCALE CHANGE ROWS MODE WARMUP ROUNDS TIMES ONLY SKIP MASTER HEAP KEEP PROJECT OUT
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch bench-choice fuzz prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch bench-choice bench-tpcds fuzz prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +119,9 @@ bench-tpch: $(BENCH_STAMP) java
 
 bench-choice: $(BENCH_STAMP) java
 	$(BIN)/python -m bench.tpch.choice $(foreach name,$(TPCH_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
+
+bench-tpcds: $(BENCH_STAMP) java
+	$(BIN)/python -m bench.tpcds $(foreach name,$(WORKLOAD_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
 
 $(BENCH_STAMP): bench/requirements.lock $(STAMP)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r bench/requirements.lock
