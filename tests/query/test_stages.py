@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.delta.differentiate import relations_of, stage_change
+from headrace.plan.describe import describe
 from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator, Rematch
 from headrace.plan.stages import Stage, cut_stages
 from headrace.query import bind
@@ -57,10 +58,42 @@ def test_equal_groups_are_kept_once(query: str) -> None:
 
 def test_groups_that_differ_are_kept_apart() -> None:
     query = (
-        "WITH q AS (SELECT customer, count(*) AS n FROM orders GROUP BY customer)"
-        " SELECT a.n, b.n AS m FROM q a JOIN q b ON a.customer = b.n WHERE a.customer > 1"
+        "SELECT a.n, b.n AS m FROM"
+        " (SELECT customer, count(*) AS n FROM orders WHERE qty > 1 GROUP BY customer) a"
+        " JOIN (SELECT customer, count(*) AS n FROM orders GROUP BY customer) b"
+        " ON a.customer = b.n"
     )
     assert [stage.relation for stage in stages(query)] == ["xh1", "xh2", "x"]
+
+
+def test_groups_read_under_different_conditions_are_kept_once() -> None:
+    query = (
+        "WITH q AS (SELECT customer, count(*) AS n FROM orders GROUP BY customer)"
+        " SELECT a.n, b.n AS m FROM q a JOIN q b ON a.n = b.n"
+        " WHERE a.customer = {} AND b.customer = {}"
+    )
+    first, last = stages(query.format(1, 2))
+    assert "Filter ((customer_1_c2 = 1) or (customer_1_c2 = 2))" in describe(first.region)
+    assert relations_of(last.region) == {"xh1"}
+    first, last = stages(query.format(1, 1))
+    assert "Filter (customer_1_c2 = 1)" in describe(first.region)
+    whole = query.replace(" AND b.customer = {}", "").format(1)
+    first, last = stages(whole)
+    assert "Filter" not in describe(first.region)
+    assert "Filter" in describe(last.region)
+
+
+def test_a_union_is_read_without_branches_that_a_constant_excludes() -> None:
+    query = (
+        "WITH q AS (SELECT customer AS k, count(*) AS n, 'o' AS t FROM orders GROUP BY customer"
+        " UNION ALL SELECT orders, count(*), 'l' FROM lines GROUP BY orders)"
+        " SELECT a.n, b.n AS m, c.n AS o FROM q a, q b, q c WHERE a.t = 'o' AND b.t = 'o'"
+        " AND c.t = 'l' AND a.k = b.k AND b.n = c.n AND a.k > 1"
+    )
+    orders, lines, last = stages(query)
+    assert relations_of(orders.region) == {"r_orders"}
+    assert relations_of(lines.region) == {"r_lines"}
+    assert "UnionAll" not in describe(last.region)
 
 
 @pytest.mark.parametrize(("kind", "most"), [("INNER", 8), ("LEFT", 4)])

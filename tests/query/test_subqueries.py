@@ -15,6 +15,7 @@ from headrace.plan.lateral import Lateral
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.scalar import Outer, Subquery, walk
 from headrace.query import bind
+from tests.query import sharing
 from tests.query.subqueries import TABLES, Small, queries
 
 pytestmark = pytest.mark.postgres
@@ -86,3 +87,11 @@ def unlowered(plan: Operator) -> Iterator[object]:
         yield from (node for node in walk(scalar) if isinstance(node, Outer | Subquery))
     for child in plan.children:
         yield from unlowered(child)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(query=sharing.queries())
+def test_the_rows_of_shared_parts_are_postgres_own(
+    small: psycopg.Connection[Any], query: str
+) -> None:
+    assert_postgres_own(small, query)

@@ -23,13 +23,14 @@ _KINDS = frozenset(
 def fold_constants(plan: Operator) -> Operator:
     """The plan with calls of constants replaced by their values."""
     children = (fold_constants(child) for child in plan.children)
-    return plan.with_children(*children).with_scalars(tuple(map(_folded, plan.scalars)))
+    return plan.with_children(*children).with_scalars(tuple(map(folded, plan.scalars)))
 
 
-def _folded(scalar: Scalar) -> Scalar:
+def folded(scalar: Scalar) -> Scalar:
+    """The expression with calls of constants replaced by their values."""
     if not isinstance(scalar, Call):
         return scalar
-    call = replace(scalar, arguments=tuple(map(_folded, scalar.arguments)))
+    call = replace(scalar, arguments=tuple(map(folded, scalar.arguments)))
     constant = all(isinstance(argument, Literal) for argument in call.arguments)
     if not constant or not call.arguments or call.type.kind not in _KINDS:
         return call

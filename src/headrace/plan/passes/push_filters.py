@@ -9,6 +9,9 @@ NULLs that it pads with, a full join a left one.
 A condition that can raise stays above the join or filter it was written at: below, it would see
 rows that those remove, and in the delta of a join pairs of an old and a new row that never stood
 beside each other. The others may pass it, since they only spare it rows.
+
+Groups that occur in several places stay equal: see `repeated_groups`. A branch of a union that a
+constant leaves without rows is dropped.
 """
 
 from __future__ import annotations
@@ -33,64 +36,83 @@ from headrace.plan.operators import (
     Unnest,
     Window,
 )
+from headrace.plan.passes.fold_constants import folded
+from headrace.plan.passes.repeated_groups import (
+    Conditions,
+    RepeatedGroups,
+    is_never,
+    repeated_groups,
+)
 from headrace.plan.scalar import Call, Column, Literal, Scalar, columns_of
+
+MOST_ROUNDS = 8
 
 
 def push_filters(plan: Operator) -> Operator:
     """The plan with every condition as deep as it goes."""
-    return _push(plan, ())
+    groups = repeated_groups(plan)
+    pushed = _push(plan, (), groups)
+    for _ in range(MOST_ROUNDS):
+        if groups.found == groups.asked:
+            break
+        groups = groups.next_round()
+        pushed = _push(plan, (), groups)
+    return pushed
 
 
-def _push(plan: Operator, conditions: tuple[Scalar, ...]) -> Operator:
+def _push(plan: Operator, conditions: Conditions, groups: RepeatedGroups) -> Operator:
     """The plan's rows for which `conditions`, none of which can raise, are true."""
     match plan:
         case Filter(child=child, condition=condition):
             own = conjuncts(condition)
             movable = tuple(c for c in own if not can_raise(c))
             fixed = [c for c in own if can_raise(c)]
-            return _filtered(_push(child, (*movable, *conditions)), fixed)
+            return _filtered(_push(child, _once((*movable, *conditions)), groups), fixed)
         case Join():
-            return _push_join(plan, conditions)
+            return _push_join(plan, conditions, groups)
         case MatchJoin():
-            return _push_match(plan, conditions)
+            return _push_match(plan, conditions, groups)
         case FullJoin():
-            return _push_full(plan, conditions)
-        case Project(child=child, outputs=outputs):
-            return _push_project(plan, child, dict(outputs), conditions)
+            return _push_full(plan, conditions, groups)
+        case Project(outputs=outputs):
+            return _push_project(plan, dict(outputs), conditions, groups)
         case (
             Aggregate(child=child, keys=keys)
             | Window(child=child, keys=keys)
             | Top(child=child, keys=keys)
         ) if keys:
-            below, above = _divided(conditions, frozenset(keys))
-            return _filtered(plan.with_children(_push(child, below)), above)
+            on_keys, above = _divided(conditions, frozenset(keys))
+            below, kept = groups.divide(plan, on_keys)
+            return _filtered(plan.with_children(_push(child, below, groups)), (*kept, *above))
         case Replicate(child=child):
-            return plan.with_children(_push(child, conditions))
+            return plan.with_children(_push(child, conditions, groups))
         case Unnest(child=child, outputs=outputs, keep=keep):
             below, above = _divided(conditions, frozenset(child.columns))
             padded = keep and not any(rejects_nulls(c, frozenset(outputs)) for c in above)
-            return _filtered(replace(plan, child=_push(child, below), keep=padded), above)
+            return _filtered(replace(plan, child=_push(child, below, groups), keep=padded), above)
         case UnionAll(inputs=inputs):
-            return plan.with_children(*(_push(child, conditions) for child in inputs))
-    children = (_push(child, ()) for child in plan.children)
+            branches = [_push(child, conditions, groups) for child in inputs]
+            some = [branch for branch in branches if not is_empty(branch)] or branches[:1]
+            return UnionAll(tuple(some)) if len(some) > 1 else some[0]
+    children = (_push(child, (), groups) for child in plan.children)
     return _filtered(plan.with_children(*children), conditions)
 
 
-def _push_join(join: Join, conditions: tuple[Scalar, ...]) -> Operator:
+def _push_join(join: Join, conditions: Conditions, groups: RepeatedGroups) -> Operator:
     own = () if join.condition is None else conjuncts(join.condition)
     movable = tuple(c for c in own if not can_raise(c))
     fixed = tuple(c for c in own if can_raise(c))
-    to_left, rest = _divided((*movable, *conditions), frozenset(join.left.columns))
+    to_left, rest = _divided(_once((*movable, *conditions)), frozenset(join.left.columns))
     to_right, kept = _divided(rest, frozenset(join.right.columns))
-    left, right = _push(join.left, to_left), _push(join.right, to_right)
+    left, right = _push(join.left, to_left, groups), _push(join.right, to_right, groups)
     joined = Join(left, right, chain("and", kept) if kept else None)
     return _filtered(joined, fixed)
 
 
-def _push_match(join: MatchJoin, conditions: tuple[Scalar, ...]) -> Operator:
+def _push_match(join: MatchJoin, conditions: Conditions, groups: RepeatedGroups) -> Operator:
     padded = frozenset(join.right.columns)
     if join.kind == "left" and any(rejects_nulls(c, padded) for c in conditions):
-        return _push_join(Join(join.left, join.right, join.condition), conditions)
+        return _push_join(Join(join.left, join.right, join.condition), conditions, groups)
     own = () if join.condition is None else conjuncts(join.condition)
     movable = tuple(c for c in own if not can_raise(c))
     fixed = tuple(c for c in own if can_raise(c))
@@ -98,24 +120,25 @@ def _push_match(join: MatchJoin, conditions: tuple[Scalar, ...]) -> Operator:
     to_left, above = _divided(conditions, frozenset(join.left.columns))
     if join.kind == "semi":
         tests, kept = _divided(kept, frozenset(join.left.columns))
-        to_left = (*tests, *to_left)
+        to_left = _once((*tests, *to_left))
     tested = (*kept, *fixed)
     joined = replace(
         join,
-        left=_push(join.left, to_left),
-        right=_push(join.right, to_right),
+        left=_push(join.left, to_left, groups),
+        right=_push(join.right, to_right, groups),
         condition=chain("and", tested) if tested else None,
     )
     return _filtered(joined, above)
 
 
-def _push_full(join: FullJoin, conditions: tuple[Scalar, ...]) -> Operator:
+def _push_full(join: FullJoin, conditions: Conditions, groups: RepeatedGroups) -> Operator:
     """A condition that rejects the NULLs of one side leaves an outer join of that side."""
     for side, other in ((join.left, join.right), (join.right, join.left)):
         if any(rejects_nulls(c, frozenset(side.columns)) for c in conditions):
             outer = MatchJoin(side, other, "left", join.condition)
-            return _columns(_push_match(outer, conditions), join.columns)
-    return _filtered(join.with_children(*(_push(child, ()) for child in join.children)), conditions)
+            return _columns(_push_match(outer, conditions, groups), join.columns)
+    children = (_push(child, (), groups) for child in join.children)
+    return _filtered(join.with_children(*children), conditions)
 
 
 def _columns(plan: Operator, columns: tuple[Column, ...]) -> Operator:
@@ -125,7 +148,7 @@ def _columns(plan: Operator, columns: tuple[Column, ...]) -> Operator:
 
 
 def _push_project(
-    plan: Project, child: Operator, outputs: dict[Column, Scalar], conditions: tuple[Scalar, ...]
+    plan: Project, outputs: dict[Column, Scalar], conditions: Conditions, groups: RepeatedGroups
 ) -> Operator:
     below: list[Scalar] = []
     above: list[Scalar] = []
@@ -134,8 +157,31 @@ def _push_project(
         if inlined is None or can_raise(inlined):
             above.append(condition)
         else:
-            below.append(inlined)
-    return _filtered(plan.with_children(_push(child, tuple(below))), above)
+            below.extend(conjuncts(folded(inlined)))
+    return _filtered(plan.with_children(_push(plan.child, tuple(below), groups)), above)
+
+
+def _once(conditions: Iterable[Scalar]) -> Conditions:
+    return tuple(dict.fromkeys(conditions))
+
+
+def is_empty(plan: Operator) -> bool:
+    """Whether constants leave the plan without rows, whatever its relations have."""
+    match plan:
+        case Filter(child=child, condition=condition):
+            return any(map(is_never, conjuncts(condition))) or is_empty(child)
+        case Project(child=child) | Window(child=child) | Top(child=child):
+            return is_empty(child)
+        case Aggregate(child=child, keys=keys):
+            return bool(keys) and is_empty(child)
+        case Join(left=left, right=right):
+            return is_empty(left) or is_empty(right)
+        case MatchJoin(left=left, kind="left" | "semi" | "anti"):
+            return is_empty(left)
+        case UnionAll(inputs=inputs):
+            return all(map(is_empty, inputs))
+        case _:
+            return False
 
 
 def _divided(

@@ -1,0 +1,30 @@
+"""Queries with shared parts, maintained: the path of changes against the query as it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, given, settings
+
+from headrace.plan.evaluate import Bag, evaluate, net
+from headrace.plan.operators import Scan
+from headrace.query import bind
+from tests.delta.test_rules_against_reference import World, check, worlds
+from tests.query.sharing import queries
+from tests.query.subqueries import Small
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(query=queries(), world=worlds())
+def test_changes_of_shared_parts(query: str, world: World) -> None:
+    bound = bind(query, Small())
+
+    def read(scan: Scan) -> Bag:
+        places = [("c1", "c2").index(physical) for physical, _ in scan.fields]
+        rows: Bag = Counter()
+        for row, weight in world.after[scan.relation].items():
+            rows[tuple(row[i] for i in places)] += weight
+        return rows
+
+    assert net(evaluate(bound.plan, read)) == net(evaluate(bound.written, read))
+    check(bound.plan, world)
