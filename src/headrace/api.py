@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.catalog import PostgresCatalog
 from headrace.catalog.records import Receipt, Refresh
+from headrace.doors import door, doors
 from headrace.embedded import EmbeddedServer
 from headrace.engine import Engine, Progress, no_progress
 from headrace.errors import UserError
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@door
 def connect(
     dsn: str | None = None,
     home: str | Path | None = None,
@@ -78,6 +80,7 @@ def connect(
     return Headrace(where, session, progress)
 
 
+@doors
 class Headrace(Readings):
     """An open project. Use it in a `with`, or call `close`."""
 

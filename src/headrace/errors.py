@@ -14,6 +14,8 @@ tests compare codes, never messages.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -144,6 +146,7 @@ class InternalError(HeadraceError):
 
     exit_code = 70
     codes = {
+        "internal-error": "An unforeseen exception; the cause is in the detail and the log file.",
         "invariant": "A step would have broken an invariant; nothing was published.",
     }
 
@@ -156,3 +159,27 @@ BRANCHES: tuple[type[HeadraceError], ...] = (
     NeedsReinit,
     InternalError,
 )
+
+
+def internal_error(where: str, cause: BaseException) -> InternalError:
+    """An exception that no other code names, as the error of an operation such as "refresh t"."""
+    first = str(cause).strip().partition("\n")[0]
+    said = f"{type(cause).__name__}: {first}" if first else type(cause).__name__
+    error = InternalError(
+        "internal-error",
+        f"could not {where}: something went wrong inside Headrace",
+        detail=said,
+    )
+    error.__cause__ = cause
+    return error
+
+
+@contextmanager
+def contained(where: str) -> Iterator[None]:
+    """Raise every exception inside that is no HeadraceError as `internal-error`, with its cause."""
+    try:
+        yield
+    except HeadraceError:
+        raise
+    except Exception as error:
+        raise internal_error(where, error) from error

@@ -13,6 +13,7 @@ from headrace.catalog.records import Refresh, RefreshMode, StreamTable
 from headrace.cdc_status import SourceHealth, cdc_health
 from headrace.database_status import DatabaseStatus, database_statuses
 from headrace.definition import define
+from headrace.doors import doors
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit, UserError
 from headrace.graph.cycles import Group, cycles
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@doors
 class Readings:
     """The part of `Headrace` that only reads."""
 

@@ -31,6 +31,9 @@ def chosen(plan: Operator, read: Read) -> dict[Path, Bag]:
     Of several ways the one with the fewest keys is taken, and conditions make keys fewer still.
     """
     every, found = scans(plan), reduction(plan)
+    for one in found.restrictions:
+        # The keys are a table, whose columns these are.
+        assert len(set(one.columns)) == len(one.columns), one
     places = {path: [name for name, _ in scan.fields] for path, scan in every.items()}
     rows = {path: read(scan) for path, scan in every.items() if scan.version in GIVEN}
     conditions = dict(found.conditions)

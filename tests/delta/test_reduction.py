@@ -148,6 +148,15 @@ def test_two_equal_columns_are_one_key() -> None:
     assert [origin.columns for origin in found.origins] == [("c1", "c2")]
 
 
+def test_a_column_that_equals_two_of_the_other_side_is_a_key_for_each() -> None:
+    """As in t.id = m.tid AND t.y = m.tid: the keys cannot have that column twice."""
+    changed = replace(LINES, version="change")
+    both = call("and", on(LINES, 0, ORDERS, 0), on(LINES, 1, ORDERS, 0))
+    found = reduction(Join(changed, ORDERS, both)).restrictions
+    assert [one.columns for one in found] == [("c1",), ("c1",)]
+    assert [[o.columns for o in one.origins] for one in found] == [[("c1",)], [("c2",)]]
+
+
 def test_keys_come_from_every_part_of_a_union() -> None:
     parts = tuple(
         Project(replace(LINES, version=version), ((Column("key", INTEGER), LINES.columns[0]),))

@@ -67,8 +67,10 @@ def test_an_error_after_publishing_keeps_the_table(
 
     with monkeypatch.context() as patched:
         patched.setattr(publish, late)
-        with pytest.raises(ConnectionError):
+        with pytest.raises(headrace.InternalError) as caught:
             project.create_stream_table("kept", "SELECT id FROM t")
+        assert caught.value.code == "internal-error"
+        assert isinstance(caught.value.__cause__, ConnectionError)
     sql.execute("INSERT INTO t VALUES (2)")
     project.refresh("kept")
     assert_served(project, sql, "kept")

@@ -176,7 +176,7 @@ def test_what_a_failed_publish_leaves_is_removed(
     assert large.taken() == 1
     sql.execute("UPDATE orders SET amount = amount + 1")
 
-    class Crash(Exception):
+    class Crash(BaseException):
         pass
 
     def crash(*_: object) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 QUERY = "SELECT customer, count(*) AS n, sum(amount) AS total FROM orders GROUP BY customer"
 
 
-class Crash(Exception):
+class Crash(BaseException):
     """Stands for the end of the process at this very place."""
 
 

@@ -7,7 +7,6 @@ from headrace.errors import BRANCHES
 DONE = 0
 NOT_EQUAL = 1
 USAGE = 2
-UNEXPECTED = 70
 STOPPED = 130
 READER_GONE = 141
 

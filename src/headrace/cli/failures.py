@@ -10,10 +10,10 @@ from typing import Any
 import typer
 
 from headrace.cli.call import Call
-from headrace.cli.exits import STOPPED, UNEXPECTED, USAGE
+from headrace.cli.exits import STOPPED, USAGE
 from headrace.cli.log import log_failure
 from headrace.cli.screen import Screen, as_text, write
-from headrace.errors import HeadraceError, InternalError
+from headrace.errors import HeadraceError, InternalError, internal_error
 
 
 def guarded(call: Call, command: str, act: Callable[[], int | None]) -> int:
@@ -28,9 +28,10 @@ def guarded(call: Call, command: str, act: Callable[[], int | None]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return stopped(call.screen)
     except Exception as error:  # noqa: BLE001
-        tell(call.screen, unexpected_document(error))
-        _log(call, command, error)
-        return UNEXPECTED
+        unforeseen = internal_error(f"complete `headrace {command}`", error)
+        tell(call.screen, error_document(unforeseen))
+        _log(call, command, unforeseen)
+        return unforeseen.exit_code
 
 
 def stopped(screen: Screen) -> int:
@@ -52,12 +53,6 @@ def error_document(error: HeadraceError) -> dict[str, Any]:
     return _document(
         error.code, error.message, "\n".join(notes) or None, error.hint, code=error.exit_code
     )
-
-
-def unexpected_document(error: Exception) -> dict[str, Any]:
-    first = str(error).strip().partition("\n")[0]
-    said = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    return _document("unexpected", "something went wrong inside Headrace", said, code=UNEXPECTED)
 
 
 def _document(

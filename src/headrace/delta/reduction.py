@@ -177,7 +177,27 @@ class _Demand:
                 replace(origin, columns=tuple(origin.columns[i] for i in places))
                 for origin in self.origins
             )
-            yield replace(self, columns=columns, origins=origins)
+            yield from replace(self, columns=columns, origins=origins).once_each()
+
+    def once_each(self) -> Iterator[_Demand]:
+        """Demands in which no column is twice.
+
+        A column that is to equal several others is demanded once for each of them:
+
+            m.tid = t.id ∧ m.tid = t.y      m.tid among all t.id, and m.tid among all t.y
+        """
+        if len(set(self.columns)) == len(self.columns):
+            yield self
+            return
+        first = {column: place for place, column in reversed(tuple(enumerate(self.columns)))}
+        places = set(first.values())
+        for chosen in (places, set(range(len(self.columns))) - places):
+            part = tuple(column for i, column in enumerate(self.columns) if i in chosen)
+            origins = frozenset(
+                replace(one, columns=tuple(c for i, c in enumerate(one.columns) if i in chosen))
+                for one in self.origins
+            )
+            yield from replace(self, columns=part, origins=origins).once_each()
 
     def on(self, columns: Iterable[Column]) -> Iterator[_Demand]:
         """The part of the demand that is about these columns."""
@@ -304,7 +324,8 @@ def _among(other: Operator, path: Path, equal: tuple[_Equal, ...], place: int) -
             found = origins_of(other, path, tuple(pair.columns[1 - place] for pair in together))
             if found is not None:
                 columns = tuple(pair.columns[place] for pair in together)
-                demands.append(_Demand(columns, found.origins, null_safe, found.padded))
+                demand = _Demand(columns, found.origins, null_safe, found.padded)
+                demands.extend(demand.once_each())
     return tuple(demands)
 
 

@@ -18,6 +18,7 @@ from headrace.delta.drop_nets import drop_nets, is_grouped
 from headrace.delta.fixed_point import NotConverged
 from headrace.delta.growth import only_grows
 from headrace.engine import Engine
+from headrace.errors import contained
 from headrace.plan.operators import STALE, Net, Operator
 from headrace.refresh.clock import Clock
 from headrace.refresh.loop import run_loop
@@ -68,7 +69,7 @@ def compute(
         iterations = None
         reason = step.reason
         pins: dict[str, Pin] = {}
-        with engine.step(step):
+        with engine.step(step), contained(f"compute {_named(step, tables)}"):
             if isinstance(step, ComputeStage):
                 relation = written[step.stage.relation]
                 computed = _compute_stage(ways, step, relation, epoch, clock)
@@ -105,6 +106,13 @@ def compute(
                 )
             )
     return written
+
+
+def _named(step: ComputeStage | ComputeLoop, tables: tuple[StreamTable, ...]) -> str:
+    """What a step computes, for messages: its stages, and the tables that they are of."""
+    stages = (step.stage,) if isinstance(step, ComputeStage) else step.stages
+    names = ", ".join(f"{table.schema}.{table.name}" for table in tables)
+    return f"{names}, stage {', '.join(stage.relation for stage in stages)}"
 
 
 def _append(

@@ -11,7 +11,7 @@ from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import Effort, Refresh, RefreshMode, Status, StreamTable
 from headrace.definition import define
 from headrace.engine import Engine
-from headrace.errors import HeadraceError, Transient, Unavailable
+from headrace.errors import HeadraceError, Transient, Unavailable, contained
 from headrace.graph.cycles import Group, grouped
 from headrace.graph.layers import by_stratum
 from headrace.publish.alert import alert
@@ -101,8 +101,10 @@ class Sweep:
     def publish(self, besides: Change = NOTHING) -> dict[str, Refresh]:
         """Make all of it visible; the refreshes as they were recorded, by relation."""
         advanced = tuple(self.advanced)
+        names = ", ".join(f"{one.table.schema}.{one.table.name}" for one in advanced)
         try:
-            done = publish(self.engine, advanced, self.state, fence=self.fence, besides=besides)
+            with contained(f"publish {names}"):
+                done = publish(self.engine, advanced, self.state, fence=self.fence, besides=besides)
         except HeadraceError as error:
             failed = tuple(self.attempts.get(one.table.relation) for one in advanced)
             self._remember(tuple(one for one in failed if one is not None), error)
@@ -122,13 +124,15 @@ class Sweep:
         self.attempts.update((one.table.relation, one) for one in attempts)
         if decision.mode == "SKIPPED":
             return
+        names = ", ".join(f"{table.schema}.{table.name}" for table in group)
         try:
-            check_fuse(self.engine, group, changed, self.state)
-            decision, effort = self._chosen(group, aim.asked, decision, changed)
-            attempts = tuple(replace(o, decision=decision, effort=effort) for o in attempts)
-            self.attempts.update((one.table.relation, one) for one in attempts)
-            definitions = tuple(define(one.table, self.state) for one in attempts)
-            done = advance(self.engine, attempts, definitions, changed, self.state, self.moved)
+            with contained(f"refresh {names}"):
+                check_fuse(self.engine, group, changed, self.state)
+                decision, effort = self._chosen(group, aim.asked, decision, changed)
+                attempts = tuple(replace(o, decision=decision, effort=effort) for o in attempts)
+                self.attempts.update((one.table.relation, one) for one in attempts)
+                definitions = tuple(define(one.table, self.state) for one in attempts)
+                done = advance(self.engine, attempts, definitions, changed, self.state, self.moved)
         except HeadraceError as error:
             self._remember(attempts, error)
             raise

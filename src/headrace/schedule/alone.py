@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headrace.catalog.records import Request, StreamTable
-from headrace.errors import HeadraceError, InternalError
+from headrace.errors import HeadraceError, internal_error
 from headrace.lifecycle.renew import refresh
 from headrace.schedule.serve import Desk
 from headrace.schedule.shift import ENDING, Shift, logger
@@ -94,7 +94,7 @@ class Alone:
             self._ending = error
         except Exception as error:  # noqa: BLE001  nobody knows what it left behind
             logger.exception("work alone")
-            self._ending = InternalError("invariant", f"{type(error).__name__}: {error}")
+            self._ending = internal_error("complete a request", error)
         finally:
             self._done.set()
             self._shift.ears.wake()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headrace.catalog import State
 from headrace.catalog.records import Refresh, StreamTable
 from headrace.engine import HOME
-from headrace.errors import HeadraceError, InternalError, Unavailable
+from headrace.errors import HeadraceError, Unavailable, internal_error
 from headrace.graph import upstream
 from headrace.ingest.ingest import databases_of
 from headrace.refresh.refresh import refresh_group
@@ -101,7 +101,7 @@ class Refreshes:
         shift = self._shift
         if not isinstance(error, HeadraceError):
             logger.error("a refresh failed", exc_info=error)
-            error = InternalError("invariant", f"{type(error).__name__}: {error}")
+            error = internal_error("refresh a group", error)
         state = shift.engine.catalog.state()
         tables = [t for t in state.stream_tables if t.relation in running.relations]
         shift.failed(", ".join(f"{one.schema}.{one.name}" for one in tables), error)

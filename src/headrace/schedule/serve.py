@@ -13,7 +13,7 @@ from headrace.catalog.error_codec import encode_error
 from headrace.catalog.records import Lease, Request
 from headrace.catalog.requests import request_cancelled, request_lost
 from headrace.engine import Engine
-from headrace.errors import HeadraceError, InternalError, Transient
+from headrace.errors import HeadraceError, InternalError, Transient, internal_error
 from headrace.schedule.commands import decode_command
 from headrace.steps import (
     AlterTable,
@@ -132,10 +132,7 @@ class Desk:
                 error = request_cancelled()
             elif not isinstance(error, HeadraceError):
                 logger.exception("request %s", request.id)
-                said = f"{type(error).__name__}: {error}"
-                error = InternalError(
-                    "invariant", "something went wrong inside Headrace", detail=said
-                )
+                error = internal_error("perform the command", error)
             elif isinstance(error, InternalError):
                 logger.exception("request %s", request.id)
             return {"error": encode_error(error)}

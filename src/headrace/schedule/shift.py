@@ -10,7 +10,7 @@ from random import Random
 
 from headrace.catalog.records import Lease
 from headrace.engine import Engine
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, InternalError
 from headrace.schedule.agenda import Memory
 from headrace.schedule.ears import Ears
 
@@ -47,7 +47,12 @@ class Shift:
     def failed(self, what: str, error: HeadraceError) -> None:
         """Tell of a failure that the daemon survives."""
         self.tell(f"{what}: {error.message}")
-        logger.warning("%s failed", what, extra={"code": error.code, "error": error.message})
+        logger.warning(
+            "%s failed",
+            what,
+            extra={"code": error.code, "error": error.message},
+            exc_info=error if isinstance(error, InternalError) else None,
+        )
 
     def recover(self) -> None:
         """Bring all logs back to their pins, while nothing else is written."""
