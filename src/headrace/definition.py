@@ -17,7 +17,7 @@ from headrace.plan.scalar import Column
 from headrace.plan.stages import Stage, cut_stages, stage_types
 from headrace.query import BoundColumn, BoundQuery, BoundTable, BoundView, bind
 from headrace.store import Pin
-from headrace.types import BOOLEAN
+from headrace.types import BOOLEAN, Collation
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +57,15 @@ class InputSchema:
     """What table names mean in a query: its inputs and the views it reads, by search path.
 
     `tables` are what the binder sees of the inputs. `conditions` gives, for each input whose
-    relation also holds groups that its HAVING hides, the column that tells them apart.
+    relation also holds groups that its HAVING hides, the column that tells them apart. `collation`
+    is the default one of the home database.
     """
 
     tables: tuple[BoundTable, ...]
     views: tuple[BoundView, ...]
     conditions: frozenset[tuple[str, str]]
     search_path: tuple[str, ...]
+    collation: Collation = Collation.OTHER
 
     @staticmethod
     def of(
@@ -71,6 +73,7 @@ class InputSchema:
         views: tuple[View, ...],
         state: State,
         search_path: tuple[str, ...],
+        collation: Collation,
     ) -> InputSchema:
         """The schema of inputs, each by what the query or its views see of it."""
         conditions = {
@@ -84,6 +87,7 @@ class InputSchema:
             tuple(BoundView(v.schema, v.name, v.text, v.columns) for v in views),
             frozenset(conditions),
             search_path,
+            collation,
         )
 
     def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
@@ -132,12 +136,18 @@ def bound_table(origin: Input, named: Named) -> BoundTable:
 
 @lru_cache(maxsize=1024)
 def _defined(relation: str, query: str, schema: InputSchema, cycle: frozenset[str]) -> Definition:
-    return new_definition(relation, bind(query, schema, in_cycle=bool(cycle)), schema, cycle)
+    bound = bind(query, schema, in_cycle=bool(cycle), collation=schema.collation)
+    return new_definition(relation, bound, schema, cycle)
+
+
+def _schema_of(table: StreamTable, state: State) -> InputSchema:
+    inputs = inputs_of(table, state)
+    return InputSchema.of(inputs, table.views, state, table.search_path, table.default_collation)
 
 
 def define(table: StreamTable, state: State) -> Definition:
     """The definition of a table that exists, bound to its inputs as they were captured."""
-    schema = InputSchema.of(inputs_of(table, state), table.views, state, table.search_path)
+    schema = _schema_of(table, state)
     cycle = cycles(state.stream_tables).get(table.relation, frozenset())
     return _defined(table.relation, table.query, schema, cycle)
 
@@ -154,9 +164,9 @@ def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
     """
     if table.edges:
         return table.edges
-    schema = InputSchema.of(inputs_of(table, state), table.views, state, table.search_path)
+    schema = _schema_of(table, state)
     try:
-        return stored_edges(bind(table.query, schema))
+        return stored_edges(bind(table.query, schema, collation=schema.collation))
     except UserError:
         return dict.fromkeys(table.inputs, ("unknown",))
 

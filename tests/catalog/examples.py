@@ -25,7 +25,7 @@ from headrace.catalog.records import (
 )
 from headrace.source.table import SourceColumn
 from headrace.store.log import Pin
-from headrace.types import BIGINT, BOOLEAN, DOUBLE, TEXT, Type, numeric, result_numeric
+from headrace.types import BIGINT, BOOLEAN, DOUBLE, TEXT, Collation, Type, numeric, result_numeric
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -224,6 +224,7 @@ stream_tables = st.builds(
     views=tuples(st.builds(View, names, names, names, tuples(names))),
     held=st.booleans(),
     edges=st.dictionaries(identifiers, tuples(names), max_size=3),
+    default_collation=st.sampled_from(Collation),
 )
 efforts = st.builds(
     Effort,

@@ -35,7 +35,7 @@ from headrace.catalog.records import (
 )
 from headrace.source.table import SourceColumn
 from headrace.store.log import Pin
-from headrace.types import Type
+from headrace.types import Collation, Type
 
 R = TypeVar("R")
 Row = dict[str, Any]
@@ -231,6 +231,7 @@ STREAM_TABLES = Codec(
         *_tuples("inputs", "key", "search_path"),
         *_times("as_of", "created_at", "published_at"),
         Field("refresh_mode", str, RefreshMode),
+        Field("default_collation", str, Collation),
         *(_OUTPUT_COLUMNS, _STATUS, _NAMES, _VIEWS, _EDGES),
     ),
 )

@@ -26,6 +26,7 @@ MIGRATIONS = (
     "0010_capture_modes",
     "0011_efforts",
     "0012_append_only",
+    "0013_collation",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

@@ -14,7 +14,7 @@ from typing import Any
 from headrace.capture.wal.following import Followed, Following
 from headrace.source.table import SourceColumn
 from headrace.store.log import Pin
-from headrace.types import Type
+from headrace.types import Collation, Type
 
 
 class Status(StrEnum):
@@ -159,7 +159,8 @@ class StreamTable:
     `edges` gives for each relation that it reads the operators that make it non-monotone in that,
     none if it is monotone; it is empty for a table that was made before edges were kept.
     `failures` counts refreshes that failed in a row; `own_scans` those scans of the served table
-    that were our own.
+    that were our own. `default_collation` is the home database's, as it was
+    when the query was bound.
     """
 
     relation: str
@@ -186,6 +187,7 @@ class StreamTable:
     edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     failures: int = 0
     own_scans: int = 0
+    default_collation: Collation = Collation.OTHER
 
 
 def taken_in(table: StreamTable, relation: str) -> int:

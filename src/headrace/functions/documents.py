@@ -8,7 +8,7 @@ a form of its own. Where one of those stands at the path, its text is an error, 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -19,12 +19,11 @@ from headrace.functions.json_text import Number, parsed
 from headrace.functions.let import let
 from headrace.functions.spark import case, number, string, unless
 from headrace.plan.scalar import Literal, Scalar
-from headrace.types import INTEGER, Type
+from headrace.types import INTEGER, Type, plain_text
 
 Expression = exp.Expression
 
 JSONB = Type("jsonb")
-_PLAIN_TEXT = Type("text", ordered=False)
 _NO_TEXT = "the text of an object, an array or a fraction inside a document"
 _NO_ARRAY = "cannot get array length of a non-array"
 # A document's type shows in its first character; anything else begins a number.
@@ -40,7 +39,7 @@ def _path_type(arguments: Sequence[Scalar]) -> Type | None:
     document, path = arguments
     if document.type != JSONB or not isinstance(path, Literal) or path.value is None:
         return None
-    return _PLAIN_TEXT
+    return plain_text()
 
 
 def _schema(keys: Sequence[str], type_: str) -> str:
@@ -91,8 +90,8 @@ def _path(document: str, path: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _of_document(result: Type) -> Any:
-    return lambda arguments: result if [a.type for a in arguments] == [JSONB] else None
+def _of_document(result: Callable[[], Type]) -> Any:
+    return lambda arguments: result() if [a.type for a in arguments] == [JSONB] else None
 
 
 def _type_spark(arguments: Sequence[Expression], *_: object) -> Expression:
@@ -138,14 +137,14 @@ DOCUMENTS: tuple[Function, ...] = (
     ),
     Function(
         "jsonb_typeof",
-        _of_document(_PLAIN_TEXT),
+        _of_document(plain_text),
         _type_spark,
         lambda document: _TYPES.get(document[0], "number"),
         "jsonb_typeof(a)",
     ),
     Function(
         "jsonb_array_length",
-        _of_document(INTEGER),
+        _of_document(lambda: INTEGER),
         _length_spark,
         _length,
         "jsonb_array_length(a)",

@@ -13,7 +13,7 @@ from headrace.functions.function import Function, spark_cast, spark_function
 from headrace.functions.moments import TIMESTAMP, TIMESTAMPTZ
 from headrace.functions.spark import case, number, plus, string
 from headrace.plan.scalar import Literal, Scalar
-from headrace.types import TEXT, Type
+from headrace.types import TEXT, Type, plain_text
 
 Expression = exp.Expression
 
@@ -131,7 +131,7 @@ def _type(arguments: Sequence[Scalar]) -> Type | None:
     if moment.type not in (TIMESTAMP, TIMESTAMPTZ) or not isinstance(format_, Literal):
         return None
     known = isinstance(format_.value, str) and pieces_of(format_.value)
-    return Type(TEXT.kind, ordered=False) if known else None
+    return plain_text() if known else None
 
 
 def _char_spark(arguments: Sequence[Expression], *_: object) -> Expression:

@@ -15,11 +15,11 @@ from headrace.functions.json_text import Number, parsed
 from headrace.functions.spark import case, fails, number, string
 from headrace.functions.table_function import Rows, TableFunction, Types, row
 from headrace.plan.scalar import Scalar, Value
-from headrace.types import TEXT, Type
+from headrace.types import Type, plain_text
 
 Expression = exp.Expression
 
-PLAIN, JSONB = Type(TEXT.kind, ordered=False), Type("jsonb")
+JSONB = Type("jsonb")
 Spark = Callable[[Sequence[Expression], Sequence[Type], Types], Expression]
 Evaluate = Callable[[Sequence[Value], Types], Rows]
 
@@ -42,9 +42,17 @@ def _canonical(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
 
 
-def _one_jsonb(*types: Type) -> Callable[[Sequence[Scalar]], Types | None]:
+def _jsonb() -> Type:
+    return JSONB
+
+
+def _one_jsonb(*types: Callable[[], Type]) -> Callable[[Sequence[Scalar]], Types | None]:
     def types_of(arguments: Sequence[Scalar]) -> Types | None:
-        return types if [a.type.kind for a in arguments] == ["jsonb"] else None
+        return (
+            tuple(each() for each in types)
+            if [a.type.kind for a in arguments] == ["jsonb"]
+            else None
+        )
 
     return types_of
 
@@ -117,7 +125,7 @@ def _key_rows(values: Sequence[Value], _: Types) -> Rows:
 def _of_array(name: str, *, text: bool) -> TableFunction:
     return TableFunction(
         name,
-        _one_jsonb(PLAIN if text else JSONB),
+        _one_jsonb(plain_text if text else _jsonb),
         _elements(text=text),
         _element_rows(text=text),
         f"{name}(a)",
@@ -129,7 +137,7 @@ def _of_array(name: str, *, text: bool) -> TableFunction:
 def _of_object(name: str, *, text: bool) -> TableFunction:
     return TableFunction(
         name,
-        _one_jsonb(PLAIN, PLAIN if text else JSONB),
+        _one_jsonb(plain_text, plain_text if text else _jsonb),
         _members(text=text),
         _member_rows(text=text),
         f"{name}(a)",
@@ -146,7 +154,7 @@ JSON_ROWS: tuple[TableFunction, ...] = (
     _of_object("jsonb_each_text", text=True),
     TableFunction(
         "jsonb_object_keys",
-        _one_jsonb(PLAIN),
+        _one_jsonb(plain_text),
         _keys,
         _key_rows,
         "jsonb_object_keys(a)",

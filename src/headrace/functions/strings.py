@@ -24,7 +24,7 @@ from headrace.functions.spark import (
 )
 from headrace.functions.text import all_text, text_of
 from headrace.plan.scalar import Literal, Scalar
-from headrace.types import BIGINT, BOOLEAN, INTEGER, TEXT, Type
+from headrace.types import BIGINT, BOOLEAN, INTEGER, Type, plain_text
 
 Expression = exp.Expression
 
@@ -34,7 +34,7 @@ _NEGATIVE = "negative substring length not allowed"
 _NO_CHARACTER = "requested character not valid for encoding"
 
 
-def _on(texts: int, integers: int = 0, *, result: Type | None = None) -> Typing:
+def _on(texts: int, integers: int = 0, *, result: Callable[[], Type] | None = None) -> Typing:
     """So many texts, then so many integers, give the result, by default text."""
 
     def type_of(arguments: Sequence[Scalar]) -> Type | None:
@@ -43,7 +43,7 @@ def _on(texts: int, integers: int = 0, *, result: Type | None = None) -> Typing:
             return None
         if len(arguments) != texts + integers:
             return None
-        return text_of(first) if result is None else result
+        return text_of(first) if result is None else result()
 
     return type_of
 
@@ -175,13 +175,13 @@ def _chr(code: int) -> str:
 
 def _chr_type(arguments: Sequence[Scalar]) -> Type | None:
     (code,) = arguments
-    return Type("text", ordered=False) if code.type.kind in ("smallint", "integer") else None
+    return plain_text() if code.type.kind in ("smallint", "integer") else None
 
 
 def _encode_type(arguments: Sequence[Scalar]) -> Type | None:
     value, format_ = arguments
     hexadecimal = isinstance(format_, Literal) and format_.value == "hex"
-    return Type("text", ordered=False) if hexadecimal and value.type.kind == "bytea" else None
+    return plain_text() if hexadecimal and value.type.kind == "bytea" else None
 
 
 def _constant(place: int, low: int, high: int) -> Callable[[Sequence[Scalar]], bool]:
@@ -262,7 +262,7 @@ STRINGS: tuple[Function, ...] = (
     ),
     Function(
         "strpos",
-        _on(2, result=INTEGER),
+        _on(2, result=lambda: INTEGER),
         _renamed("instr"),
         lambda a, b: a.find(b) + 1,
         "strpos(a, b), position(b IN a)",
@@ -306,7 +306,7 @@ STRINGS: tuple[Function, ...] = (
     ),
     Function(
         "starts_with",
-        _on(2, result=BOOLEAN),
+        _on(2, result=lambda: BOOLEAN),
         _renamed("startswith"),
         lambda a, b: a.startswith(b),
         "starts_with(a, b), a ^@ b",
@@ -314,7 +314,7 @@ STRINGS: tuple[Function, ...] = (
     Function("translate", _on(3), _renamed("translate"), _translate, "translate(a, b, c)"),
     Function(
         "ascii",
-        _on(1, result=INTEGER),
+        _on(1, result=lambda: INTEGER),
         _renamed("ascii"),
         lambda a: ord(a[0]) if a else 0,
         "ascii(a)",
@@ -322,7 +322,7 @@ STRINGS: tuple[Function, ...] = (
     Function("chr", _chr_type, _chr_spark, _chr, "chr(n)", raises=True),
     Function(
         "md5",
-        _on(1, result=Type(TEXT.kind, ordered=False)),
+        _on(1, result=plain_text),
         _renamed("md5"),
         lambda a: hashlib.md5(a.encode(), usedforsecurity=False).hexdigest(),
         "md5(a)",

@@ -36,9 +36,10 @@ from headrace.lifecycle.options import checked, refresh_mode
 from headrace.lifecycle.partitioning import check_partition
 from headrace.lifecycle.reach import Reach
 from headrace.query import BoundQuery, bind
+from headrace.source.collation import home_collation
 from headrace.source.describe import DescribedColumn
 from headrace.source.table import SourceColumn
-from headrace.types import Type
+from headrace.types import Collation, Type
 
 FIRST = "first refresh"
 
@@ -110,9 +111,10 @@ def check(
     schema, name = parse_name(request.name, search_path[0])
     described = reach.describe(request.query, search_path)
     found = find_inputs(reach, state, request.query, search_path)
-    inputs = _captured(found, state, request.query, search_path)
-    input_schema = InputSchema.of(inputs, found.views, state, search_path)
-    bound = bind(request.query, input_schema, in_cycle=circle is not None)
+    collation = home_collation(reach.home)
+    inputs = _captured(found, state, request.query, search_path, collation)
+    input_schema = InputSchema.of(inputs, found.views, state, search_path, collation)
+    bound = bind(request.query, input_schema, in_cycle=circle is not None, collation=collation)
     relation = relation or new_relation_id()
     if circle is not None:
         circle.admit(relation, request.refresh_mode, bound)
@@ -136,6 +138,7 @@ def check(
         names={one.relation: named for named, one in inputs.items()},
         views=found.views,
         edges=stored_edges(bound),
+        default_collation=collation,
     )
     return Making(table, definition, tuple(inputs.values()), bound.notices, reason, old, cycle)
 
@@ -164,8 +167,9 @@ def rebind(
         held=False,
     )
     inputs = inputs_of(anew, state)
-    input_schema = InputSchema.of(inputs, table.views, state, table.search_path)
-    bound = bind(table.query, input_schema, in_cycle=circle is not None)
+    collation = home_collation(reach.home)
+    input_schema = InputSchema.of(inputs, table.views, state, table.search_path, collation)
+    bound = bind(table.query, input_schema, in_cycle=circle is not None, collation=collation)
     if circle is not None:
         circle.admit(anew.relation, table.refresh_mode, bound)
     if bound.names != tuple(column.name for column in table.columns):
@@ -179,7 +183,9 @@ def rebind(
     cycle = _members(circle)
     definition = new_definition(anew.relation, bound, input_schema, cycle)
     key = _key(columns, definition)
-    anew = replace(anew, columns=columns, key=key, edges=stored_edges(bound))
+    anew = replace(
+        anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
+    )
     return Making(anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle)
 
 
@@ -227,12 +233,17 @@ def check_free(connection: Connection[Any], state: State, schema: str, name: str
 
 
 def _captured(
-    found: Inputs, state: State, query: str, search_path: tuple[str, ...]
+    found: Inputs,
+    state: State,
+    query: str,
+    search_path: tuple[str, ...],
+    collation: Collation,
 ) -> dict[Named, Input]:
     """The inputs, with every source that is captured already as it is recorded."""
     if not found.captured:
         return found.inputs
-    plan = bind(query, InputSchema.of(found.inputs, found.views, state, search_path)).plan
+    schema = InputSchema.of(found.inputs, found.views, state, search_path, collation)
+    plan = bind(query, schema, collation=collation).plan
     for named, known in found.captured.items():
         now = found.inputs[named]
         assert isinstance(now, Source)

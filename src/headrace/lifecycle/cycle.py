@@ -27,6 +27,7 @@ from headrace.lifecycle.wish import READER, Wish, Wishes, read_tables
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
 from headrace.query import bind_columns, first_names
+from headrace.source.collation import home_collation
 from headrace.store import Pin
 from headrace.types import Type
 
@@ -187,7 +188,9 @@ class _Checking:
             return None
         described = self.reach.describe(begun, path)
         found = find_inputs(self.reach, state, begun, path)
-        bound = bind_columns(begun, InputSchema.of(found.inputs, found.views, state, path))
+        collation = home_collation(self.reach.home)
+        schema = InputSchema.of(found.inputs, found.views, state, path, collation)
+        bound = bind_columns(begun, schema, collation)
         names = first_names(first_branch(text)) or tuple(name for name, _ in bound)
         return tuple(
             OutputColumn(name, type_, column.declared)

@@ -14,10 +14,10 @@ from headrace.plan.scalar import Column, Literal, Outer, Scalar, walk
 from headrace.query.array_expressions import as_element
 from headrace.query.coerce import settled
 from headrace.query.grouping import Request
-from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
+from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.ordering import sorted_entry
 from headrace.query.refusal import located, refuse
-from headrace.types import BIGINT, DOUBLE, Type
+from headrace.types import BIGINT, DOUBLE, Type, plain_text
 
 if TYPE_CHECKING:
     from headrace.query.expressions import Expressions
@@ -146,7 +146,7 @@ def _coerced(function: AggregateFunction, bound: Sequence[Bound], node: exp.Expr
 
 def _as_text(bound: Bound) -> Scalar:
     if isinstance(bound, Untyped):
-        return typed(bound, PLAIN_TEXT)
+        return typed(bound, plain_text())
     if not bound.type.is_text:
         return bound
     return cast(bound, Type("text", ordered=bound.type.ordered, folds=bound.type.folds))

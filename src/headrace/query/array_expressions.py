@@ -12,10 +12,10 @@ from headrace.functions.decimals import QUOTIENT
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.arrays import listed_items
 from headrace.query.coerce import settled, unified
-from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
+from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import located, refuse
 from headrace.query.type_names import named_type
-from headrace.types import INTEGER, Type, array_of, has_arrays
+from headrace.types import INTEGER, Type, array_of, has_arrays, plain_text
 
 Bind = Callable[[exp.Expr], Bound]
 PAIRS: dict[type[exp.Expr], str] = {
@@ -140,7 +140,7 @@ def _with_element(array: Bound, element: Bound, *, before: bool) -> Scalar:
     one: Bound = element
     if isinstance(element, Untyped):
         of_type = settled(array).type.element
-        one = typed(element, PLAIN_TEXT if of_type is None else of_type)
+        one = typed(element, plain_text() if of_type is None else of_type)
     scalar = as_element(settled(one))
     if not has_arrays(scalar.type):
         message = f"an array of {scalar.type.sql} is not maintained"
@@ -207,7 +207,8 @@ def _as_text(arguments: Sequence[Bound]) -> Scalar:
     array = settled(arguments[0])
     element = array.type.element
     if element is not None and element.kind not in ("text", "boolean"):
-        of_text = Type("text", ordered=element.is_text and element.ordered, folds=element.folds)
+        origin = element if element.is_text else plain_text()
+        of_text = Type("text", ordered=origin.ordered, folds=origin.folds)
         array = cast(array, array_of(of_text))
     return call("array_to_string", array, *map(settled, arguments[1:]))
 

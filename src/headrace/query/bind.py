@@ -29,7 +29,7 @@ from headrace.query.precedence import check_precedence
 from headrace.query.queries import bind_query
 from headrace.query.schema import BoundTable, BoundView, Schema
 from headrace.query.with_names import defined_by_with, named_tables
-from headrace.types import Type
+from headrace.types import Collation, Type, default_collation
 
 ORDER_NOTICE = "ORDER BY is ignored: a table has no order. Order the rows when you read them."
 MAXIMUM_DEPTH = 128
@@ -54,11 +54,23 @@ class BoundQuery:
 
 
 @guarded()
-def bind(text: str, schema: Schema, *, in_cycle: bool = False) -> BoundQuery:
+def bind(
+    text: str,
+    schema: Schema,
+    *,
+    in_cycle: bool = False,
+    collation: Collation = Collation.OTHER,
+) -> BoundQuery:
     """The plan of a query over the tables of `schema`; UserError where it cannot be maintained.
 
     The query of a table in a cycle has EXCEPT and INTERSECT as joins, which a loop can follow.
+    `collation` is the default one of the database that the query is written for.
     """
+    with default_collation(collation):
+        return _bound(text, schema, in_cycle=in_cycle)
+
+
+def _bound(text: str, schema: Schema, *, in_cycle: bool) -> BoundQuery:
     query = parse(text)
     check_clauses(query)
     check_precedence(query)
@@ -88,11 +100,14 @@ def bind(text: str, schema: Schema, *, in_cycle: bool = False) -> BoundQuery:
 
 
 @guarded()
-def bind_columns(text: str, schema: Schema) -> tuple[tuple[str, Type], ...]:
+def bind_columns(
+    text: str, schema: Schema, collation: Collation = Collation.OTHER
+) -> tuple[tuple[str, Type], ...]:
     """Names and types of a query's columns, also where it reads no table."""
     ids = ColumnIds()
-    block = bind_query(parse(text), Context(schema, ids))
-    types = (column.type for column in _shown(block, ids).columns)
+    with default_collation(collation):
+        block = bind_query(parse(text), Context(schema, ids))
+        types = [column.type for column in _shown(block, ids).columns]
     return tuple(zip(block.names, types, strict=True))
 
 

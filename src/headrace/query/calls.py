@@ -8,9 +8,8 @@ from sqlglot import exp
 
 from headrace.plan.scalar import Literal
 from headrace.query.clauses import CLOCK, SESSION, Refused
-from headrace.query.literals import PLAIN_TEXT
 from headrace.query.refusal import refuse
-from headrace.types import BIGINT, INTEGER, Type
+from headrace.types import BIGINT, INTEGER, TEXT, Type
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Named:
     """A row of `headrace.functions.FUNCTIONS` that is called by a name.
 
     `parameters` are the types that constants without a type take; `defaults` stand for the last
-    arguments where they are left out.
+    arguments where they are left out. Text among both has the database's collation.
     """
 
     row: str
@@ -26,8 +25,8 @@ class Named:
     defaults: tuple[Literal, ...] = ()
 
 
-_TEXT, _INTEGER = PLAIN_TEXT, INTEGER
-_BLANK = Literal(" ", PLAIN_TEXT)
+_TEXT, _INTEGER = TEXT, INTEGER
+_BLANK = Literal(" ", TEXT)
 _TO_THE_END = Literal(2**33, BIGINT)
 
 CALLABLE: dict[str, Named] = {
@@ -43,7 +42,7 @@ CALLABLE: dict[str, Named] = {
     "make_date": Named("make_date", (_INTEGER,) * 3),
     "md5": Named("md5", (_TEXT,)),
     "position": Named("strpos", (_TEXT, _TEXT)),
-    "regexp_replace": Named("regexp_replace", (_TEXT,) * 4, (Literal("", PLAIN_TEXT),)),
+    "regexp_replace": Named("regexp_replace", (_TEXT,) * 4, (Literal("", TEXT),)),
     "repeat": Named("repeat", (_TEXT, _INTEGER)),
     "replace": Named("replace", (_TEXT, _TEXT, _TEXT)),
     "reverse": Named("reverse", (_TEXT,)),

@@ -10,16 +10,16 @@ from sqlglot import exp
 from headrace.functions import call, cast, common_type
 from headrace.functions.numbers import as_numeric, common_number
 from headrace.plan.scalar import Literal, Scalar
-from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
+from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import refuse
-from headrace.types import BOOLEAN, DOUBLE, Type
+from headrace.types import BOOLEAN, DOUBLE, Type, plain_text
 
 _MOMENTS = {"date", "timestamp", "timestamptz"}
 
 
 def settled(bound: Bound) -> Scalar:
     """A scalar; a constant that met nothing to take a type from is text."""
-    return typed(bound, PLAIN_TEXT) if isinstance(bound, Untyped) else bound
+    return typed(bound, plain_text()) if isinstance(bound, Untyped) else bound
 
 
 def condition(bound: Bound, clause: str, node: exp.Expr) -> Scalar:
@@ -119,7 +119,7 @@ def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar,
 def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
     """The one type that PostgreSQL gives to branches."""
     known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
-    common = common_type(known) if known else PLAIN_TEXT
+    common = common_type(known) if known else plain_text()
     if common is None:
         names = ", ".join(dict.fromkeys(type_.sql for type_ in known))
         raise refuse("invalid-query", f"{what} types {names} cannot be matched", node)

@@ -11,8 +11,9 @@ from headrace.functions import call
 from headrace.functions.documents import JSONB, path_text
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.coerce import settled
-from headrace.query.literals import PLAIN_TEXT, Bound
+from headrace.query.literals import Bound
 from headrace.query.refusal import located, refuse
+from headrace.types import plain_text
 
 EXTRACTIONS = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
 _TEXTS = (exp.JSONExtractScalar, exp.JSONBExtractScalar)
@@ -45,7 +46,7 @@ def extracted(node: exp.Expr, bind: Callable[[exp.Expr], Bound]) -> Scalar:
         message = f"{document.type.sql} is no document"
         raise refuse("unsupported-type", message, node, "Only jsonb is maintained.")
     with located(node):
-        return call("json text", document, Literal(path_text(keys), PLAIN_TEXT))
+        return call("json text", document, Literal(path_text(keys), plain_text()))
 
 
 def _uncast(node: exp.Expr) -> exp.Expr:

@@ -40,7 +40,7 @@ from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
 from headrace.query.type_names import named_type
 from headrace.query.windows import OF_WINDOWS, Windows
-from headrace.types import BOOLEAN
+from headrace.types import BOOLEAN, plain_text
 
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -196,9 +196,8 @@ class Expressions:
             return constant_as(bound, named_type(node.args["to"], None))
         target = named_type(node.args["to"], bound.type)
         if target.is_text:
-            text = bound.type.is_text
-            folds = text and bound.type.folds
-            target = replace(target, ordered=text and bound.type.ordered, folds=folds)
+            origin = bound.type if bound.type.is_text else plain_text()
+            target = replace(target, ordered=origin.ordered, folds=origin.folds)
         with located(node):
             return cast(bound, target)
 

@@ -32,9 +32,6 @@ class Untyped:
 
 Bound = Scalar | Untyped
 
-# Text of no other origin has the database's collation, which need not be C.
-PLAIN_TEXT = Type("text", ordered=False)
-
 
 def number(text: str, node: exp.Expr) -> Literal:
     """A numeric constant: integer, bigint or numeric by its size and spelling."""
@@ -65,7 +62,7 @@ def typed(untyped: Untyped, type_: Type) -> Literal:
     """The constant as a value of `type_`, parsed strictly; numeric and text keep their length."""
     text, node = untyped.text, untyped.node
     if type_.is_text:
-        plain = Type("text", ordered=type_.ordered)
+        plain = Type("text", ordered=type_.ordered, folds=type_.folds)
         # Trailing blanks never count in a comparison with char(n), which is stored without them.
         strip = text is not None and type_.kind == "character"
         return Literal(text.rstrip(" ") if strip and text is not None else text, plain)

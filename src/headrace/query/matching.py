@@ -13,9 +13,9 @@ from headrace.functions.regular import from_similar
 from headrace.functions.strings import lowered
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.coerce import settled
-from headrace.query.literals import PLAIN_TEXT, Bound, Untyped
+from headrace.query.literals import Bound, Untyped
 from headrace.query.refusal import located
-from headrace.types import INTEGER
+from headrace.types import INTEGER, plain_text
 
 MATCHES = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.RegexpILike)
 
@@ -55,18 +55,18 @@ def matches(
         if escape is not None:
             written = _escaped(written, constant(escape))
         if kind is exp.Like:
-            return call("like", subject, Literal(written, PLAIN_TEXT))
+            return call("like", subject, Literal(written, plain_text()))
         if kind is exp.ILike:
             folded = call("lower", folding(subject, "ILIKE"))
-            return call("like", folded, Literal(lowered(written), PLAIN_TEXT))
+            return call("like", folded, Literal(lowered(written), plain_text()))
         if kind is exp.SimilarTo:
             regular = from_similar(written)
             if regular is None:
                 raise UserError("unsupported-function", "this pattern is not maintained")
-            return call("~", subject, Literal(regular, PLAIN_TEXT))
+            return call("~", subject, Literal(regular, plain_text()))
         if kind is exp.RegexpILike:
-            return call("~*", folding(subject, "~*"), Literal(written, PLAIN_TEXT))
-        return call("~", subject, Literal(written, PLAIN_TEXT))
+            return call("~*", folding(subject, "~*"), Literal(written, plain_text()))
+        return call("~", subject, Literal(written, plain_text()))
 
 
 def constant(bound: Bound) -> str:
@@ -84,7 +84,7 @@ def padded(scalar: Scalar) -> Scalar:
     """A char(n) with its blanks, where they count; other values as they are."""
     if scalar.type.kind != "character" or scalar.type.length is None:
         return scalar
-    return call("rpad", scalar, Literal(scalar.type.length, INTEGER), Literal(" ", PLAIN_TEXT))
+    return call("rpad", scalar, Literal(scalar.type.length, INTEGER), Literal(" ", plain_text()))
 
 
 def folding(text: Scalar, what: str) -> Scalar:

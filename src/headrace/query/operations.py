@@ -15,11 +15,11 @@ from headrace.plan.scalar import Call, Literal, Scalar, walk
 from headrace.query.array_expressions import ARRAY_CALLS, alike, is_array, joined
 from headrace.query.calls import CALLABLE, REGULAR, Named, refuse_call
 from headrace.query.coerce import compared, first_of_nullif, operands, settled, unified
-from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
+from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.parse import UNARY_PLUS, too_deep
 from headrace.query.refusal import located, refuse
 from headrace.query.special_calls import SPECIAL, counted
-from headrace.types import BOOLEAN, Type
+from headrace.types import BOOLEAN, TEXT, Type, plain_text
 
 LARGEST_REPEATED = 2000
 """Nodes of an operand, times its repetitions, that lowering may put into a plan."""
@@ -70,17 +70,18 @@ def concatenate(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     known = [b.type for b in bounds if not isinstance(b, Untyped) and b.type.is_text]
     if not known and not any(isinstance(bound, Untyped) for bound in bounds):
         raise refuse("unsupported-function", "|| needs text on one side", node)
-    text = replace(known[0], kind="text", length=None) if known else PLAIN_TEXT
+    text = replace(known[0], kind="text", length=None) if known else plain_text()
     sides = [typed(bound, text) if isinstance(bound, Untyped) else bound for bound in bounds]
     with located(node):
-        return call("||", *(s if s.type.is_text else cast(s, PLAIN_TEXT) for s in sides))
+        return call("||", *(s if s.type.is_text else cast(s, plain_text()) for s in sides))
 
 
 def constant_as(untyped: Untyped, target: Type) -> Scalar:
     """A cast of a bare constant: read as the type, then cut to the digits or length it names."""
     literal = typed(untyped, target)
     if target.is_text:
-        return cast(literal, replace(target, ordered=False))
+        plain = plain_text()
+        return cast(literal, replace(target, ordered=plain.ordered, folds=plain.folds))
     exact = target.element or target
     if exact.declared or exact.length is not None:
         return cast(literal, target)
@@ -125,10 +126,15 @@ def _call_row(name: str, function: Named, arguments: Sequence[Bound]) -> Scalar:
     least = most - len(function.defaults)
     counted(name, arguments, least, most)
     scalars = [
-        typed(argument, parameter) if isinstance(argument, Untyped) else argument
+        typed(argument, _plain(parameter)) if isinstance(argument, Untyped) else argument
         for argument, parameter in zip(arguments, function.parameters, strict=False)
     ]
-    return call(function.row, *scalars, *function.defaults[len(arguments) - least :])
+    defaults = function.defaults[len(arguments) - least :]
+    return call(function.row, *scalars, *(replace(d, type=_plain(d.type)) for d in defaults))
+
+
+def _plain(type_: Type) -> Type:
+    return plain_text() if type_ == TEXT else type_
 
 
 def _extreme(name: str, values: Sequence[Scalar]) -> Scalar:

@@ -16,9 +16,9 @@ from headrace.functions.numbers import as_numeric
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.arithmetic import folded
 from headrace.query.coerce import operands, settled
-from headrace.query.literals import PLAIN_TEXT, Bound, Untyped, typed
+from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.matching import constant, folding, padded
-from headrace.types import BOOLEAN, DOUBLE, INTEGER, Type
+from headrace.types import BOOLEAN, DOUBLE, INTEGER, Type, plain_text
 
 Special = Callable[[Sequence[Bound]], Scalar]
 
@@ -36,9 +36,9 @@ def _printed(bound: Bound) -> Scalar:
     """A value as its output function prints it, which concat and its like show."""
     scalar = settled(bound)
     if scalar.type == BOOLEAN:
-        letters = call("case", scalar, Literal("t", PLAIN_TEXT), Literal("f", PLAIN_TEXT))
-        return call("case", call("is null", scalar), Literal(None, PLAIN_TEXT), letters)
-    return padded(scalar) if scalar.type.is_text else cast(scalar, PLAIN_TEXT)
+        letters = call("case", scalar, Literal("t", plain_text()), Literal("f", plain_text()))
+        return call("case", call("is null", scalar), Literal(None, plain_text()), letters)
+    return padded(scalar) if scalar.type.is_text else cast(scalar, plain_text())
 
 
 def _concat_ws(arguments: Sequence[Bound]) -> Scalar:
@@ -124,7 +124,7 @@ def _mod(arguments: Sequence[Bound]) -> Scalar:
 def _extract(arguments: Sequence[Bound]) -> Scalar:
     counted("extract", arguments, 2, 2)
     field, moment = arguments
-    return call("extract", Literal(field_name(constant(field)), PLAIN_TEXT), settled(moment))
+    return call("extract", Literal(field_name(constant(field)), plain_text()), settled(moment))
 
 
 def _date_part(arguments: Sequence[Bound]) -> Scalar:
@@ -140,7 +140,7 @@ def _date_trunc(arguments: Sequence[Bound]) -> Scalar:
     value = settled(moment)
     if value.type == DATE:
         value = cast(value, TIMESTAMPTZ)
-    return folded("date_trunc", Literal(field_name(constant(unit)), PLAIN_TEXT), value)
+    return folded("date_trunc", Literal(field_name(constant(unit)), plain_text()), value)
 
 
 def _to_char(arguments: Sequence[Bound]) -> Scalar:
@@ -153,7 +153,7 @@ def _to_char(arguments: Sequence[Bound]) -> Scalar:
     if value.type in (TIMESTAMP, TIMESTAMPTZ) and (pattern := unmaintained(format_text)):
         hint = "See docs/sql.md for the patterns that are maintained."
         raise UserError("unsupported-function", f"to_char with the pattern {pattern}", hint=hint)
-    return call("to_char", value, Literal(format_text, PLAIN_TEXT))
+    return call("to_char", value, Literal(format_text, plain_text()))
 
 
 def _timezone(arguments: Sequence[Bound]) -> Scalar:
@@ -163,7 +163,9 @@ def _timezone(arguments: Sequence[Bound]) -> Scalar:
     if value.type == DATE:
         value = cast(value, TIMESTAMPTZ)
     name = constant(zone)
-    return folded("timezone", Literal("UTC" if name.upper() == "UTC" else name, PLAIN_TEXT), value)
+    return folded(
+        "timezone", Literal("UTC" if name.upper() == "UTC" else name, plain_text()), value
+    )
 
 
 def _isfinite(arguments: Sequence[Bound]) -> Scalar:

@@ -1,5 +1,6 @@
 """The one table of types: PostgreSQL ↔ Arrow ↔ Spark ↔ served column."""
 
+from headrace.types.collation import Collation, default_collation, plain_text
 from headrace.types.kinds import KINDS, Kind
 from headrace.types.type import (
     BIGINT,
@@ -24,11 +25,14 @@ __all__ = [
     "KINDS",
     "NUMERIC_SCALE",
     "TEXT",
+    "Collation",
     "Kind",
     "Type",
     "array_of",
+    "default_collation",
     "from_postgres",
     "has_arrays",
     "numeric",
+    "plain_text",
     "result_numeric",
 ]

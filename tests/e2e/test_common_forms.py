@@ -1,0 +1,48 @@
+"""Forms of queries that PostgreSQL answers in one way only, written as people write them."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+import headrace
+from tests.e2e.oracle import assert_served
+
+pytestmark = pytest.mark.e2e
+
+QUERIES: dict[str, str] = {
+    "constant_in_order": "SELECT 'a' AS ch, id FROM sales UNION ALL SELECT 'b', id FROM sales"
+    " ORDER BY ch, id LIMIT 4",
+    "cast_in_order": "SELECT id::text AS t FROM sales ORDER BY t DESC LIMIT 2",
+    "least_of_casts": "SELECT min(sold::text) AS first, max(id::text) AS last FROM sales",
+}
+
+CHANGES = (
+    "INSERT INTO sales VALUES (10, 'x', 5, '2024-05-01', 'north'), (11, NULL, NULL, NULL, NULL)",
+    "UPDATE sales SET code = 'yy', amount = amount + 1 WHERE id IN (1, 10)",
+    "DELETE FROM sales WHERE id IN (2, 11)",
+    "DELETE FROM sales",
+)
+
+
+def test_they_stay_what_postgresql_says(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute(
+        "CREATE TABLE sales (id int PRIMARY KEY, code char(3), amount numeric(9,2), sold date,"
+        " region varchar(10))"
+    )
+    sql.execute(
+        "INSERT INTO sales VALUES (1, 'x', 10, '2024-01-01', 'north'),"
+        " (2, 'xy', 2.5, NULL, 'south'),"
+        " (3, NULL, -1, '2023-12-31', NULL), (9, 'zzz', 7, '2024-01-02', 'north')"
+    )
+    project.create_stream_tables(
+        {name: {"query": query, "refresh_mode": "DIFFERENTIAL"} for name, query in QUERIES.items()}
+    )
+    for change in ("", *CHANGES):
+        if change:
+            sql.execute(change)
+        for name in QUERIES:
+            assert not change or project.refresh(name).mode == "DIFFERENTIAL"
+            assert_served(project, sql, name)
