@@ -106,8 +106,8 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "SELECT d.id FROM docs AS d RIGHT JOIN generate_series(1, d.id) ON TRUE",
-        "unsupported-query",
-        "RIGHT",
+        "invalid-query",
+        "invalid reference to FROM-clause entry",
     ),
     ("SELECT generate_series(1, id) + 1 FROM docs", "unsupported-query", "generate_series"),
     ("SELECT unnest(ARRAY[1]), unnest(ARRAY[2]) FROM docs", "unsupported-query", "unnest"),

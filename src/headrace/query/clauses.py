@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.query.from_syntax import USING_ALIAS
 from headrace.query.order_clauses import ORDERING, is_read
 from headrace.query.parse import too_deep
 from headrace.query.refusal import refuse
@@ -30,7 +31,7 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
         (exp.Union, exp.Intersect, exp.Except),
         frozenset({"this", "expression", "distinct", "order", "with_", "limit", "offset"}),
     ),
-    exp.Values: frozenset({"expressions", "alias"}),
+    exp.Values: frozenset({"expressions", "alias", "joins"}),
     exp.Subquery: frozenset({"this", "alias", "joins", "order", "with_", "limit", "offset"}),
     **ORDERING,
     exp.With: frozenset({"expressions", "recursive"}),
@@ -38,7 +39,7 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.CTE: frozenset({"this", "alias", "materialized"}),
     exp.Distinct: frozenset({"on", "expressions"}),
     exp.From: frozenset({"this"}),
-    exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
+    exp.Join: frozenset({"this", "on", "using", "side", "kind", "method", USING_ALIAS}),
     exp.Table: frozenset({"this", "db", "catalog", "alias", "joins", "ordinality"}),
     exp.TableAlias: frozenset({"this", "columns"}),
     exp.Where: frozenset({"this"}),
@@ -73,7 +74,7 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Exists: frozenset({"this"}),
     exp.All: frozenset({"this"}),
     exp.Tuple: frozenset({"expressions"}),
-    exp.Lateral: frozenset({"this", "alias", "ordinality"}),
+    exp.Lateral: frozenset({"this", "alias", "ordinality", "joins"}),
     exp.Like: _BINARY | {"negate"},
     exp.ILike: _BINARY | {"negate"},
     exp.SimilarTo: _BINARY,

@@ -7,20 +7,19 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.functions import chain
-from headrace.plan.lateral import Lateral
-from headrace.plan.operators import Join, Operator, Scan
-from headrace.plan.scalar import Outer, Scalar, Subquery, map_outers_of_plan
+from headrace.plan.operators import Scan
+from headrace.plan.scalar import Outer, Scalar, map_outers_of_plan
 from headrace.query.block import Block
 from headrace.query.context import Context, Defined, WorkingTable
 from headrace.query.expressions import Expressions
+from headrace.query.from_items import Item, join_items, join_using, lateral_item, shared_names
 from headrace.query.identifiers import name_of, table_name
 from headrace.query.inner import Inner, unwrapped
-from headrace.query.joins import Kind, equal_columns, join_kind, joined, merged_column
+from headrace.query.joins import join_kind
 from headrace.query.recursion import bind_recursive
-from headrace.query.refusal import located, refuse
+from headrace.query.refusal import refuse
 from headrace.query.schema import BoundTable, BoundView, Qualified
-from headrace.query.scope import UNNAMED_VALUES, Scope, Source, Visible, find
+from headrace.query.scope import UNNAMED_VALUES, Scope, Source, Visible
 from headrace.query.table_functions import bind_table_function, function_of
 from headrace.query.values import ONE_ROW, nothing_in
 from headrace.query.view_text import in_view, parse_view
@@ -29,11 +28,22 @@ BindQuery = Callable[[exp.Expr, Context], Block]
 
 
 @dataclass(frozen=True)
-class Item:
-    """A part of FROM: its rows and what they are called."""
+class Left:
+    """Items to the left of another, which that may read if it is LATERAL or a function.
 
-    plan: Operator
-    scope: Scope
+    PostgreSQL finds a name also in those that it is combined with by RIGHT or FULL JOIN, but then
+    refuses it: they are not `readable`.
+    """
+
+    scopes: tuple[tuple[Scope, bool], ...] = ()
+
+    def with_(self, scope: Scope, *, readable: bool = True) -> Left:
+        return Left((*self.scopes, (scope, readable)))
+
+    @property
+    def scope(self) -> Scope:
+        parts = [scope if readable else scope.unreadable() for scope, readable in self.scopes]
+        return Scope.together(parts)
 
 
 @dataclass(frozen=True)
@@ -49,26 +59,17 @@ class FromClause:
         first = select.args.get("from_")
         if first is None:
             return Item(ONE_ROW, nothing_in(self.context, self.inner))
-        return self._joined(self._item(first.this), first, select.args.get("joins") or ())
-
-    def _joined(self, item: Item, node: exp.Expr, joins: Sequence[exp.Join]) -> Item:
-        items: list[tuple[Item, exp.Expr]] = [(item, node)]
-        for join in joins:
-            if _is_lateral(join.this):
-                items = [(self._lateral(items, join), join)]
-                continue
-            right = self._item(join.this)
-            if _is_comma(join):
-                items.append((right, join))
-            else:
-                left, _ = items[-1]
-                items[-1] = (self._join(left, right, join), join)
-        (whole, _), *rest = items
-        for item, node in rest:
-            whole = _cross(whole, item, node)
+        whole: Item | None = None
+        for node, joins in _listed(first, select.args.get("joins") or ()):
+            left = Left() if whole is None else Left().with_(whole.scope)
+            item = self._item(node.this, left)
+            for join in joins:
+                item = self._join(item, join, left)
+            whole = item if whole is None else _cross(whole, item, node)
+        assert whole is not None
         return whole
 
-    def _item(self, node: exp.Expr) -> Item:
+    def _item(self, node: exp.Expr, left: Left) -> Item:
         """A table or query, with the joins that stand beside it inside its own parentheses."""
         match node:
             case exp.Table(this=exp.Identifier()):
@@ -76,19 +77,29 @@ class FromClause:
             case exp.Subquery(this=exp.Query() as query) if not isinstance(query, exp.Subquery):
                 item = self._query(node, query)
             case exp.Subquery(this=inside):
-                item = self._parentheses(node, inside)
+                item = self._parentheses(node, inside, left)
             case exp.Values():
                 item = self._query(node, node)
             case exp.Table(this=exp.Values() as values):
                 item = self._query(node, values)
+            case exp.Lateral(this=exp.Subquery() as query):
+                block = self.inner(unwrapped(query), self.context.inside(left.scope))
+                scope = Scope.of(_aliased(_source("", block), node), block.quotients)
+                item = lateral_item(block.plan, scope)
             case _ if function_of(node) is not None:
-                block = bind_table_function(node, self.context.deeper(), self.inner)
-                item = Item(block.plan, Scope.of(_function_source(block, node)))
+                inside = self.context.inside(left.scope)
+                block = bind_table_function(node, inside, self.inner)
+                item = lateral_item(block.plan, Scope.of(_function_source(block, node)))
             case _:
                 message = "only tables and queries are maintained in FROM"
                 raise refuse("unsupported-query", message, node)
         scope = replace(item.scope, enclosing=self.context.enclosing, inner=self.queries)
-        return self._joined(replace(item, scope=scope), node, node.args.get("joins") or ())
+        item = replace(item, scope=scope)
+        for join in node.args.get("joins") or ():
+            if _is_comma(join):
+                raise refuse("syntax-error", 'syntax error at or near ","', join)
+            item = self._join(item, join, left)
+        return item
 
     def _table(self, node: exp.Table) -> Item:
         if node.args.get("ordinality"):
@@ -174,70 +185,49 @@ class FromClause:
         name = UNNAMED_VALUES if isinstance(query, exp.Values) else ""
         return Item(block.plan, Scope.of(_aliased(_source(name, block), node), block.quotients))
 
-    def _parentheses(self, node: exp.Subquery, inside: exp.Expr) -> Item:
+    def _parentheses(self, node: exp.Subquery, inside: exp.Expr, left: Left) -> Item:
         """Parentheses around a join or a query; with an alias they hide the names inside."""
-        item = self._item(inside)
+        item = self._item(inside, left)
         if node.args.get("alias") is None:
             return item
         hidden = Source("", None, item.scope.columns)
-        return Item(item.plan, Scope.of(_aliased(hidden, node), item.scope.quotients))
+        return replace(item, scope=Scope.of(_aliased(hidden, node), item.scope.quotients))
 
-    def _lateral(self, items: Sequence[tuple[Item, exp.Expr]], join: exp.Join) -> Item:
-        """A query that sees every item before it."""
-        (left, _), *rest = items
-        for item, node in rest:
-            left = _cross(left, item, node)
-        side, lateral = join.args.get("side"), join.this
-        function = function_of(lateral)
-        if not (function or isinstance(lateral.this, exp.Subquery)) or side not in (None, "LEFT"):
-            name = f"{side or ''} JOIN LATERAL".strip()
-            raise refuse("unsupported-query", f"{name} is not maintained here", join)
-        inside = self.context.inside(left.scope)
-        if function is not None:
-            block = bind_table_function(lateral, inside, self.inner)
-            right = Scope.of(_function_source(block, lateral))
-        else:
-            block = self.inner(unwrapped(lateral.this), inside)
-            right = Scope.of(_aliased(_source("", block), lateral), block.quotients)
-        scope = left.scope.beside(right, join)
-        rows = Subquery("rows", block.plan)
-        on = join.args.get("on")
-        condition = None if on is None else Expressions(scope, "JOIN/ON").condition(on)
-        return Item(Lateral(left.plan, rows, condition, keep=side == "LEFT"), scope)
-
-    def _join(self, left: Item, right: Item, join: exp.Join) -> Item:
+    def _join(self, item: Item, join: exp.Join, left: Left) -> Item:
+        """The item joined with the next one, which sees it, and what is to the left of both."""
         kind = join_kind(join)
+        readable = kind in ("inner", "left")
+        right = self._item(join.this, left.with_(item.scope, readable=readable))
         if join.args.get("method") == "NATURAL":
-            shared = _shared_names(left.scope, right.scope)
-            return _join_using(kind, left, right, shared, join)
+            return join_using(kind, item, right, shared_names(item.scope, right.scope), join)
         using = join.args.get("using")
         if using:
-            names = [name_of(_bare(identifier)) for identifier in using]
-            return _join_using(kind, left, right, names, join)
-        scope = left.scope.beside(right.scope, join)
+            return join_using(kind, item, right, [name_of(name) for name in using], join)
+        scope = item.scope.beside(right.scope, join)
         on = join.args.get("on")
         condition = None if on is None else Expressions(scope, "JOIN/ON").condition(on)
-        return Item(joined(kind, left.plan, right.plan, condition), scope)
-
-
-def _is_lateral(node: exp.Expr) -> bool:
-    """Whether the item may read those before it, as functions do without being told."""
-    call = function_of(node)
-    return isinstance(node, exp.Lateral) or (
-        call is not None and call.find(exp.Column, exp.Query) is not None
-    )
+        return join_items(kind, item, right, condition, scope)
 
 
 def _is_comma(join: exp.Join) -> bool:
     return not any(join.args.get(name) for name in ("side", "kind", "method", "on", "using"))
 
 
-def _bare(identifier: exp.Expr) -> exp.Expr:
-    return identifier.this if isinstance(identifier, exp.Column) else identifier
+def _listed(
+    first: exp.From, joins: Sequence[exp.Join]
+) -> list[tuple[exp.From | exp.Join, list[exp.Join]]]:
+    """The items between FROM's commas, each with the joins that follow it."""
+    items: list[tuple[exp.From | exp.Join, list[exp.Join]]] = [(first, [])]
+    for join in joins:
+        if _is_comma(join):
+            items.append((join, []))
+        else:
+            items[-1][1].append(join)
+    return items
 
 
 def _cross(left: Item, right: Item, node: exp.Expr) -> Item:
-    return Item(Join(left.plan, right.plan), left.scope.beside(right.scope, node))
+    return join_items("inner", left, right, None, left.scope.beside(right.scope, node))
 
 
 def _source(name: str, block: Block, schema: str | None = None) -> Source:
@@ -272,40 +262,3 @@ def _renamed(source: Source, alias: exp.Expr) -> Source:
         raise refuse("invalid-query", message, alias)
     first = tuple(replace(c, name=n) for c, n in zip(source.columns, names, strict=False))
     return replace(source, columns=first + source.columns[len(names) :])
-
-
-def _shared_names(left: Scope, right: Scope) -> list[str]:
-    """The columns of a NATURAL JOIN, in the left side's order; without any, all rows match."""
-    return [column.name for column in left.columns if find(column.name, right.columns)]
-
-
-def _join_using(kind: Kind, left: Item, right: Item, names: list[str], join: exp.Join) -> Item:
-    """USING: equal columns appear once and first; qualified names still tell them apart."""
-    both = left.scope.beside(right.scope, join)
-    terms: list[Scalar] = []
-    merged: list[Visible] = []
-    with located(join):
-        for name in names:
-            a, b = _one(name, left.scope, join), _one(name, right.scope, join)
-            sides = left.scope.usable(a, join), right.scope.usable(b, join)
-            terms.append(equal_columns(*sides))
-            shown = merged_column(kind, *sides, join)
-            merged.append(Visible(name, shown, shown.type.sql))
-    shared = set(names)
-    rest = tuple(
-        column
-        for scope in (left.scope, right.scope)
-        for column in scope.columns
-        if column.name not in shared
-    )
-    plan = joined(kind, left.plan, right.plan, chain("and", terms) if terms else None)
-    return Item(plan, replace(both, columns=(*merged, *rest)))
-
-
-def _one(name: str, scope: Scope, join: exp.Join) -> Visible:
-    found = find(name, scope.columns)
-    if not found:
-        raise refuse("unknown-column", f'column "{name}" of USING does not exist', join)
-    if len(found) > 1:
-        raise refuse("ambiguous-column", f'common column "{name}" is ambiguous', join)
-    return found[0]

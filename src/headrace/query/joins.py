@@ -22,22 +22,17 @@ Kind = OneOf["inner", "left", "right", "full"]
 def join_kind(join: exp.Join) -> Kind:
     """Which rows a join keeps; CROSS, NATURAL and the rest say what it compares."""
     side, kind, method = (join.args.get(name) for name in ("side", "kind", "method"))
-    given = (kind == "CROSS", method == "NATURAL", join.args.get("on"), join.args.get("using"))
-    if sum(map(bool, given)) != 1:
-        message = "a join has one of CROSS, NATURAL, ON and USING"
-        raise refuse("syntax-error", message, join)
-    if kind in (None, "INNER", "CROSS", "OUTER") and method in (None, "NATURAL"):
-        match side:
-            case None if kind != "OUTER":
-                return "inner"
-            case "LEFT":
-                return "left"
-            case "RIGHT":
-                return "right"
-            case "FULL":
-                return "full"
+    match side:
+        case None if kind != "OUTER":
+            return "inner"
+        case "LEFT" if kind in (None, "OUTER"):
+            return "left"
+        case "RIGHT" if kind in (None, "OUTER"):
+            return "right"
+        case "FULL" if kind in (None, "OUTER"):
+            return "full"
     name = " ".join(part for part in (method, side, kind, "JOIN") if part)
-    raise refuse("unsupported-query", f"{name} is not maintained", join)
+    raise refuse("syntax-error", f"{name} is not a join", join)
 
 
 def joined(kind: Kind, left: Operator, right: Operator, condition: Scalar | None) -> Operator:

@@ -12,6 +12,7 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.errors import UserError
+from headrace.query.from_syntax import FromParser
 from headrace.query.operator_names import check_operator_names, check_unicode_names
 
 UNARY_PLUS = "+"
@@ -25,7 +26,7 @@ _POSTGRES = Dialect.get_or_raise("postgres")
 _POSTGRES.INDEX_OFFSET = 0
 
 
-class _Parser(PostgresParser):
+class _Parser(FromParser):
     """sqlglot's parser without its opinions on functions.
 
     It would rewrite many calls into nodes of its own meaning; here every call keeps the name that

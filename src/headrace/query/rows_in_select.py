@@ -15,7 +15,7 @@ from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
 from headrace.plan.lateral import Lateral
 from headrace.plan.scalar import Subquery
 from headrace.query.context import Context
-from headrace.query.from_clause import Item
+from headrace.query.from_items import Item
 from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
 from headrace.query.inner import BindQuery

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -25,11 +24,15 @@ UNNAMED_VALUES = "*VALUES*"
 
 @dataclass(frozen=True)
 class Visible:
-    """A column under its name. `scalar` is None if its type, `declared`, is stored nowhere."""
+    """A column under its name. `scalar` is None if its type, `declared`, is stored nowhere.
+
+    One that is not `readable` is found by its name, and then refused.
+    """
 
     name: str
     scalar: Scalar | None
     declared: str
+    readable: bool = True
 
 
 @dataclass(frozen=True)
@@ -72,20 +75,36 @@ class Scope:
         """With those of queries inside expressions, as far as they are bound."""
         return self.quotients | (frozenset() if self.inner is None else self.inner.quotients)
 
+    @staticmethod
+    def together(scopes: Sequence[Scope]) -> Scope:
+        """What an item sees of others to its left, which may share names."""
+        return Scope(
+            tuple(source for scope in scopes for source in scope.sources),
+            tuple(column for scope in scopes for column in scope.columns),
+            frozenset[Column]().union(*(scope.quotients for scope in scopes)),
+        )
+
+    def unreadable(self) -> Scope:
+        """The same names, each refused where it is used."""
+        return replace(
+            self,
+            sources=tuple(replace(s, columns=_unreadable(s.columns)) for s in self.sources),
+            columns=_unreadable(self.columns),
+        )
+
     def beside(self, other: Scope, node: exp.Expr) -> Scope:
         """Both scopes at once, as a comma or a join without USING gives them."""
-        taken = {source.alias for source in self.sources}
+        taken: dict[str, set[str | None]] = {}
+        for source in self.sources:
+            taken.setdefault(source.alias, set()).add(source.schema)
         for source in other.sources:
-            if source.alias not in ("", UNNAMED_VALUES) and source.alias in taken:
+            schemas = taken.get(source.alias, set())
+            if source.alias in ("", UNNAMED_VALUES) or not schemas:
+                continue
+            if source.schema is None or None in schemas or source.schema in schemas:
                 message = f'table name "{source.alias}" specified more than once'
                 raise refuse("invalid-query", message, node, "Give one of them an alias.")
-        return Scope(
-            self.sources + other.sources,
-            self.columns + other.columns,
-            self.quotients | other.quotients,
-            self.enclosing,
-            self.inner,
-        )
+        return replace(Scope.together((self, other)), enclosing=self.enclosing, inner=self.inner)
 
     @property
     def depth(self) -> int:
@@ -95,8 +114,11 @@ class Scope:
     def column(self, node: exp.Column) -> Scalar:
         """What a column name means, here or in the nearest scope around."""
         if self.enclosing is not None and not self._knows(node):
-            with suppress(UserError):
+            try:
                 return Outer(self.enclosing.column(node))
+            except UserError as error:
+                if error.code not in ("unknown-column", "unknown-table"):
+                    raise
         return self.usable(self._find(node), node)
 
     def _knows(self, node: exp.Column) -> bool:
@@ -104,10 +126,22 @@ class Scope:
         qualifier = node.args.get("table")
         if qualifier is None:
             return bool(find(name_of(node.this), self.columns))
-        return any(source.alias == name_of(qualifier) for source in self.sources)
+        schema = node.args.get("db")
+        return any(
+            source.alias == name_of(qualifier)
+            and (schema is None or source.schema == name_of(schema))
+            for source in self.sources
+        )
 
     def usable(self, visible: Visible, node: exp.Expr) -> Scalar:
-        """The column, if its type is stored."""
+        """The column, if it may be read here and its type is stored."""
+        if not visible.readable:
+            raise refuse(
+                "invalid-query",
+                f'invalid reference to FROM-clause entry for column "{visible.name}"',
+                node,
+                "The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
+            )
         if visible.scalar is None:
             raise refuse(
                 "unsupported-type",
@@ -154,10 +188,13 @@ class Scope:
         alias = name_of(node.args["table"])
         schema = node.args.get("db")
         wanted = None if schema is None else name_of(schema)
-        for source in self.sources:
-            if source.alias == alias and (wanted is None or source.schema == wanted):
-                return source
+        found = [s for s in self.sources if s.alias == alias and wanted in (None, s.schema)]
         shown = alias if wanted is None else f"{wanted}.{alias}"
+        if len(found) > 1:
+            message = f'table reference "{shown}" is ambiguous'
+            raise refuse("ambiguous-column", message, node, "Give one of them an alias.")
+        if found:
+            return found[0]
         hint = did_you_mean(alias, (source.alias for source in self.sources))
         raise refuse("unknown-table", f'no table "{shown}" in FROM', node, hint)
 
@@ -168,6 +205,10 @@ class Scope:
                 if visible.scalar == column:
                     return f"{source.alias}.{visible.name}" if source.alias else visible.name
         return column.id
+
+
+def _unreadable(columns: Sequence[Visible]) -> tuple[Visible, ...]:
+    return tuple(replace(column, readable=False) for column in columns)
 
 
 def find(name: str, columns: Sequence[Visible]) -> list[Visible]:
