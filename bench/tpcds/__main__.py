@@ -10,6 +10,7 @@ import psycopg
 from bench.tpcds.changes import Changes
 from bench.tpcds.generator import generate, texts
 from bench.tpcds.load import add_keys, create_tables, load
+from bench.tpcds.spread import spread
 from bench.workload.main import main
 from bench.workload.options import Options
 from bench.workload.run import Workload
@@ -22,6 +23,7 @@ def workload(options: Options, folder: Path) -> Workload:
         generate(folder / "data", options.scale)
         create_tables(sql)
         rows = load(sql, folder / "data")
+        spread(sql)
         add_keys(sql)
         return rows
 

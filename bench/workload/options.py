@@ -19,7 +19,7 @@ class Options:
     scale: str = "0.01"
     seed: int = 1
     batches: int = 3
-    rows: int = 60
+    rows: int = 100
     only: frozenset[str] = frozenset()
     near_misses: bool = False
     heap: str | None = None
