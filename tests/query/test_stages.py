@@ -96,6 +96,35 @@ def test_a_union_is_read_without_branches_that_a_constant_excludes() -> None:
     assert "UnionAll" not in describe(last.region)
 
 
+def test_subqueries_over_the_same_rows_are_one_row() -> None:
+    query = (
+        "SELECT c.id, (SELECT count(*) FROM orders WHERE qty = 1) AS a,"
+        " (SELECT avg(amount) FROM orders WHERE qty BETWEEN 2 AND 3) AS b,"
+        " (SELECT max(amount) FROM orders WHERE qty BETWEEN 2 AND 3) AS c FROM customers c"
+    )
+    first, last = stages(query)
+    assert relations_of(first.region) == {"r_orders"}
+    assert describe(first.region).count("Scan") == 1
+    text = "Filter ((qty_2_c5 = 1) or ((qty_2_c5 >= 2) and (qty_2_c5 <= 3)))"
+    assert text in describe(first.region)
+    assert joins(last.region) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "(SELECT count(*) FROM lines)",
+        "(SELECT count(*) FROM orders WHERE 1 / qty > 0)",
+        "(SELECT count(DISTINCT note) FROM orders)",
+    ],
+)
+def test_other_subqueries_stay_apart_and_do_not_cut_what_they_stand_beside(other: str) -> None:
+    query = f"SELECT c.id, (SELECT count(*) FROM orders) AS a, {other} AS b FROM customers c"
+    *earlier, last = stages(query)
+    assert all(joins(stage.region) == 0 for stage in earlier)
+    assert joins(last.region) == 2
+
+
 @pytest.mark.parametrize(("kind", "most"), [("INNER", 8), ("LEFT", 4)])
 def test_a_stage_has_few_joins(kind: str, most: int) -> None:
     (only,) = stages(chained(kind, most))

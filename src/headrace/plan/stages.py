@@ -101,7 +101,7 @@ def cut_stages(
             return split_match(node) if can_raise_on_a_pair(node) else node
         whole = _compared_with_one(node)
         node = node.with_children(
-            *(own(c) if c is whole and _joins(c) else inner(c) for c in node.children)
+            *(own(c) if c is whole and _has_pairs(c) else inner(c) for c in node.children)
         )
         if isinstance(node, MatchJoin) and _joins(node.right) > MOST_MATCHED:
             node = replace(node, right=own(node.right))
@@ -155,6 +155,13 @@ def _compared_with_one(node: Operator) -> Operator | None:
     if _is_single(node.right):
         return node.left
     return node.right if _is_single(node.left) else None
+
+
+def _has_pairs(plan: Operator) -> bool:
+    """Whether the plan has joins other than with single rows."""
+    if isinstance(plan, Join) and (_is_single(plan.left) or _is_single(plan.right)):
+        return any(map(_has_pairs, plan.children))
+    return bool(_joins(plan))
 
 
 def _equates(term: Scalar) -> bool:

@@ -9,6 +9,7 @@ from headrace.plan.passes.drop_distincts import drop_distincts
 from headrace.plan.passes.factor_conditions import factor_conditions
 from headrace.plan.passes.fold_constants import fold_constants
 from headrace.plan.passes.lift_projects import lift_projects
+from headrace.plan.passes.merge_aggregates import merge_aggregates
 from headrace.plan.passes.merge_projects import merge_projects
 from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.passes.push_filters import push_filters
@@ -19,6 +20,7 @@ Pass = Callable[[Operator], Operator]
 PASSES: tuple[Pass, ...] = (
     fold_constants,
     factor_conditions,
+    merge_aggregates,
     split_distinct,
     push_filters,
     drop_distincts,
@@ -45,6 +47,7 @@ __all__ = [
     "fold_constants",
     "improve",
     "lift_projects",
+    "merge_aggregates",
     "merge_projects",
     "prune_columns",
     "push_filters",

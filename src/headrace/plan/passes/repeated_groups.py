@@ -56,7 +56,7 @@ class RepeatedGroups:
         if not never and len(places) == 1:
             return own, ()
         names = {number: column for column, number in numbers.items()}
-        return tuple(renamed(one, names) for one in _alternatives(tuple(places))), own
+        return tuple(renamed(one, names) for one in alternatives(tuple(places))), own
 
 
 def repeated_groups(plan: Operator) -> RepeatedGroups:
@@ -80,7 +80,7 @@ def _stateful(plan: Operator) -> Iterator[Operator]:
         yield from _stateful(child)
 
 
-def _alternatives(places: tuple[Conditions, ...]) -> Conditions:
+def alternatives(places: tuple[Conditions, ...]) -> Conditions:
     """Conditions that hold for every row that some place asks for."""
     if not places or not all(places):
         return ()
