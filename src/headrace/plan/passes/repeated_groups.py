@@ -82,6 +82,7 @@ def _stateful(plan: Operator) -> Iterator[Operator]:
 
 def alternatives(places: tuple[Conditions, ...]) -> Conditions:
     """Conditions that hold for every row that some place asks for."""
+    places = tuple(dict.fromkeys(places))
     if not places or not all(places):
         return ()
     common = tuple(c for c in dict.fromkeys(places[0]) if all(c in place for place in places))
