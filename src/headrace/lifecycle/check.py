@@ -115,6 +115,7 @@ def check(
     inputs = _captured(found, state, request.query, search_path, collation)
     input_schema = InputSchema.of(inputs, found.views, state, search_path, collation)
     bound = bind(request.query, input_schema, in_cycle=circle is not None, collation=collation)
+    reach.require_built_in(request.query, search_path)
     relation = relation or new_relation_id()
     if circle is not None:
         circle.admit(relation, request.refresh_mode, bound)
@@ -170,6 +171,7 @@ def rebind(
     collation = home_collation(reach.home)
     input_schema = InputSchema.of(inputs, table.views, state, table.search_path, collation)
     bound = bind(table.query, input_schema, in_cycle=circle is not None, collation=collation)
+    _require_built_in_still(reach, table)
     if circle is not None:
         circle.admit(anew.relation, table.refresh_mode, bound)
     if bound.names != tuple(column.name for column in table.columns):
@@ -187,6 +189,19 @@ def rebind(
         anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
     )
     return Making(anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle)
+
+
+def _require_built_in_still(reach: Reach, table: StreamTable) -> None:
+    """Refuse a table whose query PostgreSQL would now resolve to what a user has made.
+
+    Where a table or a column has another name by now, PostgreSQL cannot read the text, and what it
+    said when the table was created holds.
+    """
+    try:
+        reach.describe(table.query, table.search_path)
+    except UserError:
+        return
+    reach.require_built_in(table.query, table.search_path)
 
 
 def _members(circle: Circle | None) -> frozenset[str]:

@@ -21,6 +21,7 @@ from headrace.query.shadows import Name, with_shadows
 from headrace.source.connection import Database
 from headrace.source.describe import DescribedColumn, describe
 from headrace.source.introspect import find_table, inspect
+from headrace.source.resolution import UserObject, user_objects
 from headrace.source.table import SourceTable
 
 UNKNOWN_TYPES = "SELECT name FROM unnest(%s::text[]) AS t (name) WHERE to_regtype(name) IS NULL"
@@ -77,13 +78,23 @@ class Reach:
 
     def describe(self, query: str, search_path: tuple[str, ...]) -> tuple[DescribedColumn, ...]:
         """What PostgreSQL says that a query returns."""
+        return describe(self.home, self._at_home(query), search_path)
+
+    def require_built_in(self, query: str, search_path: tuple[str, ...]) -> None:
+        """Refuse a query in which PostgreSQL would call what a user has made; it was described."""
+        found = user_objects(self.home, self._at_home(query), search_path)
+        if found:
+            raise not_built_in(found[0])
+
+    def _at_home(self, query: str) -> str:
+        """The query with tables of the home database alone."""
         shadows: dict[Name, str] = {}
         for name in _readable_names(query) if self.others else ():
             found = self.attached(*name)
             if found is not None:
                 self.home.execute(_shadow_sql(found))
                 shadows[name] = f"pg_temp.{found.shadow}"
-        return describe(self.home, with_shadows(query, shadows), search_path)
+        return with_shadows(query, shadows)
 
     def inspect(self, sources: Iterable[Source]) -> dict[str, SourceTable]:
         """The tables of sources as they are now, by relation; those that are gone are left out."""
@@ -109,6 +120,19 @@ class Reach:
         unknown = {name for (name,) in self.home.execute(UNKNOWN_TYPES, [declared])}
         columns = (replace(c, type=None) if c.declared in unknown else c for c in table.columns)
         return replace(table, columns=tuple(columns))
+
+
+def not_built_in(found: UserObject) -> UserError:
+    """The error for a name that leads to what a user has made."""
+    codes = {"type": "unsupported-type", "collation": "unsupported-query"}
+    where = "the query" if found.view is None else f"view {found.view}"
+    return UserError(
+        codes.get(found.kind, "unsupported-function"),
+        f"{found.kind} {found.identity} is not built in",
+        detail=f"PostgreSQL resolves a name, an operator or a cast in {where} to it.",
+        hint="Only what is built into PostgreSQL is maintained: cast the arguments to the types of"
+        " the built-in function, or store the value in the source table.",
+    )
 
 
 def _readable_names(query: str) -> tuple[Name, ...]:

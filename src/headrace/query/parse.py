@@ -12,6 +12,7 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.errors import UserError
+from headrace.query.builtin_types import NotBuiltIn, PostgresTokenizer
 from headrace.query.from_syntax import FromParser
 from headrace.query.operator_names import check_operator_names, check_unicode_names
 
@@ -22,6 +23,7 @@ _WITH_KEYWORDS = frozenset(
 _INTERVAL_FIELDS = frozenset(("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"))
 _STRINGS = frozenset((*PostgresParser.STRING_PARSERS, TokenType.BYTE_STRING))
 _POSTGRES = Dialect.get_or_raise("postgres")
+_POSTGRES.tokenizer_class = PostgresTokenizer
 # Subscripts stay as they are written; sqlglot would count some of them from 0.
 _POSTGRES.INDEX_OFFSET = 0
 
@@ -59,6 +61,8 @@ class _Parser(FromParser):
             exp.JSONExtractScalar(this=this, expression=key)
         ),
     }
+
+    QUOTED_TYPES_TO_PRESERVE = NotBuiltIn()
 
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True

@@ -65,13 +65,12 @@ def describe(
     """The columns that a single SELECT returns; raises a `UserError` in PostgreSQL's own words."""
     if "\0" in query:
         raise UserError("syntax-error", "the query contains a NUL character")
-    path = sql.SQL(", ").join([sql.Identifier(name) for name in search_path or ("pg_catalog",)])
     with translated(), connection.transaction():
-        connection.execute(sql.SQL("SET LOCAL search_path = {}").format(path))
+        searching(connection, search_path)
         result = _prepare(connection, query, query)
         if result.nparams:
             raise UserError("invalid-query", "the query has parameters such as $1")
-        _check_select(connection, query)
+        as_subquery(connection, query)
         fields = [
             (_text(result.fname(i)), result.ftype(i), result.fmod(i)) for i in range(result.nfields)
         ]
@@ -92,6 +91,12 @@ def describe(
     )
 
 
+def searching(connection: Connection[Any], search_path: Sequence[str]) -> None:
+    """Look up names by the search path for the rest of the transaction."""
+    path = sql.SQL(", ").join([sql.Identifier(name) for name in search_path or ("pg_catalog",)])
+    connection.execute(sql.SQL("SET LOCAL search_path = {}").format(path))
+
+
 def _prepare(connection: Connection[Any], text: str, query: str) -> PGresult:
     with connection.lock:
         result = connection.pgconn.prepare(b"", text.encode())
@@ -102,21 +107,22 @@ def _prepare(connection: Connection[Any], text: str, query: str) -> PGresult:
     return result
 
 
-def _check_select(connection: Connection[Any], query: str) -> None:
-    """Refuse all but a SELECT: whatever cannot stand in FROM, as PostgreSQL sees it.
+def as_subquery(connection: Connection[Any], query: str) -> str:
+    """The query as an item of FROM; UserError if PostgreSQL takes it for anything but a SELECT.
 
     The query was accepted as one statement, so a semicolon outside strings and comments can only
     be its last token; removing the right one makes it fit, removing another changes nothing here.
     """
     for text in _without_one_semicolon(query):
+        item = f"(\n{text}\n) AS query"
         try:
             with connection.transaction():
-                _prepare(connection, f"SELECT FROM (\n{text}\n) AS query", query)
+                _prepare(connection, f"SELECT FROM {item}", query)
         except UserError as error:
             if error.code in ("syntax-error", "invalid-query"):
                 continue
             raise
-        return
+        return item
     raise UserError(
         "invalid-query",
         "the query is not a plain SELECT",

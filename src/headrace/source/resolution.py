@@ -1,0 +1,112 @@
+"""What PostgreSQL resolves the names in a query to, read from the dependencies of a view.
+
+PostgreSQL records for every view which functions, operators, types and collations its text means,
+by oid. A view of the query is created in a transaction that is rolled back, and never read.
+Built-in objects are told from those of users by their oids.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection, sql
+from psycopg import errors as postgres
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
+
+from headrace.source.describe import as_subquery, searching
+from headrace.source.faults import translated
+from headrace.source.introspect import FIRST_USER_OID
+
+# Views are followed, since they are read as part of the query. Columns may be of users' enums,
+# domains and collations, which are then named here as well; a cast or COLLATE leads to one only
+# if it is called as a built-in one.
+OBJECTS = """
+WITH RECURSIVE views (oid) AS (
+    SELECT %(view)s::regclass::oid
+    UNION
+    SELECT c.oid FROM views v
+    JOIN pg_rewrite r ON r.ev_class = v.oid
+    JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+    JOIN pg_class c ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+    WHERE c.relkind = 'v' AND c.oid >= %(first)s
+)
+SELECT DISTINCT object.type, CASE d.refclassid
+        WHEN 'pg_proc'::regclass THEN d.refobjid::regprocedure::text
+        WHEN 'pg_operator'::regclass THEN d.refobjid::regoperator::text
+        ELSE object.identity
+    END AS identity,
+    CASE WHEN v.oid <> %(view)s::regclass THEN v.oid::regclass::text END AS view
+FROM views v
+JOIN pg_rewrite r ON r.ev_class = v.oid
+JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+LEFT JOIN pg_type t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid
+LEFT JOIN pg_collation c ON d.refclassid = 'pg_collation'::regclass AND c.oid = d.refobjid
+CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS object
+WHERE d.refobjid >= %(first)s
+    AND d.refclassid = ANY (ARRAY['pg_proc', 'pg_operator', 'pg_opfamily', 'pg_opclass', 'pg_type',
+        'pg_collation', 'pg_ts_config', 'pg_ts_dict']::regclass[])
+    AND (t.oid IS NULL OR EXISTS (
+        SELECT FROM pg_type b WHERE b.typname = t.typname AND b.oid < %(first)s
+    ))
+    AND (c.oid IS NULL OR c.collname = 'C')
+ORDER BY view NULLS FIRST, object.type, identity
+"""
+
+
+@dataclass(frozen=True)
+class UserObject:
+    """Something that is not built in, as PostgreSQL names it; `view` is where it is named.
+
+    `kind` is PostgreSQL's word: function, aggregate, operator, type, collation.
+    """
+
+    kind: str
+    identity: str
+    view: str | None
+
+
+def user_objects(
+    connection: Connection[Any], query: str, search_path: Sequence[str]
+) -> tuple[UserObject, ...]:
+    """What users have made of all that a query and the views that it reads would call.
+
+    The query is one that `describe` accepts.
+    """
+    # A role that may not create temporary objects has Headrace's own schema.
+    places = (sql.Identifier("pg_temp", "headrace_query"), _own(connection))
+    for place in places:
+        with translated(), connection.transaction(force_rollback=True):
+            try:
+                _create_view(connection, place, query, search_path)
+            except postgres.InsufficientPrivilege:
+                if place is places[-1]:
+                    raise
+                continue
+            connection.execute("SET LOCAL search_path = pg_catalog")
+            parameters = {"view": place.as_string(), "first": FIRST_USER_OID}
+            rows = connection.execute(OBJECTS, parameters).fetchall()
+            return tuple(UserObject(*row) for row in rows)
+    raise AssertionError("a view was made in neither place")
+
+
+def _own(connection: Connection[Any]) -> sql.Identifier:
+    return sql.Identifier("headrace", f"query_{connection.info.backend_pid}_{os.getpid()}")
+
+
+def _create_view(
+    connection: Connection[Any], name: sql.Identifier, query: str, search_path: Sequence[str]
+) -> None:
+    """Names in the query may repeat, so that it is read in FROM."""
+    searching(connection, search_path)
+    text = (
+        f"CREATE VIEW {name.as_string()} AS SELECT 1 AS one FROM {as_subquery(connection, query)}"
+    )
+    with connection.lock:
+        # As one statement with parameters it cannot be several.
+        result = connection.pgconn.exec_params(text.encode(), [])
+    if result.status != ExecStatus.COMMAND_OK:
+        raise error_from_result(result, encoding="utf-8")
