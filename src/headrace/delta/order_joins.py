@@ -23,7 +23,7 @@ def order_joins(plan: Operator) -> Operator:
     leaves = [order_joins(leaf) for leaf in _leaves(plan)]
     conditions = [term for node in _joins(plan) for term in _terms(node)]
     if len(leaves) < 3 or any(map(can_raise, conditions)):
-        return plan.with_children(*map(order_joins, plan.children))
+        return _over(plan, iter(leaves))
     joined = _joined(leaves, conditions)
     if joined.columns == plan.columns:
         return joined
@@ -43,6 +43,14 @@ def _leaves(plan: Operator) -> Iterator[Operator]:
         yield from _leaves(plan.right)
     else:
         yield plan
+
+
+def _over(plan: Operator, leaves: Iterator[Operator]) -> Operator:
+    """The same joins over other leaves."""
+    if not isinstance(plan, Join):
+        return next(leaves)
+    left = _over(plan.left, leaves)
+    return plan.with_children(left, _over(plan.right, leaves))
 
 
 def _terms(join: Join) -> tuple[Scalar, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import PlanError, Unary, require_columns
 from headrace.plan.scalar import Column, Scalar, Subquery, columns_of
@@ -22,11 +23,11 @@ class Lateral(Unary):
     def __post_init__(self) -> None:
         if self.rows.kind != "rows":
             raise PlanError(f"Lateral takes rows, not {self.rows.kind}")
-        require_columns(columns_of(self.rows), self.child.columns, "Lateral")
+        require_columns(columns_of(self.rows), self.child.column_set, "Lateral")
         if self.condition is not None:
-            require_columns(columns_of(self.condition), self.columns, "Lateral")
+            require_columns(columns_of(self.condition), self.column_set, "Lateral")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns + self.rows.plan.columns
 

@@ -32,6 +32,10 @@ class Column:
     id: str
     type: Type
 
+    def __hash__(self) -> int:
+        # Plans look columns up far more often than they make them.
+        return hash(self.id)
+
 
 @dataclass(frozen=True)
 class Literal:

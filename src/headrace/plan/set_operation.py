@@ -13,6 +13,7 @@ With l equal rows on the left and r on the right, NULLs taken as equal:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from headrace.plan.operators.operator import Operator, PlanError
@@ -37,7 +38,7 @@ class SetOperation(Operator):
                 f"{self.kind} of different columns: {self.left.columns} and {self.right.columns}"
             )
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.left.columns
 

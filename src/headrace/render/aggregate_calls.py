@@ -37,4 +37,8 @@ def expanded(
         view=True,
         alias=exp.TableAlias(this=identifier(alias()), columns=[identifier("copy")]),
     )
-    return weighted(bigint(1), *columns_named(columns)).from_(rows).lateral(copies)
+    return (
+        weighted(bigint(1), *columns_named(columns))
+        .from_(rows, copy=False)
+        .lateral(copies, copy=False)
+    )

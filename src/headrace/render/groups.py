@@ -45,11 +45,13 @@ def accumulate(
     bests = [named(extremum(e, render_scalar(e.term)), e.column) for e in state.extrema]
     calls = [named(rendered_call(call), call.output) for call in state.calls]
     shown = (*_keys(state), named(count, state.rows), *sums, *bests, *calls)
-    query = weighted(bigint(1), *shown).from_(rows)
+    query = weighted(bigint(1), *shown).from_(rows, copy=False)
     if not state.keys:
         return query
     occupied = exp.NEQ(this=spark_function("sum", column(WEIGHT)), expression=bigint(0))
-    return query.group_by(*(column(key.id) for _, key in state.keys)).having(occupied)
+    return query.group_by(*(column(key.id) for _, key in state.keys), copy=False).having(
+        occupied, copy=False
+    )
 
 
 def _sum(c: Column, term: exp.Expression) -> exp.Expression:
@@ -82,10 +84,10 @@ def merge(
         totals.extend(gathered(each, plan.grows))
         differs.append(moved(each, plan.grows))
     keys = columns_named(state.key_columns)
-    summed = exp.Select(expressions=[*keys, *totals]).from_(as_table(union, alias()))
+    summed = exp.Select(expressions=[*keys, *totals]).from_(as_table(union, alias()), copy=False)
     if state.keys:
-        summed = summed.group_by(*columns_named(state.key_columns))
-    return _two_rows(plan, summed.having(exp.or_(*differs)), alias)
+        summed = summed.group_by(*columns_named(state.key_columns), copy=False)
+    return _two_rows(plan, summed.having(exp.or_(*differs), copy=False), alias)
 
 
 def _two_rows(plan: Merge, summed: exp.Select, alias: Callable[[], str]) -> exp.Select:
@@ -109,11 +111,19 @@ def _two_rows(plan: Merge, summed: exp.Select, alias: Callable[[], str]) -> exp.
     if STALE in plan.columns:
         shown.append(named(any_stale(state, totals), STALE))
     keys = columns_named(state.key_columns)
-    both = weighted(column(WEIGHT), *keys, *shown).from_(as_table(summed, alias())).lateral(signs)
+    both = (
+        weighted(column(WEIGHT), *keys, *shown)
+        .from_(as_table(summed, alias()), copy=False)
+        .lateral(signs, copy=False)
+    )
     if not state.keys:
         return both
     occupied = exp.NEQ(this=column(state.rows.id), expression=bigint(0))
-    return select_weighted(plan.columns).from_(as_table(both, alias())).where(occupied)
+    return (
+        select_weighted(plan.columns)
+        .from_(as_table(both, alias()), copy=False)
+        .where(occupied, copy=False)
+    )
 
 
 def _new_total(c: Column) -> exp.Expression:
@@ -129,7 +139,7 @@ def _stored_side(plan: Merge, stored: exp.Expression) -> exp.Select:
         shown.append(aliased(spark_cast(exp.null(), c.type), f"added_{c.id}"))
     for each in state.extrema:
         shown.extend(stored_values(each, plan.grows))
-    return exp.Select(expressions=shown).from_(stored)
+    return exp.Select(expressions=shown).from_(stored, copy=False)
 
 
 def _change_side(plan: Merge, change: exp.Expression) -> exp.Select:
@@ -142,7 +152,7 @@ def _change_side(plan: Merge, change: exp.Expression) -> exp.Select:
         shown.append(aliased(spark_cast(term, c.type), f"added_{c.id}"))
     for each in state.extrema:
         shown.extend(changed_values(each, plan.grows))
-    return exp.Select(expressions=shown).from_(change)
+    return exp.Select(expressions=shown).from_(change, copy=False)
 
 
 def _keys(state: GroupState) -> list[exp.Expression]:

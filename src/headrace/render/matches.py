@@ -33,7 +33,7 @@ def match_join(plan: MatchJoin | FullJoin, left: Side, right: Side) -> exp.Selec
         weight = _or_one(weight)
     if isinstance(plan, FullJoin) or plan.kind == "left":
         weight = spark_binary(exp.Mul, weight, _or_one(of_table(right[0], WEIGHT)))
-    shown = weighted(weight, *columns_named(plan.columns)).from_(left[1])
+    shown = weighted(weight, *columns_named(plan.columns)).from_(left[1], copy=False)
     return matched_with(plan, shown, right[1])
 
 
@@ -43,7 +43,7 @@ def matched_with(
     """A SELECT from the left side, joined with the other."""
     on = exp.true() if plan.condition is None else render_scalar(plan.condition)
     kind = "full" if isinstance(plan, FullJoin) else _JOINS[plan.kind]
-    return select.join(right, on=on, join_type=kind)
+    return select.join(right, on=on, join_type=kind, copy=False)
 
 
 def rematch(plan: Rematch, rows: Side, matches: Side) -> exp.Select:
@@ -55,14 +55,14 @@ def rematch(plan: Rematch, rows: Side, matches: Side) -> exp.Select:
     on: exp.Expression = exp.EQ(this=side.copy(), expression=of_table(matches[0], SIDE.id))
     if plan.condition is not None:
         on = exp.And(this=on, expression=exp.Paren(this=render_scalar(plan.condition)))
-    shown = weighted(signed, *columns_named(plan.columns)).from_(rows[1])
-    return shown.join(matches[1], on=on, join_type=_JOINS[plan.kind])
+    shown = weighted(signed, *columns_named(plan.columns)).from_(rows[1], copy=False)
+    return shown.join(matches[1], on=on, join_type=_JOINS[plan.kind], copy=False)
 
 
 def on_side(side: int, columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:
     """Weighted rows on one side."""
     shown = [aliased(bigint(side), SIDE.id), column(WEIGHT), *columns_named(columns)]
-    return exp.Select(expressions=shown).from_(rows)
+    return exp.Select(expressions=shown).from_(rows, copy=False)
 
 
 def sided(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Query:
@@ -73,7 +73,7 @@ def sided(columns: tuple[Column, ...], rows: exp.Expression) -> exp.Query:
         alias=exp.TableAlias(this=identifier("sides"), columns=[identifier(SIDE.id)]),
     )
     shown = [column(SIDE.id), column(WEIGHT), *columns_named(columns)]
-    return exp.Select(expressions=shown).from_(rows).lateral(both)
+    return exp.Select(expressions=shown).from_(rows, copy=False).lateral(both, copy=False)
 
 
 def _or_one(weight: exp.Expression) -> exp.Expression:

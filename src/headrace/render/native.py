@@ -35,6 +35,7 @@ from headrace.render.pieces import WEIGHT, as_table
 from headrace.render.plans import rendered, summed
 from headrace.render.rows import copied, unnest, values
 from headrace.render.scalars import column, identifier, render_scalar
+from headrace.render.text import text_of
 from headrace.types import BIGINT
 
 
@@ -45,13 +46,13 @@ def render_native(
 
     Conditions on columns of relations that are `plain` reach the files.
     """
-    return _native(plan, names, plain).sql(dialect="spark", pretty=True)
+    return text_of(_native(plan, names, plain))
 
 
 def render_new(plan: Operator, names: tuple[str, ...], known: Operator) -> str:
     """Every row of the query once that `known` does not have, by Spark's own EXCEPT."""
     query = exp.Except(this=_native(plan, names), expression=_native(known, names), distinct=True)
-    return query.sql(dialect="spark", pretty=True)
+    return text_of(query)
 
 
 def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) -> str:
@@ -62,7 +63,9 @@ def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) 
     ids = [column(c.id) for c in stored.columns]
     one = exp.alias_(spark_cast(exp.Literal.number(1), BIGINT), WEIGHT, quoted=True)
     query = _native(plan, tuple(c.id for c in stored.columns))
-    recomputed = exp.Select(expressions=[one, *ids]).from_(as_table(query, "recomputed"))
+    recomputed = exp.Select(expressions=[one, *ids]).from_(
+        as_table(query, "recomputed"), copy=False
+    )
     both = exp.Union(this=recomputed, expression=rendered(Negate(stored)), distinct=False)
     difference = summed(stored.columns, as_table(both, "both"))
     shown = [
@@ -70,7 +73,7 @@ def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) 
         for c, name in zip(stored.columns, names, strict=True)
     ]
     whole = exp.Select(expressions=[column(WEIGHT), *shown])
-    return whole.from_(as_table(difference, "difference")).sql(dialect="spark", pretty=True)
+    return text_of(whole.from_(as_table(difference, "difference"), copy=False))
 
 
 def _native(
@@ -86,17 +89,23 @@ def _native(
             case Scan():
                 return _expanded(node, plain)
             case Filter(child=child, condition=condition):
-                return _select(node).from_(subquery(child)).where(render_scalar(condition))
+                return (
+                    _select(node)
+                    .from_(subquery(child), copy=False)
+                    .where(render_scalar(condition), copy=False)
+                )
             case Project(child=child, outputs=outputs):
                 shown = [_named(render_scalar(scalar), c) for c, scalar in outputs]
-                return exp.Select(expressions=shown).from_(subquery(child))
+                return exp.Select(expressions=shown).from_(subquery(child), copy=False)
             case Join(left=left, right=right, condition=condition):
                 on = None if condition is None else render_scalar(condition)
                 kind = "cross" if on is None else "inner"
-                joined = _select(node).from_(subquery(left))
-                return joined.join(subquery(right), on=on, join_type=kind)
+                joined = _select(node).from_(subquery(left), copy=False)
+                return joined.join(subquery(right), on=on, join_type=kind, copy=False)
             case MatchJoin(left=left, right=right) | FullJoin(left=left, right=right):
-                return matched_with(node, _select(node).from_(subquery(left)), subquery(right))
+                return matched_with(
+                    node, _select(node).from_(subquery(left), copy=False), subquery(right)
+                )
             case Values():
                 return values(node, None)
             case Unnest(child=child):
@@ -111,8 +120,12 @@ def _native(
             case Aggregate(child=child, keys=keys, calls=calls):
                 shown = [column(key.id) for key in keys]
                 shown += [_named(rendered_call(c), c.output) for c in calls]
-                grouped = exp.Select(expressions=shown).from_(subquery(child))
-                return grouped.group_by(*(column(key.id) for key in keys)) if keys else grouped
+                grouped = exp.Select(expressions=shown).from_(subquery(child), copy=False)
+                return (
+                    grouped.group_by(*(column(key.id) for key in keys), copy=False)
+                    if keys
+                    else grouped
+                )
             case Window(child=child):
                 return native_window(node, subquery(child), nesting.alias)
             case Top(child=child):
@@ -123,7 +136,7 @@ def _native(
         exp.alias_(column(c.id), name, quoted=True)
         for c, name in zip(plan.columns, names, strict=True)
     ]
-    return nesting.whole(exp.Select(expressions=shown).from_(subquery(plan)))
+    return nesting.whole(exp.Select(expressions=shown).from_(subquery(plan), copy=False))
 
 
 def _expanded(scan: Scan, plain: frozenset[str]) -> exp.Select:
@@ -135,7 +148,7 @@ def _expanded(scan: Scan, plain: frozenset[str]) -> exp.Select:
         alias=exp.TableAlias(this=identifier("copies"), columns=[identifier("copy")]),
     )
     rows = summed(scan.columns, as_table(rendered(scan), "q1"), plain)
-    return _select(scan).from_(as_table(rows, "summed")).lateral(one_each)
+    return _select(scan).from_(as_table(rows, "summed"), copy=False).lateral(one_each, copy=False)
 
 
 def _select(node: Operator) -> exp.Select:

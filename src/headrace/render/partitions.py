@@ -39,8 +39,8 @@ def window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) -> exp.
         alias=exp.TableAlias(this=identifier(alias()), columns=[identifier(COPY)]),
     )
     shown = [*columns_named(plan.child.columns), column(COPY)]
-    expanded = exp.Select(expressions=shown).from_(rows).lateral(copies)
-    return weighted(bigint(1), *_results(plan)).from_(_placed(plan, expanded, alias))
+    expanded = exp.Select(expressions=shown).from_(rows, copy=False).lateral(copies, copy=False)
+    return weighted(bigint(1), *_results(plan)).from_(_placed(plan, expanded, alias), copy=False)
 
 
 def native_window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select:
@@ -51,8 +51,8 @@ def native_window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) 
         shown.append(aliased(number, COPY))
     else:
         shown.append(aliased(bigint(1), COPY))
-    numbered = exp.Select(expressions=shown).from_(rows)
-    return exp.Select(expressions=_results(plan)).from_(_placed(plan, numbered, alias))
+    numbered = exp.Select(expressions=shown).from_(rows, copy=False)
+    return exp.Select(expressions=_results(plan)).from_(_placed(plan, numbered, alias), copy=False)
 
 
 def _needs_copies(plan: Window) -> bool:
@@ -70,7 +70,7 @@ def _placed(plan: Window, rows: exp.Select, alias: Callable[[], str]) -> exp.Sub
     if not found:
         return table
     known = [*columns_named(plan.child.columns), column(COPY)]
-    return as_table(exp.Select(expressions=[*known, *found]).from_(table), alias())
+    return as_table(exp.Select(expressions=[*known, *found]).from_(table, copy=False), alias())
 
 
 def _results(plan: Window) -> list[exp.Expression]:
@@ -90,18 +90,24 @@ def top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select
     if plan.with_ties:
         places.append(aliased(_before_peers(plan), _BEFORE))
     shown = [column(WEIGHT), *columns_named(plan.columns), *places]
-    placed = as_table(exp.Select(expressions=shown).from_(rows), alias())
+    placed = as_table(exp.Select(expressions=shown).from_(rows, copy=False), alias())
     first = spark_binary(exp.Sub, column(_END), column(WEIGHT))
     start = spark_function("greatest", first, bigint(plan.offset))
     end: exp.Expression = column(_END)
     if plan.limit is not None and not plan.with_ties:
         end = spark_function("least", end, bigint(plan.offset + plan.limit))
-    taken = weighted(spark_binary(exp.Sub, end, start), *columns_named(plan.columns)).from_(placed)
+    taken = weighted(spark_binary(exp.Sub, end, start), *columns_named(plan.columns)).from_(
+        placed, copy=False
+    )
     if plan.with_ties and plan.limit is not None:
         last = bigint(plan.offset + plan.limit)
-        taken = taken.where(exp.LT(this=column(_BEFORE), expression=last))
+        taken = taken.where(exp.LT(this=column(_BEFORE), expression=last), copy=False)
     some = exp.GT(this=column(WEIGHT), expression=bigint(0))
-    return select_weighted(plan.columns).from_(as_table(taken, alias())).where(some)
+    return (
+        select_weighted(plan.columns)
+        .from_(as_table(taken, alias()), copy=False)
+        .where(some, copy=False)
+    )
 
 
 def _before_peers(plan: Top) -> exp.Expression:
@@ -125,10 +131,14 @@ def native_top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp
     if plan.with_ties:
         rank = over(spark_function("rank"), plan.keys, some_order(sorted_by(plan.order)))
         places.append(aliased(rank, _BEFORE))
-    shown = exp.Select(expressions=[*columns_named(plan.columns), *places]).from_(rows)
-    taken = exp.Select(expressions=columns_named(plan.columns)).from_(as_table(shown, alias()))
-    taken = taken.where(exp.GT(this=column(_PLACE), expression=bigint(plan.offset)))
+    shown = exp.Select(expressions=[*columns_named(plan.columns), *places]).from_(rows, copy=False)
+    taken = exp.Select(expressions=columns_named(plan.columns)).from_(
+        as_table(shown, alias()), copy=False
+    )
+    taken = taken.where(exp.GT(this=column(_PLACE), expression=bigint(plan.offset)), copy=False)
     if plan.limit is None:
         return taken
     counted = column(_BEFORE if plan.with_ties else _PLACE)
-    return taken.where(exp.LTE(this=counted, expression=bigint(plan.offset + plan.limit)))
+    return taken.where(
+        exp.LTE(this=counted, expression=bigint(plan.offset + plan.limit)), copy=False
+    )

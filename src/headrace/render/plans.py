@@ -55,6 +55,7 @@ from headrace.render.pieces import (
 from headrace.render.rows import replicate, unnest, values
 from headrace.render.scalars import column, identifier, render_scalar
 from headrace.render.small import small_side
+from headrace.render.text import text_of
 from headrace.render.top_merge import top_merge
 from headrace.render.unseen import beside_known, once, part, unseen
 
@@ -74,13 +75,15 @@ def render(
     shown = [
         exp.alias_(column(c.id), name, quoted=True) for c, name in zip(columns, wanted, strict=True)
     ]
-    query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(renderer.subquery(plan))
+    query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(
+        renderer.subquery(plan), copy=False
+    )
     whole = renderer.nesting.whole(query)
     if one_partition:
         for select in list(whole.find_all(exp.Select)):
             if _joins_freely(select):
                 hinted(select, "COALESCE", exp.Literal.number(1))
-    return whole.sql(dialect="spark", pretty=True)
+    return text_of(whole)
 
 
 def _joins_freely(select: exp.Select) -> bool:
@@ -100,10 +103,10 @@ def summed(
     """The weights of equal rows added up, zeros dropped."""
     total = spark_function("sum", column(WEIGHT))
     groups, shown = grouped_rows(columns, plain)
-    query = weighted(total, *shown).from_(rows)
+    query = weighted(total, *shown).from_(rows, copy=False)
     if groups:
-        query = query.group_by(*groups)
-    return query.having(exp.NEQ(this=total.copy(), expression=bigint(0)))
+        query = query.group_by(*groups, copy=False)
+    return query.having(exp.NEQ(this=total.copy(), expression=bigint(0)), copy=False)
 
 
 class _Renderer:
@@ -126,12 +129,12 @@ class _Renderer:
             case Filter(child=child, condition=condition):
                 return (
                     select_weighted(plan.columns)
-                    .from_(self.subquery(child))
-                    .where(render_scalar(condition))
+                    .from_(self.subquery(child), copy=False)
+                    .where(render_scalar(condition), copy=False)
                 )
             case Project(child=child, outputs=outputs):
                 shown = [named(render_scalar(scalar), c) for c, scalar in outputs]
-                return weighted(column(WEIGHT), *shown).from_(self.subquery(child))
+                return weighted(column(WEIGHT), *shown).from_(self.subquery(child), copy=False)
             case Join():
                 return self._join(plan)
             case MatchJoin() | FullJoin():
@@ -155,7 +158,9 @@ class _Renderer:
                 return replicate(plan, self.subquery(child))
             case Negate(child=child):
                 minus = exp.Neg(this=column(WEIGHT))
-                return weighted(minus, *columns_named(plan.columns)).from_(self.subquery(child))
+                return weighted(minus, *columns_named(plan.columns)).from_(
+                    self.subquery(child), copy=False
+                )
             case Net(child=child):
                 return summed(plan.columns, self.subquery(child))
             case Restrict():
@@ -180,11 +185,11 @@ class _Renderer:
         table = exp.Table(this=identifier(input_name(plan.relation, plan.version)))
         return weighted(
             column(WEIGHT), *(named(column(physical), c) for physical, c in plan.fields)
-        ).from_(table)
+        ).from_(table, copy=False)
 
     def _empty(self, plan: Empty) -> exp.Select:
         nulls = [named(spark_cast(exp.Null(), c.type), c) for c in plan.columns]
-        return weighted(bigint(0), *nulls).where(exp.false())
+        return weighted(bigint(0), *nulls).where(exp.false(), copy=False)
 
     def _join(self, plan: Join) -> exp.Select:
         left, right = self.alias(), self.alias()
@@ -192,11 +197,12 @@ class _Renderer:
         condition = None if plan.condition is None else render_scalar(plan.condition)
         select = (
             weighted(weight, *columns_named(plan.columns))
-            .from_(self.subquery(plan.left, left))
+            .from_(self.subquery(plan.left, left), copy=False)
             .join(
                 self.subquery(plan.right, right),
                 on=condition,
                 join_type="inner" if condition is not None else "cross",
+                copy=False,
             )
         )
         small = small_side(plan)
@@ -231,14 +237,18 @@ class _Renderer:
             )
         )
         shown = [of_table(child, name) for name in (WEIGHT, *(c.id for c in plan.columns))]
-        select = exp.Select(expressions=shown).from_(self.subquery(plan.child, child))
+        select = exp.Select(expressions=shown).from_(self.subquery(plan.child, child), copy=False)
         keys = self.subquery(plan.touched, touched)
         if self.one_partition and isinstance(plan.child, Scan):
             names = [column(name) for name in dict.fromkeys(b.id for _, b in plan.keys)]
-            each = exp.Select(expressions=names).from_(keys).group_by(*(n.copy() for n in names))
-            joined = select.join(as_table(each, touched), on=matches, join_type="inner")
+            each = (
+                exp.Select(expressions=names)
+                .from_(keys, copy=False)
+                .group_by(*(n.copy() for n in names), copy=False)
+            )
+            joined = select.join(as_table(each, touched), on=matches, join_type="inner", copy=False)
         else:
-            joined = select.join(keys, on=matches, join_type="left semi")
+            joined = select.join(keys, on=matches, join_type="left semi", copy=False)
         return self._hashing(joined, touched)
 
     def _unseen(self, plan: Unseen) -> exp.Select:

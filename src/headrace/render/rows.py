@@ -36,7 +36,7 @@ def values(plan: Values, weight: exp.Expression | None) -> exp.Select:
         array = spark_function("array", *(bigint(1) for _ in plan.rows))
     select = _select(weight, _items(plan.columns))
     exploded = exp.Select(expressions=[aliased(spark_function("explode", array), ITEM)])
-    return select.from_(exp.Subquery(this=exploded, alias=_alias(ROWS)))
+    return select.from_(exp.Subquery(this=exploded, alias=_alias(ROWS)), copy=False)
 
 
 def unnest(plan: Unnest, child: exp.Expression, weight: exp.Expression | None) -> exp.Select:
@@ -54,15 +54,15 @@ def unnest(plan: Unnest, child: exp.Expression, weight: exp.Expression | None) -
     explode = "explode" if plan.ordinality is None else "posexplode"
     return (
         _select(weight, shown)
-        .from_(child)
-        .lateral(_exploded(spark_function(explode, array), names, outer=plan.keep))
+        .from_(child, copy=False)
+        .lateral(_exploded(spark_function(explode, array), names, outer=plan.keep), copy=False)
     )
 
 
 def replicate(plan: Replicate, child: exp.Expression) -> exp.Select:
     """Over weighted rows: the weight is multiplied."""
     weight = spark_binary(exp.Mul, column(WEIGHT), render_scalar(plan.times))
-    return _select(weight, columns_named(plan.columns)).from_(child)
+    return _select(weight, columns_named(plan.columns)).from_(child, copy=False)
 
 
 def copied(plan: Replicate, child: exp.Expression) -> exp.Select:
@@ -71,7 +71,11 @@ def copied(plan: Replicate, child: exp.Expression) -> exp.Select:
     some = exp.GT(this=times.copy(), expression=bigint(0))
     copies = case(some, spark_function("sequence", bigint(1), times), exp.Null())
     one_each = _exploded(spark_function("explode", copies), [ITEM], outer=False)
-    return _select(None, columns_named(plan.columns)).from_(child).lateral(one_each)
+    return (
+        _select(None, columns_named(plan.columns))
+        .from_(child, copy=False)
+        .lateral(one_each, copy=False)
+    )
 
 
 def _select(weight: exp.Expression | None, shown: list[exp.Expression]) -> exp.Select:

@@ -41,37 +41,45 @@ def top_merge(
     """Old rows with negative, new rows with positive weights, and which groups are stale."""
     known = columns_named(plan.stored.columns)
     sides = exp.Union(
-        this=_side(plan, column(WEIGHT)).from_(stored),
-        expression=_side(plan, bigint(0)).from_(change),
+        this=_side(plan, column(WEIGHT)).from_(stored, copy=False),
+        expression=_side(plan, bigint(0)).from_(change, copy=False),
         distinct=False,
     )
     groups, shown = grouped_rows(plan.stored.columns)
     sums = [aliased(spark_function("sum", column(name)), name) for name in (_OLD, _NEW)]
-    rows = exp.Select(expressions=[*shown, *sums]).from_(as_table(sides, alias()))
-    rows = rows.group_by(*groups)
+    rows = exp.Select(expressions=[*shown, *sums]).from_(as_table(sides, alias()), copy=False)
+    rows = rows.group_by(*groups, copy=False)
     placed = exp.Select(
         expressions=[*known, *_counts(), *_places(plan)],
-    ).from_(as_table(rows, alias()))
+    ).from_(as_table(rows, alias()), copy=False)
     last = over(spark_function("max", _if(_positive(_OLD), column(_PLACE))), plan.keys)
     bounded = exp.Select(
         expressions=[*known, *_counts(), column(_HELD), column(_PLACE), aliased(last, _LAST)]
-    ).from_(as_table(placed, alias()))
+    ).from_(as_table(placed, alias()), copy=False)
     inside = exp.or_(
         exp.LT(this=column(_HELD), expression=bigint(plan.limit)),
         exp.LTE(this=column(_PLACE), expression=column(_LAST)),
     )
-    kept = exp.Select(expressions=[exp.Star()]).from_(as_table(bounded, alias())).where(inside)
+    kept = (
+        exp.Select(expressions=[exp.Star()])
+        .from_(as_table(bounded, alias()), copy=False)
+        .where(inside, copy=False)
+    )
     counted = exp.Select(
         expressions=[*known, *_counts(), column(_HELD), *_sums(plan)],
-    ).from_(as_table(kept, alias()))
+    ).from_(as_table(kept, alias()), copy=False)
     moved: exp.Expression = exp.Paren(this=exp.Sub(this=_taken(plan), expression=column(_OLD)))
     marks = []
     if not plan.grows:
         moved = _if(_is_stale(plan), exp.Neg(this=column(_OLD)), moved)
         marks = [named(_is_stale(plan), STALE)]
-    result = weighted(moved, *known, *marks).from_(as_table(counted, alias()))
+    result = weighted(moved, *known, *marks).from_(as_table(counted, alias()), copy=False)
     some = exp.NEQ(this=column(WEIGHT), expression=bigint(0))
-    return select_weighted(plan.columns).from_(as_table(result, alias())).where(some)
+    return (
+        select_weighted(plan.columns)
+        .from_(as_table(result, alias()), copy=False)
+        .where(some, copy=False)
+    )
 
 
 def _side(plan: TopMerge, old: exp.Expression) -> exp.Select:

@@ -33,17 +33,17 @@ def part(plan: Part, child: exp.Expression) -> exp.Select:
     is_added = plan.sign == "added"
     weight = column(WEIGHT) if is_added else exp.Neg(this=column(WEIGHT))
     compare = exp.GT if is_added else exp.LT
-    shown = weighted(weight, *columns_named(plan.columns)).from_(child)
-    return shown.where(compare(this=column(WEIGHT), expression=bigint(0)))
+    shown = weighted(weight, *columns_named(plan.columns)).from_(child, copy=False)
+    return shown.where(compare(this=column(WEIGHT), expression=bigint(0)), copy=False)
 
 
 def once(plan: Unseen, found: exp.Expression) -> exp.Select:
     """Every row found, one time. Keys come out as Spark groups them: -0.0 as 0.0, one NaN."""
-    query = weighted(bigint(1), *columns_named(plan.columns)).from_(found)
+    query = weighted(bigint(1), *columns_named(plan.columns)).from_(found, copy=False)
     if plan.columns:
-        query = query.group_by(*columns_named(plan.columns))
+        query = query.group_by(*columns_named(plan.columns), copy=False)
     total = spark_function("sum", column(WEIGHT))
-    return query.having(exp.GT(this=total, expression=bigint(0)))
+    return query.having(exp.GT(this=total, expression=bigint(0)), copy=False)
 
 
 def beside_known(plan: Unseen, found: Side, known: Side) -> exp.Select:
@@ -54,13 +54,15 @@ def beside_known(plan: Unseen, found: Side, known: Side) -> exp.Select:
     ]
     shown = [of_table(found[0], name) for name in (WEIGHT, *(c.id for c in plan.columns))]
     weight = aliased(of_table(known[0], WEIGHT), KNOWN)
-    select = exp.Select(expressions=[*shown, weight]).from_(found[1])
-    return select.join(known[1], on=exp.and_(*same) if same else exp.true(), join_type="left")
+    select = exp.Select(expressions=[*shown, weight]).from_(found[1], copy=False)
+    return select.join(
+        known[1], on=exp.and_(*same) if same else exp.true(), join_type="left", copy=False
+    )
 
 
 def unseen(plan: Unseen, rows: exp.Expression) -> exp.Select:
     """Of rows beside known weights those that are not known."""
     total = spark_function("coalesce", spark_function("sum", column(KNOWN)), bigint(0))
     groups = [column(WEIGHT), *columns_named(plan.columns)]
-    query = select_weighted(plan.columns).from_(rows).group_by(*groups)
-    return query.having(exp.LTE(this=total, expression=bigint(0)))
+    query = select_weighted(plan.columns).from_(rows, copy=False).group_by(*groups, copy=False)
+    return query.having(exp.LTE(this=total, expression=bigint(0)), copy=False)

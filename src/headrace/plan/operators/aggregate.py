@@ -23,6 +23,7 @@ no d is there and no group can be stale: such a Merge `grows`, and looks for nei
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from headrace.plan.operators.operator import Operator, PlanError, Unary, require_columns
@@ -70,9 +71,9 @@ class Aggregate(Unary):
 
     def __post_init__(self) -> None:
         read = frozenset(self.keys).union(*(call.read for call in self.calls))
-        require_columns(read, self.child.columns, "Aggregate")
+        require_columns(read, self.child.column_set, "Aggregate")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.keys + tuple(call.output for call in self.calls)
 
@@ -105,7 +106,7 @@ class GroupState:
     def key_columns(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in self.keys)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         extrema = (each.column for each in self.extrema)
         return (*self.key_columns, *self.totals, *extrema, *(call.output for call in self.calls))
@@ -134,9 +135,9 @@ class Accumulate(Unary):
     state: GroupState
 
     def __post_init__(self) -> None:
-        require_columns(self.state.read, self.child.columns, "Accumulate")
+        require_columns(self.state.read, self.child.column_set, "Accumulate")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.state.columns
 
@@ -160,9 +161,9 @@ class Merge(Operator):
             raise PlanError("Merge cannot add to the results of calls")
         if self.stored.columns != self.state.columns:
             raise PlanError("Merge needs the stored state's own columns")
-        require_columns(self.state.read, self.change.columns, "Merge")
+        require_columns(self.state.read, self.change.column_set, "Merge")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         marked = self.state.extrema and not self.grows
         return (*self.state.columns, STALE) if marked else self.state.columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary, require_columns
 from headrace.plan.scalar import Column, Scalar, columns_of
@@ -18,9 +19,9 @@ class Filter(Unary):
     def __post_init__(self) -> None:
         if self.condition.type != BOOLEAN:
             raise PlanError(f"a filter's condition is {self.condition.type.sql}, not boolean")
-        require_columns(columns_of(self.condition), self.child.columns, "Filter")
+        require_columns(columns_of(self.condition), self.child.column_set, "Filter")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 

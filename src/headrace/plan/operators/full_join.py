@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from headrace.plan.operators.match_join import MatchJoin
 from headrace.plan.operators.operator import Binary, Delta, Operator
@@ -17,7 +18,7 @@ class FullJoin(Binary):
 
     condition: Scalar | None = None
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.left.columns + self.right.columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import Binary, Delta, Operator
 from headrace.plan.operators.union_all import UnionAll
@@ -15,7 +16,7 @@ class Join(Binary):
 
     condition: Scalar | None = None
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.left.columns + self.right.columns
 

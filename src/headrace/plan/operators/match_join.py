@@ -11,6 +11,7 @@ has T twice, with all that stands below, and joins beside joins would grow beyon
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from headrace.plan.operators.net import Net
@@ -35,7 +36,7 @@ class MatchJoin(Binary):
     kind: Matching
     condition: Scalar | None = None
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.left.columns + (self.right.columns if self.kind == "left" else ())
 
@@ -69,7 +70,7 @@ class Rematch(Conditional):
             if one.columns != other.columns:
                 raise PlanError(f"Rematch of different columns: {one.columns}, {other.columns}")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.touched.columns + (self.after.columns if self.kind == "left" else ())
 

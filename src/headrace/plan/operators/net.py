@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import Operator, Unary, require_columns
 from headrace.plan.scalar import Column
@@ -12,7 +13,7 @@ from headrace.plan.scalar import Column
 class Net(Unary):
     """One row for each distinct row, its weights summed, those that sum to zero dropped."""
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 
@@ -29,10 +30,10 @@ class Restrict(Operator):
     keys: tuple[tuple[Column, Column], ...]
 
     def __post_init__(self) -> None:
-        require_columns(frozenset(a for a, _ in self.keys), self.child.columns, "Restrict")
-        require_columns(frozenset(b for _, b in self.keys), self.touched.columns, "Restrict")
+        require_columns(frozenset(a for a, _ in self.keys), self.child.column_set, "Restrict")
+        require_columns(frozenset(b for _, b in self.keys), self.touched.column_set, "Restrict")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 

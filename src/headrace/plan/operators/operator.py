@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, Self
 
 from headrace.plan.scalar import Column, Scalar, columns_of
@@ -24,10 +25,16 @@ class Delta(Protocol):
 class Operator(ABC):
     """A node of a plan: a bag of rows with signed weights."""
 
-    @property
+    # Derived from the fields of a node that never changes: computed once, however often it is read.
+    @cached_property
     @abstractmethod
     def columns(self) -> tuple[Column, ...]:
         """The output columns, in order."""
+
+    @cached_property
+    def column_set(self) -> frozenset[Column]:
+        """The output columns."""
+        return frozenset(self.columns)
 
     @property
     @abstractmethod
@@ -65,7 +72,7 @@ class Unary(Operator):
 
     def with_children(self, *children: Operator) -> Operator:
         (child,) = children
-        return replace(self, child=child)
+        return self if child is self.child else replace(self, child=child)
 
 
 class Conditional(Operator):
@@ -94,13 +101,13 @@ class Binary(Conditional):
     right: Operator
 
     def __post_init__(self) -> None:
-        both = frozenset(self.left.columns) & frozenset(self.right.columns)
+        both = self.left.column_set & self.right.column_set
         if both:
             raise PlanError(f"both sides of a join have {sorted(column.id for column in both)}")
         if self.condition is not None:
             if self.condition.type != BOOLEAN:
                 raise PlanError(f"a join's condition is {self.condition.type.sql}, not boolean")
-            sides = self.left.columns + self.right.columns
+            sides = self.left.column_set | self.right.column_set
             require_columns(columns_of(self.condition), sides, type(self).__name__)
 
     @property
@@ -109,15 +116,16 @@ class Binary(Conditional):
 
     def with_children(self, *children: Operator) -> Self:
         left, right = children
-        return replace(self, left=left, right=right)
+        same = left is self.left and right is self.right
+        return self if same else replace(self, left=left, right=right)
 
 
 class PlanError(ValueError):
     """A node that cannot be built: the message names the offending value."""
 
 
-def require_columns(columns: frozenset[Column], available: tuple[Column, ...], where: str) -> None:
+def require_columns(columns: frozenset[Column], available: frozenset[Column], where: str) -> None:
     """Refuse a node that reads what its input does not have."""
-    missing = columns - frozenset(available)
+    missing = columns - available
     if missing:
         raise PlanError(f"{where} reads unknown columns {sorted(c.id for c in missing)}")

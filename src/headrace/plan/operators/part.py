@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from headrace.plan.operators.operator import Operator, PlanError, Unary
@@ -17,7 +18,7 @@ class Part(Unary):
 
     sign: Sign
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 
@@ -37,7 +38,7 @@ class Unseen(Operator):
         if types[0] != types[1]:
             raise PlanError(f"Unseen of different columns: {types}")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.found.columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary, require_columns
 from headrace.plan.scalar import Column, Scalar, columns_of
@@ -18,9 +19,9 @@ class Project(Unary):
         for column, scalar in self.outputs:
             if column.type != scalar.type:
                 raise PlanError(f"{column.id} is {column.type}, its expression {scalar.type}")
-            require_columns(columns_of(scalar), self.child.columns, f"Project of {column.id}")
+            require_columns(columns_of(scalar), self.child.column_set, f"Project of {column.id}")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in self.outputs)
 

@@ -10,6 +10,7 @@ It is stateful: its stage is a loop, whose rules stand in `delta/loop.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import Operator, PlanError
 from headrace.plan.scalar import Column
@@ -35,7 +36,7 @@ class Recursive(Operator):
             if [column.type for column in child.columns] != wanted:
                 raise PlanError(f"Recursive of {child.columns}, not {self.outputs}")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.outputs
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary, require_columns
 from headrace.plan.scalar import Column, Scalar, columns_of
@@ -18,9 +19,9 @@ class Replicate(Unary):
     def __post_init__(self) -> None:
         if self.times.type != BIGINT:
             raise PlanError(f"a row is replicated {self.times.type.sql} times, not bigint")
-        require_columns(columns_of(self.times), self.child.columns, "Replicate")
+        require_columns(columns_of(self.times), self.child.column_set, "Replicate")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 

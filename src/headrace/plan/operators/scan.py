@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from headrace.plan.operators.operator import Delta, Operator
@@ -26,7 +27,7 @@ class Scan(Operator):
     fields: tuple[tuple[str, Column], ...]
     version: Version = "after"
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return tuple(column for _, column in self.fields)
 

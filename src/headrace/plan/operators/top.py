@@ -17,6 +17,7 @@ that was full stays full: such a TopMerge `grows`, and looks for no stale one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.aggregate import STALE
 from headrace.plan.operators.operator import Operator, PlanError, Unary, require_columns
@@ -43,13 +44,13 @@ class Top(Unary):
     def __post_init__(self) -> None:
         if (self.limit is not None and self.limit < 0) or self.offset < 0:
             raise PlanError(f"Top of {self.limit} rows after {self.offset}")
-        require_columns(self.read, self.child.columns, "Top")
+        require_columns(self.read, self.child.column_set, "Top")
 
     @property
     def read(self) -> frozenset[Column]:
         return frozenset(self.keys) | {key.column for key in (*self.order, *self.ties)}
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 
@@ -80,9 +81,9 @@ class TopMerge(Operator):
         if self.stored.columns != self.change.columns:
             raise PlanError("TopMerge needs the columns of the change in what is stored")
         read = frozenset(self.keys) | {key.column for key in (*self.order, *self.ties)}
-        require_columns(read, self.stored.columns, "TopMerge")
+        require_columns(read, self.stored.column_set, "TopMerge")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.stored.columns if self.grows else (*self.stored.columns, STALE)
 

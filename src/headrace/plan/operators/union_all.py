@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import is_
 
 from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary
 from headrace.plan.scalar import Column
@@ -20,7 +22,7 @@ class UnionAll(Operator):
             if other.columns != first:
                 raise PlanError(f"UnionAll of different columns: {first} and {other.columns}")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.inputs[0].columns
 
@@ -29,7 +31,8 @@ class UnionAll(Operator):
         return self.inputs
 
     def with_children(self, *children: Operator) -> UnionAll:
-        return replace(self, inputs=children)
+        same = len(children) == len(self.inputs) and all(map(is_, children, self.inputs))
+        return self if same else replace(self, inputs=children)
 
     def delta(self, of: Delta) -> Operator:
         return replace(self, inputs=tuple(of.change(child) for child in self.inputs))
@@ -39,7 +42,7 @@ class UnionAll(Operator):
 class Negate(Unary):
     """The same rows with the sign of every weight turned."""
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 
@@ -53,7 +56,7 @@ class Empty(Operator):
 
     fields: tuple[Column, ...]
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.fields
 

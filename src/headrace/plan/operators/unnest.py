@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import Delta, Operator, Unary, require_columns
 from headrace.plan.scalar import Column, Scalar, columns_of
@@ -25,9 +26,9 @@ class Unnest(Unary):
 
     def __post_init__(self) -> None:
         for argument in self.arguments:
-            require_columns(columns_of(argument), self.child.columns, "Unnest")
+            require_columns(columns_of(argument), self.child.column_set, "Unnest")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         number = () if self.ordinality is None else (self.ordinality,)
         return (*self.child.columns, *self.outputs, *number)

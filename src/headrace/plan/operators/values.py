@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headrace.plan.operators.operator import Delta, Operator, PlanError, require_columns
 from headrace.plan.operators.union_all import Empty
@@ -22,9 +23,9 @@ class Values(Operator):
             if tuple(scalar.type for scalar in row) != tuple(column.type for column in self.fields):
                 raise PlanError(f"a row of Values does not fit {self.fields}")
             for scalar in row:
-                require_columns(columns_of(scalar), (), "Values")
+                require_columns(columns_of(scalar), frozenset(), "Values")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.fields
 

@@ -6,6 +6,7 @@ d Window(R) = Window(R⁺ restricted to touched partitions) − what is stored o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal as OneOf
 
 from headrace.plan.operators.operator import Unary, require_columns
@@ -89,8 +90,8 @@ class Window(Unary):
 
     def __post_init__(self) -> None:
         read = frozenset(self.keys).union(*(call.read for call in self.calls))
-        require_columns(read, self.child.columns, "Window")
+        require_columns(read, self.child.column_set, "Window")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns + tuple(call.output for call in self.calls)
