@@ -18,7 +18,7 @@ TPCH_OPTIONS := SCALE CHANGE ROWS MODE WARMUP ROUNDS TIMES ONLY SKIP MASTER HEAP
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch bench-choice bench-tpcds fuzz prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-capture bench-tpch bench-choice bench-tpcds bench-job fuzz prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,6 +122,9 @@ bench-choice: $(BENCH_STAMP) java
 
 bench-tpcds: $(BENCH_STAMP) java
 	$(BIN)/python -m bench.tpcds $(foreach name,$(WORKLOAD_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
+
+bench-job: install java
+	$(BIN)/python -m bench.job $(foreach name,$(WORKLOAD_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
 
 $(BENCH_STAMP): bench/requirements.lock $(STAMP)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r bench/requirements.lock
