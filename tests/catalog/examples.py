@@ -35,7 +35,7 @@ TYPES = (
     DOUBLE,
     TEXT,
     numeric(12, 2),
-    result_numeric(38, 16, rounded=True),
+    result_numeric(38, 16, rounded="quotient"),
     Type("character varying", length=20, ordered=False),
     Type("enum", enum='"odd schema"."mood"'),
 )

@@ -12,8 +12,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.functions.decimal_parts import compared_by_parts
+from headrace.functions.decimals import is_lossless
 from headrace.functions.function import Function, Rendering, spark_binary, spark_cast
-from headrace.functions.numbers import common_number
+from headrace.functions.numbers import as_numeric, common_number
 from headrace.plan.scalar import Scalar, Value
 from headrace.types import BOOLEAN, Type
 
@@ -30,6 +32,8 @@ def comparable(left: Type, right: Type, *, order: bool) -> bool:
     if left.element is not None and right.element is not None:
         # PostgreSQL compares arrays of one type alone.
         same = left.element.kind == right.element.kind
+        if same and left.element.kind == "numeric":
+            return is_lossless(left.element, right.element)
         return same and comparable(left.element, right.element, order=False)
     return left.kind == right.kind and left.enum == right.enum
 
@@ -48,9 +52,19 @@ def _spark(operator: type[exp.Binary]) -> Rendering:
     ) -> exp.Expression:
         left, right = arguments
         common = common_number(*types)
-        if common is not None and common.kind != "numeric":
-            left, right = spark_cast(left, common), spark_cast(right, common)
-        return spark_binary(operator, left, right)
+        if common is None:
+            return spark_binary(operator, left, right)
+        if common.kind != "numeric":
+            return spark_binary(operator, spark_cast(left, common), spark_cast(right, common))
+        # For Spark a BIGINT has 20 digits, one more than its values.
+        left, right = (
+            spark_cast(argument, as_numeric(type_)) if type_.is_integer else argument
+            for argument, type_ in zip((left, right), types, strict=True)
+        )
+        first, second = map(as_numeric, types)
+        if is_lossless(first, second):
+            return spark_binary(operator, left, right)
+        return compared_by_parts(operator, left, right, (first, second))
 
     return spark
 

@@ -17,10 +17,42 @@ LONGEST_EXACT_SCALE = 20
 """A longer scale would leave too few digits before the point, if all 38 are in use."""
 
 # Spark's own quotient of two long decimals: what an expression goes on computing with.
-LONG_QUOTIENT = result_numeric(38, 18, rounded=True)
+LONG_QUOTIENT = result_numeric(38, 18, rounded="quotient")
 # What is shown of it. PostgreSQL gives 12 digits and more after the point for quotients below
 # 10^8, so both agree after rounding to 12.
-QUOTIENT = result_numeric(32, 12, rounded=True)
+QUOTIENT = result_numeric(32, 12, rounded="quotient")
+
+
+def digits_before_point(type_: Type) -> int:
+    """Digits before the point of the largest value of a decimal."""
+    assert type_.precision is not None and type_.scale is not None
+    return type_.precision - type_.scale
+
+
+def is_lossless(left: Type, right: Type) -> bool:
+    """Whether one decimal of 38 digits holds every value of both, with every digit."""
+    whole = max(map(digits_before_point, (left, right)))
+    return whole + max(left.scale or 0, right.scale or 0) <= MAXIMUM_DIGITS
+
+
+def common_decimal(left: Type, right: Type) -> Type | None:
+    """The decimal that holds every value of both, or None where that needs more than 38 digits.
+
+    Quotients are promised 12 digits after the point; those beyond give way to digits before it,
+    and a computed bound such as that of a sum gives way to the 12.
+    """
+    scale = max(left.scale or 0, right.scale or 0)
+    whole = max(map(digits_before_point, (left, right)))
+    rounded = left.rounded or right.rounded
+    if is_lossless(left, right):
+        return result_numeric(whole + scale, scale, rounded=rounded)
+    if rounded is None:
+        return None
+    scale = min(scale, max(MAXIMUM_DIGITS - whole, QUOTIENT.scale or 0))
+    declared = [digits_before_point(type_) for type_ in (left, right) if type_.declared]
+    if max(declared, default=0) + scale > MAXIMUM_DIGITS:
+        return None
+    return result_numeric(MAXIMUM_DIGITS, scale, rounded=rounded)
 
 
 def product_type(left: Type, right: Type) -> Type:
@@ -30,13 +62,34 @@ def product_type(left: Type, right: Type) -> Type:
     rounded = left.rounded or right.rounded
     if _is_exact(left, right):
         return result_numeric(left.precision + right.precision, scale, rounded=rounded)
-    return result_numeric(MAXIMUM_DIGITS, max(left.scale or 0, right.scale or 0), rounded=True)
+    longer = max(left.scale or 0, right.scale or 0)
+    return result_numeric(MAXIMUM_DIGITS, longer, rounded=rounded or "product")
 
 
 def _is_exact(left: Type, right: Type) -> bool:
     assert left.precision and right.precision
     fits = left.precision + right.precision <= MAXIMUM_DIGITS
     return fits or (left.scale or 0) + (right.scale or 0) <= LONGEST_EXACT_SCALE
+
+
+def spark_zero(type_: Type) -> exp.Expression:
+    """Zero as the type has it: beside a bare 0, Spark may cut the last digit of the other side."""
+    return spark_cast(exp.Literal.number(0), type_)
+
+
+def spark_negated(number: exp.Expression, type_: Type) -> exp.Expression:
+    """0 − x: Spark's own minus sign, and abs with it, keep 34 digits."""
+    return spark_binary(exp.Sub, spark_zero(type_), number.copy())
+
+
+def spark_magnitude(number: exp.Expression, type_: Type) -> exp.Expression:
+    """|x|, with all digits."""
+    negative = exp.If(this=is_negative(number, type_), true=spark_negated(number, type_))
+    return exp.Paren(this=exp.Case(ifs=[negative], default=number.copy()))
+
+
+def is_negative(number: exp.Expression, type_: Type) -> exp.Expression:
+    return exp.Paren(this=exp.LT(this=number.copy(), expression=spark_zero(type_)))
 
 
 def spark_product(
@@ -57,29 +110,27 @@ def _long_product(
     sum is the product rounded once.
     """
 
-    def whole(x: exp.Expression) -> exp.Expression:
-        return spark_function("floor", spark_function("abs", x.copy()))
-
-    def fraction(x: exp.Expression) -> exp.Expression:
-        return spark_binary(exp.Sub, spark_function("abs", x.copy()), whole(x))
-
-    def term(x: exp.Expression, y: exp.Expression) -> exp.Expression:
-        return spark_cast(spark_binary(exp.Mul, x, y), result)
-
-    def digits(x: exp.Expression, type_: Type) -> exp.Expression:
-        return spark_cast(fraction(x), result_numeric(type_.scale or 0, type_.scale or 0))
-
     first, second = types
-    total = term(spark_function("abs", a.copy()), whole(b))
-    for other in (term(whole(a), fraction(b)), term(digits(a, first), digits(b, second))):
+    x, y = spark_magnitude(a, first), spark_magnitude(b, second)
+
+    def whole(magnitude: exp.Expression) -> exp.Expression:
+        return spark_function("floor", magnitude.copy())
+
+    def fraction(magnitude: exp.Expression) -> exp.Expression:
+        return spark_binary(exp.Sub, magnitude.copy(), whole(magnitude))
+
+    def term(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+        return spark_cast(spark_binary(exp.Mul, left, right), result)
+
+    def digits(magnitude: exp.Expression, type_: Type) -> exp.Expression:
+        return spark_cast(fraction(magnitude), result_numeric(type_.scale or 0, type_.scale or 0))
+
+    total = term(x.copy(), whole(y))
+    for other in (term(whole(x), fraction(y)), term(digits(x, first), digits(y, second))):
         total = spark_cast(spark_binary(exp.Add, total, other), result)
-    negative = exp.NEQ(this=_is_negative(a), expression=_is_negative(b))
-    turned = spark_cast(exp.Neg(this=exp.Paren(this=total.copy())), result)
-    return exp.Case(ifs=[exp.If(this=negative, true=turned)], default=total)
-
-
-def _is_negative(x: exp.Expression) -> exp.Expression:
-    return exp.Paren(this=exp.LT(this=x.copy(), expression=exp.Literal.number(0)))
+    opposite = exp.NEQ(this=is_negative(a, first), expression=is_negative(b, second))
+    turned = spark_cast(spark_negated(total, result), result)
+    return exp.Case(ifs=[exp.If(this=opposite, true=turned)], default=total)
 
 
 def spark_quotient(
@@ -108,7 +159,7 @@ def spark_quotient(
             exp.Literal.string("1" + "0" * (MAXIMUM_DIGITS - scale)),
             result_numeric(MAXIMUM_DIGITS, 0),
         )
-        large = exp.GTE(this=spark_function("abs", b.copy()), expression=limit)
+        large = exp.GTE(this=spark_magnitude(b, divisor), expression=limit)
         wide = spark_cast(b.copy(), result_numeric(MAXIMUM_DIGITS, divisor.scale or 0))
         return exp.Case(
             ifs=[exp.If(this=large, true=quotient(a.copy(), wide))],

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from headrace.functions.comparison import COMPARISONS, comparable
+from headrace.functions.decimals import common_decimal, digits_before_point
 from headrace.functions.function import Function, spark_binary, spark_cast, spark_function
 from headrace.functions.let import let
-from headrace.functions.numbers import common_number
+from headrace.functions.numbers import as_numeric, common_number
 from headrace.plan.scalar import Call, Scalar, Value
 from headrace.types import BOOLEAN, Type, array_of
+from headrace.types.kinds import MAXIMUM_DIGITS
 
 _MOMENTS = ("date", "timestamp", "timestamptz")
 
@@ -23,7 +25,10 @@ def common_type(types: Sequence[Type]) -> Type | None:
         if type_ == common:
             continue
         if common.is_number and type_.is_number:
-            common = _common_number(common, type_)
+            number = _common_number(common, type_)
+            if number is None:
+                return None
+            common = number
         elif common.is_text and type_.is_text:
             # The first one's type, without a length if kind or length differ.
             alike = (common.kind, common.length) == (type_.kind, type_.length)
@@ -43,14 +48,28 @@ def common_type(types: Sequence[Type]) -> Type | None:
     return common
 
 
-def _common_number(left: Type, right: Type) -> Type:
-    """As for operators, but a real beside an integer or numeric stays real."""
+def _common_number(left: Type, right: Type) -> Type | None:
+    """As for operators, but a real beside an integer or numeric stays real.
+
+    None for two numerics that no numeric of 38 digits can hold both.
+    """
     for one, other in ((left, right), (right, left)):
         if one.kind == "real" and not other.is_float:
             return one
     number = common_number(left, right)
     assert number is not None
+    if number.kind == "numeric":
+        return common_decimal(as_numeric(left), as_numeric(right))
     return number
+
+
+def lossless(types: Sequence[Type]) -> bool:
+    """Whether one decimal holds all digits of all of the types, as far as they are numerics."""
+    if not any(type_.kind == "numeric" for type_ in types):
+        return True
+    exact = [as_numeric(type_) for type_ in types if not type_.is_float and type_.is_number]
+    whole, scale = max(map(digits_before_point, exact)), max(type_.scale or 0 for type_ in exact)
+    return whole + scale <= MAXIMUM_DIGITS
 
 
 def chain(name: str, terms: Sequence[Scalar]) -> Scalar:
@@ -124,7 +143,9 @@ def _in_type(arguments: Sequence[Scalar]) -> Type | None:
     """All arguments have one type, so that no item is compared otherwise than its neighbour."""
     first, *items = arguments
     alike = all(comparable(first.type, item.type, order=False) for item in items)
-    return BOOLEAN if items and alike else None
+    if not items or not alike or not lossless([argument.type for argument in arguments]):
+        return None
+    return BOOLEAN
 
 
 def _in_spark(arguments: Sequence[exp.Expression], *_: object) -> exp.Expression:

@@ -13,7 +13,10 @@ from sqlglot import exp
 
 from headrace.functions.decimals import (
     LONG_QUOTIENT,
+    digits_before_point,
     product_type,
+    spark_magnitude,
+    spark_negated,
     spark_product,
     spark_quotient,
 )
@@ -26,8 +29,10 @@ from headrace.functions.function import (
     spark_cast,
     spark_function,
 )
+from headrace.functions.let import let
 from headrace.plan.scalar import Scalar, Value
 from headrace.types import DOUBLE, Type, result_numeric
+from headrace.types.kinds import MAXIMUM_DIGITS
 
 INTEGERS = ("smallint", "integer", "bigint")
 DIGITS_OF_INTEGERS = {"smallint": 5, "integer": 10, "bigint": 19}
@@ -87,9 +92,13 @@ def _types(arguments: Sequence[Scalar]) -> tuple[Type, Type]:
 
 
 def _sum_type(arguments: Sequence[Scalar]) -> Type | None:
+    """None where a column of declared digits has values too large for the digits of the other."""
     common = common_number(*_types(arguments))
     if common is not None and common.kind == "numeric":
         assert common.precision is not None and common.scale is not None
+        declared = (type_ for type_ in _types(arguments) if type_.declared)
+        if max(map(digits_before_point, declared), default=0) + common.scale > MAXIMUM_DIGITS:
+            return None
         return result_numeric(common.precision + 1, common.scale, rounded=common.rounded)
     return common
 
@@ -108,8 +117,14 @@ def _quotient_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _remainder_type(arguments: Sequence[Scalar]) -> Type | None:
-    common = common_number(*_types(arguments))
-    return None if common is None or common.is_float else common
+    """Nearer to zero than either: its digits never are more than 38."""
+    left, right = _types(arguments)
+    common = common_number(left, right)
+    if common is None or common.kind != "numeric":
+        return None if common is None or common.is_float else common
+    assert common.scale is not None
+    whole = min(map(digits_before_point, map(as_numeric, (left, right))))
+    return result_numeric(whole + common.scale, common.scale, rounded=common.rounded)
 
 
 def _same_type(arguments: Sequence[Scalar]) -> Type | None:
@@ -161,6 +176,24 @@ def _decimal_arithmetic(
     if symbol is exp.Div:
         return spark_quotient(left, right, (first, second), result)
     return spark_cast(spark_binary(symbol, left, right), result)
+
+
+def _negate_spark(
+    arguments: Sequence[exp.Expression], types: Sequence[Type], result: Type
+) -> exp.Expression:
+    (value,), (type_,) = arguments, types
+    if type_.kind == "numeric":
+        return spark_cast(spark_negated(value, type_), result)
+    return spark_cast(exp.Paren(this=exp.Neg(this=value)), result)
+
+
+def _abs_spark(
+    arguments: Sequence[exp.Expression], types: Sequence[Type], result: Type
+) -> exp.Expression:
+    (type_,) = types
+    if type_.kind == "numeric":
+        return let(arguments, lambda value: spark_cast(spark_magnitude(value, type_), result))
+    return spark_cast(spark_function("abs", *arguments), result)
 
 
 def _evaluation(symbol: str) -> Callable[[Value, Value], Value]:
@@ -215,7 +248,8 @@ NUMBERS: tuple[Function, ...] = (
         _evaluation("*"),
         "a * b",
         raises=True,
-        note="A numeric product that needs more than 38 digits is rounded to the longer scale.",
+        note="A numeric product that needs more than 38 digits is rounded to the longer scale,"
+        " and not compared.",
     ),
     Function(
         "/",
@@ -238,7 +272,7 @@ NUMBERS: tuple[Function, ...] = (
     Function(
         "negate",
         _same_type,
-        lambda a, _, result: spark_cast(exp.Paren(this=exp.Neg(this=a[0])), result),
+        _negate_spark,
         lambda a: WIDE.minus(a) if isinstance(a, Decimal) else -a,
         "-a",
         raises=True,
@@ -246,7 +280,7 @@ NUMBERS: tuple[Function, ...] = (
     Function(
         "abs",
         _same_type,
-        lambda a, _, result: spark_cast(spark_function("abs", a[0]), result),
+        _abs_spark,
         lambda a: WIDE.abs(a) if isinstance(a, Decimal) else abs(a),
         "abs(a)",
         raises=True,

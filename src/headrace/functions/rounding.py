@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.functions.decimals import spark_zero
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, Rendering, Typing, spark_cast, spark_function
 from headrace.functions.let import let
@@ -21,8 +22,8 @@ from headrace.types.kinds import MAXIMUM_DIGITS
 Expression = exp.Expression
 
 
-def _below_zero(x: Expression) -> Expression:
-    return exp.LT(this=x.copy(), expression=number(0))
+def _below_zero(x: Expression, type_: Type = DOUBLE) -> Expression:
+    return exp.LT(this=x.copy(), expression=spark_zero(type_))
 
 
 def _to_scale(arguments: Sequence[Scalar]) -> Type | None:
@@ -62,11 +63,14 @@ def _round_spark(arguments: Sequence[Expression], _: object, result: Type) -> Ex
     return spark_cast(spark_function("round", value, _digits(digits)), result)
 
 
-def _trunc_spark(arguments: Sequence[Expression], _: object, result: Type) -> Expression:
+def _trunc_spark(
+    arguments: Sequence[Expression], types: Sequence[Type], result: Type
+) -> Expression:
     def toward_zero(x: Expression, digits: Expression) -> Expression:
         places = _digits(digits)
         up, down = (spark_function(f, x.copy(), places.copy()) for f in ("ceil", "floor"))
-        return case(_below_zero(x), spark_cast(up, result), spark_cast(down, result))
+        below = _below_zero(x, types[0])
+        return case(below, spark_cast(up, result), spark_cast(down, result))
 
     value, digits = arguments
     return let((value,), lambda x: toward_zero(x, digits))
@@ -134,13 +138,13 @@ def _sign_type(arguments: Sequence[Scalar]) -> Type | None:
     return DOUBLE if value.type == DOUBLE else None
 
 
-def _sign_spark(arguments: Sequence[Expression], _: object, result: Type) -> Expression:
+def _sign_spark(arguments: Sequence[Expression], types: Sequence[Type], result: Type) -> Expression:
     """NaN counts as positive among Spark's comparisons, and as neither in PostgreSQL."""
 
     def sign(x: Expression) -> Expression:
         one, zero = (spark_cast(number(n), result) for n in (1, 0))
-        positive = exp.GT(this=x.copy(), expression=number(0))
-        parts = [_below_zero(x), spark_cast(number(-1), result), positive, one]
+        positive = exp.GT(this=x.copy(), expression=spark_zero(types[0]))
+        parts = [_below_zero(x, types[0]), spark_cast(number(-1), result), positive, one]
         if result == DOUBLE:
             parts = [spark_function("isnan", x.copy()), zero.copy(), *parts]
         missing = exp.Is(this=x.copy(), expression=exp.Null())

@@ -17,6 +17,7 @@ from headrace.query.grouping import Request
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.ordering import sorted_entry
 from headrace.query.refusal import located, refuse
+from headrace.query.unmatched import require_exact
 from headrace.types import BIGINT, DOUBLE, Type, plain_text
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ def _order(
             if argument.type.comparison == "none":
                 message = f"DISTINCT on {argument.type.sql} is not maintained"
                 raise refuse("unsupported-type", message, parts.node)
+            require_exact(argument.type, "DISTINCT", parts.node)
     order: list[Ordered] = []
     for node in parts.order:
         entry = sorted_entry(node, lambda part: settled(inside.bind(part)), "ORDER BY")

@@ -8,8 +8,10 @@ from headrace.functions.moments import DATE, TIMESTAMP, TIMESTAMPTZ
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.coerce import as_moments, operands
 from headrace.query.literals import Bound, Untyped, typed
+from headrace.query.unmatched import too_many_digits
 
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMPTZ)
+_SUMS = {"+": "a sum", "-": "a difference"}
 _NOTHING = Literal("PT0S", INTERVAL)
 
 
@@ -21,9 +23,17 @@ def arithmetic(name: str, left: Bound, right: Bound) -> Scalar:
     if name == "+" and second.type in _MOMENTS and first.type not in _MOMENTS:
         first, second = second, first
     row = _row(name, first, second)
+    if row in _SUMS and _lacks_digits(row, first, second):
+        raise too_many_digits(_SUMS[row], [first.type, second.type])
     if row == "time between":
         first, second = as_moments(first, second)
     return folded(row, first, second)
+
+
+def _lacks_digits(row: str, left: Scalar, right: Scalar) -> bool:
+    """Whether two numbers have no such call because no numeric has the digits of both."""
+    exact = all(side.type.is_integer or side.type.kind == "numeric" for side in (left, right))
+    return exact and FUNCTION_BY_NAME[row].type_of((left, right)) is None
 
 
 def _row(name: str, left: Scalar, right: Scalar) -> str:

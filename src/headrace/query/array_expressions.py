@@ -15,6 +15,7 @@ from headrace.query.coerce import settled, unified
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import located, refuse
 from headrace.query.type_names import named_type
+from headrace.query.unmatched import require_exact, spelled, too_many_digits
 from headrace.types import INTEGER, Type, array_of, has_arrays, plain_text
 
 Bind = Callable[[exp.Expr], Bound]
@@ -95,6 +96,8 @@ def one_or_all(name: str, value: Bound, which: str, array: Bound, node: exp.Expr
     if scalar.type.kind == "character":
         message = "a comparison of char(n) with an array is not maintained"
         raise refuse("unsupported-query", message, node, "Cast it to text.")
+    for side in (scalar, array):
+        require_exact(side.type, "a comparison", node)
     with located(node):
         return call(f"{name} {which}", scalar, array)
 
@@ -105,8 +108,8 @@ def paired(node: exp.Expr, left: Bound, right: Bound) -> Scalar:
     if not is_array(left) and not is_array(right):
         message = f"{name} is maintained on arrays only"
         raise refuse("unsupported-function", message, node)
-    first, second = alike(left, right)
     with located(node):
+        first, second = alike(left, right)
         return call("@>", second, first) if name == "<@" else call(name, first, second)
 
 
@@ -117,8 +120,10 @@ def alike(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
     if isinstance(right, Untyped):
         return left, typed(right, left.type)
     common = common_type([left.type, right.type])
-    if common is None or not _same_kind(left.type, right.type):
+    if not _same_kind(left.type, right.type):
         return left, right
+    if common is None:
+        raise too_many_digits("a comparison", [left.type, right.type])
     return cast(left, common), cast(right, common)
 
 
@@ -153,7 +158,7 @@ def _cat(sides: Sequence[Bound]) -> Scalar:
     known = [side.type for side in sides if not isinstance(side, Untyped)]
     common = common_type(known)
     if common is None:
-        names = " and ".join(type_.sql for type_ in known)
+        names = " and ".join(map(spelled, known))
         raise UserError("invalid-query", f"{names} cannot be joined")
     scalars = [typed(s, common) if isinstance(s, Untyped) else s for s in sides]
     return call("array_cat", *(cast(scalar, common) for scalar in scalars))

@@ -8,10 +8,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from headrace.functions import call, cast, common_type
+from headrace.functions.logic import lossless
 from headrace.functions.numbers import as_numeric, common_number
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import refuse
+from headrace.query.unmatched import unmatched
 from headrace.types import BOOLEAN, DOUBLE, Type, plain_text
 
 _MOMENTS = {"date", "timestamp", "timestamptz"}
@@ -121,15 +123,16 @@ def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
     known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
     common = common_type(known) if known else plain_text()
     if common is None:
-        names = ", ".join(dict.fromkeys(type_.sql for type_ in known))
-        raise refuse("invalid-query", f"{what} types {names} cannot be matched", node)
+        raise unmatched(known, what, node)
     if len(known) < len(bounds):
         # A bare constant has no length and no digits of its own, so the result has none either.
         common = common.bare
     constants = [typed(bound, common) for bound in bounds if isinstance(bound, Untyped)]
     if common.kind in ("numeric", "array"):
-        widest = common_type([common, *(constant.type for constant in constants)])
-        assert widest is not None
+        all_types = [common, *(constant.type for constant in constants)]
+        widest = common_type(all_types)
+        if widest is None:
+            raise unmatched(all_types, what, node)
         common = widest
     if common.kind == "character" and common.length is None:
         # Trailing blanks of a char without length are kept, but not compared.
@@ -148,6 +151,16 @@ def as_type(bound: Bound, common: Type) -> Scalar:
         return cast(bound, common)
     literal = typed(bound, common)
     return replace(literal, type=common) if common.is_text else cast(literal, common)
+
+
+def lossless_together(bounds: Sequence[Bound]) -> bool:
+    """Whether one type holds all of the values with all their digits."""
+    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    number = next((type_ for type_ in known if type_.kind == "numeric"), None)
+    if number is None:
+        return True
+    constants = (typed(bound, number).type for bound in bounds if isinstance(bound, Untyped))
+    return lossless([*known, *constants])
 
 
 def _brought(scalar: Scalar, common: Type) -> Scalar:

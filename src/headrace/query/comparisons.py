@@ -11,12 +11,13 @@ from headrace.functions import call, chain
 from headrace.plan.scalar import Literal, Outer, Scalar, columns_of, walk
 from headrace.query.array_expressions import one_or_all, quantified_array
 from headrace.query.arrays import array_items
-from headrace.query.coerce import condition, settled, unified
+from headrace.query.coerce import condition, lossless_together, settled, unified
 from headrace.query.inner import Inner, quantified
 from headrace.query.literals import Bound, Untyped
 from headrace.query.operations import compare, negation, repeatable
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
+from headrace.query.unmatched import require_exact
 from headrace.types import BOOLEAN
 
 OPERATORS: dict[type[exp.Expr], str] = {
@@ -134,7 +135,13 @@ class Comparisons:
         value, *items = (self.bind(part) for part in (subject, *listed))
         constants = [item for item in items if is_constant(item)]
         terms: list[Scalar] = []
+        if not lossless_together((value, *constants)):
+            # Each is compared by itself, digit by digit.
+            constants = []
         if len(constants) > 1 and not is_character(value) and not is_interval(value):
+            for part in (value, *constants):
+                if not isinstance(part, Untyped):
+                    require_exact(part.type, "a comparison", node)
             with located(node):
                 terms.append(call("in", *unified((value, *constants), "IN", node)))
             items = [item for item in items if not is_constant(item)]

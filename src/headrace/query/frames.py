@@ -9,12 +9,14 @@ from sqlglot import exp
 
 from headrace.functions import cast as cast_scalar
 from headrace.functions.intervals import INTERVAL, parts_of
+from headrace.functions.logic import lossless
 from headrace.plan.operators import WHOLE, Frame, FrameBound
 from headrace.plan.scalar import Literal
 from headrace.query.constants import constant, folded, whole_number
 from headrace.query.literals import Bound
 from headrace.query.ordering import Sorted
 from headrace.query.refusal import refuse
+from headrace.query.unmatched import too_many_digits
 from headrace.types import DOUBLE, Type
 
 _PLACES = {"unbounded preceding": 0, "preceding": 1, "current row": 2, "following": 3}
@@ -105,6 +107,8 @@ def _distance(offset: Literal, key: Type, node: exp.Expr) -> Literal:
         assert found is not None
         return found
     if key.kind == "numeric" and (offset.type.is_integer or offset.type.kind == "numeric"):
+        if not lossless([key, offset.type]):
+            raise too_many_digits("RANGE", [key, offset.type], node)
         return offset
     if key.kind in ("date", "timestamp", "timestamptz") and offset.type.kind == "interval":
         _require_one_unit(offset, node)

@@ -85,7 +85,7 @@ def join_using(kind: Kind, left: Item, right: Item, names: Sequence[str], join: 
         for name in names:
             a, b = _one(name, left.scope, join), _one(name, right.scope, join)
             sides = left.scope.usable(a, join), right.scope.usable(b, join)
-            terms.append(equal_columns(*sides))
+            terms.append(equal_columns(*sides, join))
             shown = merged_column(kind, *sides, join)
             merged.append(Visible(name, shown, shown.type.sql))
     shared = set(names)

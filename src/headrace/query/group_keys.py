@@ -15,6 +15,7 @@ from headrace.query.identifiers import name_of
 from headrace.query.output_names import output_name
 from headrace.query.refusal import refuse
 from headrace.query.scope import Scope, find
+from headrace.query.unmatched import require_exact
 
 Outputs = Sequence[tuple[str, Scalar]]
 
@@ -47,6 +48,7 @@ def _key(node: exp.Expr, scope: Scope, outputs: Outputs) -> Key:
     if scalar.type.comparison == "none":
         message = f"GROUP BY on {scalar.type.sql} is not maintained"
         raise refuse("unsupported-type", message, node)
+    require_exact(scalar.type, "GROUP BY", node)
     return Key(scalar, output_name(node), node)
 
 

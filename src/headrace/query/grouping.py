@@ -27,7 +27,7 @@ from headrace.types import BIGINT, INTEGER, Type
 
 def is_quotient(scalar: Scalar, quotients: frozenset[Column] = frozenset()) -> bool:
     """Whether a numeric comes from a division: here, or in one of the columns named."""
-    return scalar.type.rounded and any(
+    return scalar.type.rounded is not None and any(
         (isinstance(node, Call) and node.function == "/")
         or node in quotients
         or (isinstance(node, Subquery) and node.plan.columns[0] in quotients)

@@ -10,11 +10,13 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
-from headrace.functions import call
+from headrace.functions import call, cast
+from headrace.functions.numbers import as_numeric, undeclared
 from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator
 from headrace.plan.scalar import Scalar
-from headrace.query.coerce import as_type, common_to, compared
+from headrace.query.coerce import as_type, common_to, compared, lossless_together
 from headrace.query.refusal import refuse
+from headrace.query.unmatched import require_exact
 
 Kind = OneOf["inner", "left", "right", "full"]
 
@@ -48,8 +50,10 @@ def joined(kind: Kind, left: Operator, right: Operator, condition: Scalar | None
             return FullJoin(left, right, condition)
 
 
-def equal_columns(left: Scalar, right: Scalar) -> Scalar:
+def equal_columns(left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
     """What USING compares."""
+    for side in (left, right):
+        require_exact(side.type, "JOIN/USING", join)
     return call("=", *compared(left, right))
 
 
@@ -58,6 +62,10 @@ def merged_column(kind: Kind, left: Scalar, right: Scalar, join: exp.Join) -> Sc
 
     Both are brought to one type; an inner join shows the one that has it.
     """
+    if kind != "full" and not lossless_together((left, right)):
+        # One side alone is shown; beside other digits PostgreSQL shows a numeric without any.
+        shown = right if kind == "right" else left
+        return cast(shown, undeclared(as_numeric(shown.type)))
     common = common_to((left, right), "JOIN/USING", join)
     first, second = as_type(left, common), as_type(right, common)
     match kind:

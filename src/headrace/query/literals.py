@@ -18,6 +18,7 @@ from headrace.plan.scalar import Literal, Scalar, Value
 from headrace.query.array_texts import read_array
 from headrace.query.interval_texts import read_interval
 from headrace.query.refusal import refuse
+from headrace.query.unmatched import too_many_digits
 from headrace.types import Type, array_of, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 
@@ -90,7 +91,11 @@ def _array(untyped: Untyped, element: Type) -> Literal:
         raise _unreadable(untyped, array_of(element), FORMS["array"]) from None
     items = [typed(Untyped(text, untyped.node), element) for text in texts]
     if element.kind == "numeric":
-        element = common_type([element, *(item.type for item in items)]) or element
+        types = [element, *(item.type for item in items)]
+        common = common_type(types)
+        if common is None:
+            raise too_many_digits("an array", types, untyped.node)
+        element = common
     return Literal(
         tuple(convert(item.value, item.type, element) for item in items), array_of(element)
     )

@@ -19,6 +19,7 @@ from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.parse import UNARY_PLUS, too_deep
 from headrace.query.refusal import located, refuse
 from headrace.query.special_calls import SPECIAL, counted
+from headrace.query.unmatched import require_exact
 from headrace.types import BOOLEAN, TEXT, Type, plain_text
 
 LARGEST_REPEATED = 2000
@@ -34,9 +35,12 @@ def negation(scalar: Scalar) -> Scalar:
 def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     """A comparison by its row's name; text is ordered under collation C only."""
     if is_array(left) or is_array(right):
-        first, second = alike(left, right)
+        with located(node):
+            first, second = alike(left, right)
     else:
         first, second = compared(left, right)
+    for side in (first, second):
+        require_exact(side.type, "a comparison", node)
     if name in _ORDERING:
         first, second = _collated(first, second), _collated(second, first)
         for side in (first, second):
@@ -146,6 +150,8 @@ def _extreme(name: str, values: Sequence[Scalar]) -> Scalar:
 
 def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     first, second = operands(left, right)
+    for side in (first, second):
+        require_exact(side.type, "NULLIF", node)
     result = first_of_nullif(first, second, node, bare=isinstance(right, Untyped))
     if {first.type.kind, second.type.kind} != {"date", "timestamp"}:
         return call("nullif", result, second)

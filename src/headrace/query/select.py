@@ -31,6 +31,7 @@ from headrace.query.refusal import refuse
 from headrace.query.row_identity import group_identity, row_identity
 from headrace.query.rows_in_select import rows_in_select
 from headrace.query.scope import Scope
+from headrace.query.unmatched import require_exact
 from headrace.query.windows import Windows
 
 
@@ -149,6 +150,7 @@ def _require_comparable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
     if scalar.type.comparison == "none":
         message = f"{clause} on {scalar.type.sql} is not maintained"
         raise refuse("unsupported-type", message, node)
+    require_exact(scalar.type, clause, node)
 
 
 def _having(select: exp.Select, scope: Scope, aggregates: Aggregates) -> Having | None:

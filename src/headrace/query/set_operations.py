@@ -21,6 +21,7 @@ from headrace.query.coerce import as_type, common_to
 from headrace.query.ids import ColumnIds
 from headrace.query.literals import Bound, Untyped
 from headrace.query.refusal import located, refuse
+from headrace.query.unmatched import require_exact
 from headrace.types import Type
 
 Part = tuple[Operator, tuple[Bound, ...]]
@@ -128,6 +129,7 @@ def _require_comparable(type_: Type, node: exp.SetOperation) -> None:
     if type_.comparison == "none":
         message = f"{_word(node)} on {type_.sql} is not maintained"
         raise refuse("unsupported-type", message, node)
+    require_exact(type_, _word(node), node)
 
 
 def _scalar(bound: Bound) -> Scalar:

@@ -74,7 +74,8 @@ def _numeric(node: exp.DataType, parameters: list[int], source: Type | None) -> 
     if source is not None and (source.is_integer or source.kind == "numeric"):
         return replace(as_numeric(source), declared=False)
     if source is None:
-        return Type("numeric", precision=MAXIMUM_DIGITS, scale=0)
+        # A constant has the digits that are written, and NULL none.
+        return result_numeric(1, 0)
     if source.is_text:
         return result_numeric(MAXIMUM_DIGITS, NUMERIC_SCALE)
     raise refuse(

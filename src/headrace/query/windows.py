@@ -27,6 +27,7 @@ from headrace.query.ids import ColumnIds
 from headrace.query.literals import Bound
 from headrace.query.ordering import Sorted, sorted_entry
 from headrace.query.refusal import refuse
+from headrace.query.unmatched import require_exact
 from headrace.query.window_names import clauses_of, named_windows
 from headrace.query.window_requests import Request, Requests
 from headrace.types import BIGINT, DOUBLE, INTEGER, Type
@@ -95,6 +96,7 @@ class Windows(Requests):
             if key.type.comparison == "none":
                 message = f"PARTITION BY on {key.type.sql} is not maintained"
                 raise refuse("unsupported-type", message, part)
+            require_exact(key.type, "PARTITION BY", part)
         order = tuple(sorted_entry(entry, bound, "ORDER BY") for entry in clauses.order)
         frame = frame_of(clauses.frame, order, inside.bind, node)
         return Over(tuple(dict.fromkeys(keys)), order, frame)

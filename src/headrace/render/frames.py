@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.functions.decimals import digits_before_point
 from headrace.functions.function import spark_cast
 from headrace.functions.intervals import parts_of
+from headrace.functions.numbers import as_numeric
 from headrace.plan.operators import Frame, FrameBound, SortKey
 from headrace.plan.scalar import Column, Literal
 from headrace.render.pieces import bigint
@@ -110,8 +112,9 @@ def _wide(key: Type, *offsets: Type) -> Type:
     if key.is_integer:
         return result_numeric(20, 0)
     if key.kind == "numeric":
-        scale = max((key.scale or 0, *(offset.scale or 0 for offset in offsets)))
-        return result_numeric((key.precision or 0) - (key.scale or 0) + 1 + scale, scale)
+        types = (key, *map(as_numeric, offsets))
+        scale = max(type_.scale or 0 for type_ in types)
+        return result_numeric(max(map(digits_before_point, types)) + 1 + scale, scale)
     return Type("timestamp") if key.kind == "date" else key
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -16,6 +16,8 @@ from headrace.types.kinds import (
     Kind,
 )
 
+Rounding = Literal["quotient", "product"]
+
 
 @dataclass(frozen=True)
 class Type:
@@ -23,7 +25,8 @@ class Type:
 
     For numeric, precision and scale are those of the stored decimal; `declared` says whether they
     are also the column's own typmod (served as numeric(p,s)) or only how we store a numeric
-    without one. `rounded` marks a result of division or AVG: right to `scale` digits, no further.
+    without one. `rounded` marks a number that is right to `scale` digits and no further: the
+    result of a division or AVG, or of a product that needs more than 38 digits.
     `ordered` is false for text whose collation is not C. `folds` is true for text under C itself,
     where upper and lower are known to change ASCII letters only. `element` is the type of an
     array's elements.
@@ -35,7 +38,7 @@ class Type:
     length: int | None = None
     enum: str | None = None
     declared: bool = False
-    rounded: bool = False
+    rounded: Rounding | None = None
     ordered: bool = True
     folds: bool = False
     element: Type | None = None
@@ -117,6 +120,11 @@ class Type:
         return replace(self, declared=False, length=None, element=element)
 
     @property
+    def is_rounded_product(self) -> bool:
+        """Whether digits of a product were cut, so that values may seem equal that are not."""
+        return (self.element or self).rounded == "product"
+
+    @property
     def is_integer(self) -> bool:
         return self.kind in ("smallint", "integer", "bigint")
 
@@ -187,7 +195,7 @@ def numeric(precision: int, scale: int) -> Type:
     return Type("numeric", precision=precision, scale=scale, declared=True)
 
 
-def result_numeric(precision: int, scale: int, *, rounded: bool = False) -> Type:
+def result_numeric(precision: int, scale: int, *, rounded: Rounding | None = None) -> Type:
     """The type of a computed numeric, or of a column without typmod: bounded to 38 digits."""
     scale = min(scale, MAXIMUM_DIGITS)
     precision = max(min(precision, MAXIMUM_DIGITS), scale, 1)

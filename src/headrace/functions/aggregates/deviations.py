@@ -51,7 +51,7 @@ def _variance(states: tuple[Scalar, ...], fewer: int) -> Scalar:
     """Σ(x − mean)² / (n − fewer)."""
     total, squares, count = states
     assert total.type.scale is not None
-    single, double = total.type, result_numeric(38, 2 * total.type.scale)
+    single, double = result_numeric(38, total.type.scale), result_numeric(38, 2 * total.type.scale)
     n: Scalar = Call("cast", (count,), as_numeric(BIGINT))
     near = Call("cast", (Call("/", (total, n), LONG_QUOTIENT),), single)
     rest = Call("-", (total, Call("*", (near, n), single)), single)

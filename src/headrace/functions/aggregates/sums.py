@@ -19,7 +19,7 @@ from headrace.functions.aggregates.intervals import (
     spark_mean,
     spark_sum,
 )
-from headrace.functions.aggregates.terms import filled, or_null, present
+from headrace.functions.aggregates.terms import filled, or_null, present, total_type
 from headrace.functions.decimals import LONG_QUOTIENT, spark_quotient
 from headrace.functions.function import spark_cast
 from headrace.functions.intervals import INTERVAL
@@ -33,10 +33,8 @@ def sum_type(argument: Type | None) -> Type | None:
     match argument:
         case Type(kind="smallint" | "integer"):
             return BIGINT
-        case Type(kind="bigint"):
-            return result_numeric(38, 0)
-        case Type(kind="numeric", scale=int() as scale, rounded=rounded):
-            return result_numeric(38, scale, rounded=rounded)
+        case Type(kind="bigint" | "numeric"):
+            return total_type(as_numeric(argument))
         case Type(kind="real" | "double precision" | "interval"):
             return argument
         case _:

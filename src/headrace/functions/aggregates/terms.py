@@ -31,12 +31,21 @@ def or_null(count: Scalar, value: Scalar, type_: Type, *, below: int = 1) -> Sca
     return Call("case", (empty, Literal(None, type_), value), type_)
 
 
+DIGITS_OF_COUNTS = 19
+"""A relation has fewer than 2^63 rows."""
+
+
+def total_type(term: Type) -> Type:
+    """The type of sums of a decimal: as many digits more as a number of rows has."""
+    assert term.precision is not None and term.scale is not None
+    return result_numeric(term.precision + DIGITS_OF_COUNTS, term.scale, rounded=term.rounded)
+
+
 def state_type(term: Type) -> Type:
     """The type that sums of `term` are kept in."""
     if term.is_integer:
         return BIGINT
     if term.kind == "numeric":
-        assert term.scale is not None
-        return result_numeric(38, term.scale, rounded=term.rounded)
+        return total_type(term)
     assert term.kind == "double precision"
     return DOUBLE
