@@ -1,6 +1,8 @@
 """`python -m fuzz SECONDS=1800 SEED=1`: stream tables on Spark; with `--plan` plans alone.
 
-Exit code 1 if anything failed. A file of tests/fuzz/examples as argument runs that example.
+SHAPE="chain join" tries views of one shape alone. Exit code 1 if anything failed, or was refused
+for a reason that fuzz/refusals.py has not. A file of tests/fuzz/examples as argument runs that
+example.
 """
 
 from __future__ import annotations
@@ -66,12 +68,13 @@ def main() -> None:
             for script in scripts:
                 run_example(way, read_script(script.read_text(encoding="utf-8")))
             return
-        rounds = Rounds(way, pure, report, PLANS if plan else STREAM_TABLES)
+        size = PLANS if plan else STREAM_TABLES
+        rounds = Rounds(way, pure, report, size, given.get("SHAPE"))
         rounds.run(int(given.get("SEED", SEED)), float(given.get("SECONDS", SECONDS)))
     for reason, example in report.refused_scripts.items():
         sys.stderr.write(f"refused {report.refused[reason]} times: {reason}\n{example}\n")
     sys.stdout.write(report.json() + "\n")
-    sys.exit(1 if report.failures else 0)
+    sys.exit(1 if report.failures or report.unexpected else 0)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from fuzz.kinds import stored
-from fuzz.schema import Keys, Table, insert
+from fuzz.schema import KEYS, Keys, Table, insert
 
 Batch = tuple[str, ...]
 
@@ -19,9 +19,9 @@ def random_batch(random: Random, tables: tuple[Table, ...], keys: Keys) -> Batch
         return (f"UPDATE {random.choice(tables).name} SET g = g",)
     table = random.choice(tables)
     if chance < 0.09:
-        return (f"TRUNCATE {table.name}", insert(random, table, random.randint(4, 9), keys))
+        return (f"TRUNCATE {table.name}", insert(random, table, random.randint(4, 9)))
     if chance < 0.12:
-        return (f"DELETE FROM {table.name}", insert(random, table, 5, keys))
+        return (f"DELETE FROM {table.name}", insert(random, table, 5))
     batch: list[str] = []
     for one in random.sample(tables, random.randint(len(tables) - 1, len(tables))):
         batch += _changes(random, one, keys)
@@ -32,12 +32,13 @@ def _changes(random: Random, table: Table, keys: Keys) -> list[str]:
     name, group = table.name, random.randint(0, 3)
     column = random.choice(table.columns[1:])
     some = f"WHERE ctid IN (SELECT ctid FROM {name} ORDER BY md5({name}::text || {group}) LIMIT "
-    value = stored(random, column.kind, 0.2)
+    value = stored(random, column.kind, 0.2, column.declared)
     statements = [
         f"UPDATE {name} SET {column.name} = {value} {some}3)",
         f"UPDATE {name} SET {column.name} = {value} WHERE g = {group}",
         f"UPDATE {name} SET g = {stored(random, 'int', 0.2)} {some}2)",
         f"UPDATE {name} SET g = {group + 1} WHERE g = {group}",
+        f"UPDATE {name} SET k = {random.randrange(KEYS)} {some}4)",
         f"DELETE FROM {name} WHERE g = {group}",
         f"DELETE FROM {name} WHERE g IS NULL",
         f"DELETE FROM {name} {some}3)",
@@ -52,7 +53,7 @@ def _changes(random: Random, table: Table, keys: Keys) -> list[str]:
         ]
     chosen = random.sample(statements, random.choice((1, 2, 3)))
     # Tables neither run empty nor grow without end.
-    chosen.append(insert(random, table, random.randint(2, 5), keys))
+    chosen.append(insert(random, table, random.randint(3, 6)))
     chosen.append(
         f"DELETE FROM {name} WHERE ctid IN"
         f" (SELECT ctid FROM {name} ORDER BY md5({name}::text) OFFSET 16)"

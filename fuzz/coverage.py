@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from fuzz.inside import children, scalars
 from fuzz.relations import Again, Named, Relation
+from fuzz.shapes import SHAPES, shapes_of
 from fuzz.terms import Query, Term, queries_of, walk
 
 ITEMS = (
@@ -30,6 +31,7 @@ ITEMS = (
     "ranking window", "offset window", "aggregate window", "rows frame", "range frame",
     "groups frame", "frame exclusion", "several partitionings", "limit", "offset", "with ties",
     "recursive union", "recursive union all", "stream over stream",
+    *SHAPES,
 )  # fmt: skip
 
 LEAVES = ("scan", "values", "function")
@@ -37,7 +39,7 @@ OPERATORS = (
     "filter", "project", "inner join", "cross join", "left join", "right join", "full join",
     "lateral", "function", "semi", "anti", "mark", "scalar", "aggregate", "global aggregate",
     "grouping sets", "distinct", "distinct on", "union all", "union", "intersect", "except",
-    "window", "topk", "recursive",
+    "window", "topk", "recursive", "key join", "from clause", "with",
 )  # fmt: skip
 PAIRS = frozenset((above, below) for above in OPERATORS for below in {*OPERATORS, *LEAVES})
 
@@ -103,7 +105,7 @@ def items_of(relation: Relation) -> Counter[str]:
         found.update(one.items)
         if isinstance(one, Named):
             found.add(FORMS[one.form])
-        if isinstance(one, Again) and one.child.form == "cte":
+        if isinstance(one, Again) and one.child.form.endswith("cte"):
             found.add("cte twice")
         for scalar in scalars(one):
             for part in walk(scalar):
@@ -115,12 +117,13 @@ def items_of(relation: Relation) -> Counter[str]:
             visit(child)
 
     visit(relation)
-    return Counter(found)
+    return Counter(found | shapes_of(relation))
 
 
 FORMS = {
     "derived": "derived table",
     "cte": "cte",
+    "nested cte": "cte",
     "view": "view",
     "stream": "stream over stream",
 }

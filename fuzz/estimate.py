@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fuzz.from_clause import From, Item, Leaf
 from fuzz.inside import children
 from fuzz.relations import (
     Aggregate,
@@ -19,6 +20,13 @@ from fuzz.relations import (
 
 ROWS = 12
 LARGEST = 350
+
+
+def size_of_item(item: Item) -> float:
+    if isinstance(item, Leaf):
+        return size(item.relation)
+    left, right = size_of_item(item.left), size_of_item(item.right)
+    return left * right if item.kind == "cross join" else left * right / 4 + 0.5 * (left + right)
 
 
 def size(relation: Relation) -> float:
@@ -47,5 +55,12 @@ def size(relation: Relation) -> float:
             if lateral:
                 return product / 2
             return product if kind == "cross join" else product / 3 + 0.5 * size(left)
+        case From(operator="key join"):
+            return 2 * ROWS
+        case From(parts=parts, where=where):
+            product = 1.0
+            for part in parts:
+                product *= size_of_item(part)
+            return product / 4.0 ** min(len(where), len(parts) - 1)
     (child,) = children(relation)
     return size(child)

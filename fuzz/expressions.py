@@ -21,6 +21,7 @@ class Expressions:
     def __init__(self, random: Random, coverage: Coverage) -> None:
         self.random = random
         self.coverage = coverage
+        self.shadowed = False
 
     def column(self, columns: Sequence[Ref], kind: str) -> Ref | None:
         found = [ref for ref in columns if ref.kind == kind]
@@ -59,6 +60,7 @@ class Expressions:
             rule.weight
             * self.coverage.rare(rule.item)
             * (1.0 if not rule.parts or kinds & set(rule.parts) else 0.03)
+            * (20.0 if self.shadowed and rule.parts in SHADOWED else 1.0)
             for rule in rules
         ]
         return self.random.choices(rules, weights)[0]
@@ -71,8 +73,17 @@ class Expressions:
                 break
         return found
 
-    def equality(self, left: Sequence[Ref], right: Sequence[Ref], sign: str = "=") -> Term | None:
-        """A comparison of a column of each side, None where no kind is common."""
+    def equality(
+        self, left: Sequence[Ref], right: Sequence[Ref], sign: str = "=", *, wild: bool = False
+    ) -> Term | None:
+        """A comparison of a column of each side, None where no kind is common.
+
+        A wild one may compare numbers of different kinds, and expressions of one column each.
+        """
+        if wild and self.random.random() < 0.35:
+            found = self.computed_equality(left, right, sign)
+            if found is not None:
+                return found
         common = sorted({ref.kind for ref in left} & {ref.kind for ref in right} & COMPARABLE)
         if not common:
             return None
@@ -84,6 +95,32 @@ class Expressions:
         item = "comparison" if sign == "=" else "non-equi join"
         return Term("bool", f"({{}} {sign} {{}})", pair, item)
 
+    def computed_equality(
+        self, left: Sequence[Ref], right: Sequence[Ref], sign: str
+    ) -> Term | None:
+        ones = [ref for ref in left if ref.kind in KEYS_OF]
+        others = [ref for ref in right if ref.kind in KEYS_OF]
+        pairs = [
+            (one, other)
+            for one in ones
+            for other in others
+            if one.kind == other.kind or {one.kind, other.kind} <= NUMBERS
+        ]
+        if not pairs:
+            return None
+        one, other = self.random.choice(pairs)
+        sides: list[Scalar] = [one, other]
+        for place in self.random.choice(((0,), (1,), (0, 1), ())):
+            ref = (one, other)[place]
+            sides[place] = Term(ref.kind, self.random.choice(KEYS_OF[ref.kind]), (ref,))
+        if one.kind != other.kind and self.random.random() < 0.3:
+            sides[0] = Term("numeric", "({})::numeric(18,2)", (sides[0],))
+        if self.random.random() < 0.5:
+            sides.reverse()
+        changed = any(isinstance(side, Term) for side in sides)
+        item = "expression key" if changed else "mixed numbers" if sign == "=" else "non-equi join"
+        return Term("bool", f"({{}} {sign} {{}})", tuple(sides), item)
+
     def aggregate(self, columns: Sequence[Ref]) -> Term:
         """A call of an aggregate, sometimes over some rows only."""
         call = self.apply(self.pick(AGGREGATES, columns), columns, self.random.choice((0, 0, 1)))
@@ -94,4 +131,19 @@ class Expressions:
         return call
 
 
-COMPARABLE = frozenset(("int", "bigint", "numeric", "text", "char", "date", "timestamp", "bool"))
+COMPARABLE = frozenset(
+    ("int", "bigint", "numeric", "exact", "text", "char", "date", "timestamp", "bool")
+)
+# The kinds of arguments of functions and operators whose names the user may have taken.
+SHADOWED = (("text",), ("text", "text"), ("numeric", "int"), ("int", "numeric"))
+NUMBERS = frozenset(("int", "bigint", "numeric", "exact"))
+# What may stand in the place of a column that a join compares.
+KEYS_OF: dict[str, tuple[str, ...]] = {
+    "int": ("({} - 1)", "({} + 2)", "abs({})", "({} * 2)", "({} % 3)", "coalesce({}, 0)"),
+    "bigint": ("({} + 1)", "({})::int", "({} - 2)"),
+    "numeric": ("({} + 0.75)", "round({}, 1)", "({})::numeric(14,4)"),
+    "exact": ("round({}, 2)", "({} - 1)", "({} + 0.005)", "({})::numeric(20,2)"),
+    "text": ("lower({})", "upper({})", "({} || 'b')", "substring({} FROM 1 FOR 1)", "trim({})"),
+    "date": ("({} + 7)", "({} - 14)", "date_trunc('month', {}::timestamp)::date"),
+    "timestamp": ("date_trunc('day', {})", "({} + INTERVAL '1 day')"),
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fuzz.from_clause import From, all_leaves
 from fuzz.inside import children, scalars
 from fuzz.relations import Again, Aggregate, Distinct, Join, Relation, TopK
 from fuzz.terms import Scalar, queries_of, refs_of
@@ -26,8 +27,10 @@ def free_names(relation: Relation) -> frozenset[str]:
         case _:
             pass
     found = used - inside
-    for child in below:
+    for place, child in enumerate(below):
         from_beside = isinstance(relation, Join) and relation.lateral and child == relation.right
+        if isinstance(relation, From):
+            from_beside = all_leaves(relation)[place].lateral
         names = free_names(child)
         found |= names - inside if from_beside else names
     return found

@@ -44,15 +44,18 @@ class Generator:
         self.shared: list[Named] = []
         self.outer: list[tuple[Ref, ...]] = []
 
-    def view(self) -> Relation:
-        """The tree of a new view."""
+    def view(self, first: str | None = None) -> Relation:
+        """The tree of a new view, with the operator `first` at its top if there is one."""
         self.numbers = count(1)
         self.shared = []
         self.outer = []
         budget = self.random.choice((2, 3, 3, 4, 4, 5, 6))
-        found = self.narrow(self.relation(None, budget), WIDEST)
+        if first is not None:
+            found = self.narrow(self.makers[first](self, budget - 2), WIDEST)
+        else:
+            found = self.narrow(self.relation(None, budget), WIDEST)
         # A view that reads no table has nothing to follow.
-        return found if reads_table(found) else self.view()
+        return found if reads_table(found) else self.view(first)
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability

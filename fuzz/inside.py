@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fuzz.from_clause import (
+    From,
+    all_conditions,
+    all_leaves,
+    with_conditions,
+    with_relations,
+)
 from fuzz.relations import (
     Aggregate,
     Extend,
@@ -29,6 +36,8 @@ def children(relation: Relation) -> tuple[Relation, ...]:
             return () if child is None else (child,)
         case Join() | SetOperation() | Recursion():
             return (relation.left, relation.right)
+        case From():
+            return tuple(leaf.relation for leaf in all_leaves(relation))
         case _:
             return (relation.child,)
 
@@ -41,6 +50,8 @@ def with_children(relation: Relation, new: tuple[Relation, ...]) -> Relation:
             return relation
         case Join() | SetOperation() | Recursion():
             return replace(relation, left=new[0], right=new[1])
+        case From():
+            return with_relations(relation, new)
         case _:
             return replace(relation, child=new[0])
 
@@ -56,6 +67,8 @@ def scalars(relation: Relation) -> tuple[Scalar, ...]:
             return tuple(scalar for _, scalar in pairs)
         case Join(condition=condition):
             return () if condition is None else (condition,)
+        case From():
+            return all_conditions(relation)
         case Series(call=call):
             return (call,)
         case Values(rows=rows):
@@ -79,6 +92,8 @@ def with_scalars(relation: Relation, new: tuple[Scalar, ...]) -> Relation:
             return replace(relation, calls=tuple(zip(refs, new, strict=True)))
         case Join(condition=condition):
             return relation if condition is None else replace(relation, condition=new[0])
+        case From():
+            return with_conditions(relation, new)
         case Series():
             return replace(relation, call=new[0])
         case Values(rows=rows):

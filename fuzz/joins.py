@@ -20,7 +20,7 @@ def join(operator: str) -> Callable[[Generator, int], Relation]:
         if kinds & {"int", "text", "date", "bigint"} and g.chance(0.25):
             return merged(g, operator, left, right, items)
         sign = "=" if operator == "full join" or g.chance(0.75) else g.random.choice(("<", ">="))
-        condition = g.terms.equality(left.columns, right.columns, sign)
+        condition = g.terms.equality(left.columns, right.columns, sign, wild=True)
         if condition is None:
             condition = Term("bool", "true")
         elif g.chance(0.25):
@@ -30,8 +30,8 @@ def join(operator: str) -> Callable[[Generator, int], Relation]:
                 if operator == "full join"
                 else g.terms.condition(both, 1)
             )
-            assert second is not None
-            condition = Term("bool", "({} AND {})", (condition, second), "and or not")
+            if second is not None:
+                condition = Term("bool", "({} AND {})", (condition, second), "and or not")
         kind = operator
         if operator == "inner join" and g.chance(0.4):
             kind, items = "comma", (*items, "comma join")

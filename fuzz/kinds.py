@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from random import Random
 
 OBJECTS = ("'{}'", """'{"b": "x"}'""", """'{"a": 1, "b": "Ä"}'""", """'{"b": null}'""")
@@ -18,6 +20,8 @@ def literal(random: Random, kind: str) -> str:
             return _signed(str(random.randint(-1, 5))) + "::bigint"
         case "numeric":
             return _signed(f"{random.randint(-3, 6) * 75 / 100:.2f}")
+        case "exact":
+            return _signed(near(random, random.choice((0, 1, 2, 3, 10))))
         case "float":
             return _signed(f"{random.randint(-4, 8) / 4}") + "::float8"
         case "text":
@@ -39,12 +43,25 @@ def _signed(number: str) -> str:
     return f"({number})" if number.startswith("-") else number
 
 
-def stored(random: Random, kind: str, nulls: float) -> str:
+def near(random: Random, scale: int, whole: int = 20) -> str:
+    """One of few numbers, or its neighbour by the last of so many digits after the point."""
+    base = Decimal(random.choice(("0", "1", "0.995", "-2.5", "1.005")))
+    if whole > 10 and random.random() < 0.15:
+        base += 10**9
+    last = Decimal(1).scaleb(-scale) * random.choice((0, 0, 1, -1))
+    return f"{base + last:f}"
+
+
+def stored(random: Random, kind: str, nulls: float, declared: str = "") -> str:
     """A literal for a column of a table."""
     if random.random() < nulls:
         return "NULL"
     if kind == "int":
         return str(random.randint(0, 4))
+    if kind == "exact":
+        digits = re.fullmatch(r"numeric\((\d+),(\d+)\)", declared)
+        precision, scale = (int(digits[1]), int(digits[2])) if digits else (38, 18)
+        return near(random, scale, precision - scale)
     if kind == "float" and random.random() < 0.04:
         return random.choice(("'NaN'", "'Infinity'", "'-Infinity'"))
     if kind == "json":

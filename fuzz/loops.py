@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from fuzz.quick import evaluate
 from headrace.delta.fixed_point import Given, Rounds
-from headrace.plan.evaluate import Bag, evaluate, net
+from headrace.plan.evaluate import Bag, net
 from headrace.plan.loop import Loop, Variable
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.stages import Stage

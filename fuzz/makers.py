@@ -9,6 +9,8 @@ from fuzz.estimate import LARGEST, size
 from fuzz.free import free_names
 from fuzz.generate import Generator
 from fuzz.joins import cross_join, join
+from fuzz.key_joins import key_join
+from fuzz.nesting import from_clause
 from fuzz.relations import (
     Aggregate,
     Distinct,
@@ -28,6 +30,7 @@ from fuzz.relations import (
 from fuzz.subqueries import anti, lateral, mark, scalar, semi
 from fuzz.terms import KINDS, Ref, Term
 from fuzz.windows import suffix, window
+from fuzz.with_queries import with_query
 
 
 def filter_(g: Generator, budget: int) -> Relation:
@@ -235,4 +238,7 @@ MAKERS: dict[str, Callable[[Generator, int], Relation]] = {
     "window": window,
     "topk": topk,
     "recursive": recursive,
+    "key join": key_join,
+    "from clause": from_clause,
+    "with": with_query,
 }

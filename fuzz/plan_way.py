@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 
-from fuzz.binding import Database
+from fuzz.binding import SEARCH_PATH, Database
 from fuzz.judge import Rows, bag, difference
+from fuzz.quick import evaluate
 from fuzz.stages import Contents, Maintained, World
 from fuzz.ways import Failure, Refused, rows_of
 from fuzz.write import Written
 from headrace.errors import HeadraceError
-from headrace.plan.evaluate import Bag, evaluate
+from headrace.lifecycle.reach import not_built_in
+from headrace.plan.evaluate import Bag
 from headrace.plan.operators import Operator, Scan
 from headrace.query import BoundQuery, BoundTable, bind
+from headrace.source.collation import home_collation
 from headrace.source.describe import describe
+from headrace.source.resolution import user_objects
 
 
 class PlanWay:
@@ -24,15 +29,20 @@ class PlanWay:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
+        # Nothing is lost that anybody would want back.
+        connection.execute("SET synchronous_commit = off")
         self.names: tuple[str, ...] = ()
         self.world: World = {}
+        self.has_functions = False
 
     def start(self, setup: tuple[str, ...]) -> None:
-        self.connection.execute("DROP SCHEMA IF EXISTS public CASCADE")
-        self.connection.execute("CREATE SCHEMA public")
-        for statement in setup:
-            self.connection.execute(statement.encode())
+        with self.connection.transaction():
+            self.connection.execute("DROP SCHEMA IF EXISTS public CASCADE")
+            self.connection.execute("CREATE SCHEMA public")
+            for statement in setup:
+                self.connection.execute(statement.encode())
         self.names = tuple(s.split()[2] for s in setup if s.startswith("CREATE TABLE"))
+        self.has_functions = any(s.startswith("CREATE FUNCTION") for s in setup)
         self.moved()
 
     def create(self, name: str, written: Written) -> tuple[PlannedView, ...]:
@@ -56,7 +66,10 @@ class PlannedView:
         connection, world = way.connection, way.world
         described = connection.execute(query.encode()).description or ()
         try:
-            bound = bind(query, Database(connection))
+            bound = bind(query, Database(connection), collation=home_collation(connection))
+            own = user_objects(connection, query, SEARCH_PATH) if way.has_functions else ()
+            if own:
+                raise not_built_in(own[0])
         except HeadraceError as error:
             raise Refused(f"{error.code}: {error.message}") from None
         except Exception as error:
@@ -119,7 +132,9 @@ class PlannedView:
             raise Failure("a key is not unique", str(bound.key))
 
 
-def _evaluated(name: str, plan: Operator, world: World) -> Bag:
+def reader_of(world: World) -> Callable[[Scan], Bag]:
+    """The rows of scans in tables as they are."""
+
     def read(scan: Scan) -> Bag:
         contents = world[scan.relation]
         places = [contents.fields.index(physical) for physical, _ in scan.fields]
@@ -128,8 +143,12 @@ def _evaluated(name: str, plan: Operator, world: World) -> Bag:
             rows[tuple(values[i] for i in places)] += weight
         return rows
 
+    return read
+
+
+def _evaluated(name: str, plan: Operator, world: World) -> Bag:
     try:
-        return evaluate(plan, read)
+        return evaluate(plan, reader_of(world))
     except Exception as error:
         raise Failure(f"{name} raises {type(error).__name__}", str(error)) from error
 

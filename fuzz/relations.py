@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fuzz.from_clause import From
 from fuzz.terms import Ref, Scalar
 
 Columns = tuple[Ref, ...]
@@ -263,6 +264,7 @@ Relation = (
     | Extend
     | Fit
     | Join
+    | From
     | Aggregate
     | Window
     | Distinct

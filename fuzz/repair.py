@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from fuzz.from_clause import From, all_leaves, mended
 from fuzz.inside import children, scalars, with_children, with_scalars
 from fuzz.relations import (
     Again,
@@ -29,18 +30,24 @@ def repair(relation: Relation, outer: frozenset[str] = frozenset()) -> Relation 
         reached = outer
         if isinstance(relation, Join) and relation.lateral and place == 1:
             reached |= _names(below[0].columns)
-        mended = repair(child, reached)
-        if mended is None or not mended.columns:
+        if isinstance(relation, From) and all_leaves(relation)[place].lateral:
+            reached |= frozenset(name for one in below for name in _names(one.columns))
+        whole = repair(child, reached)
+        if whole is None or not whole.columns:
             return None
-        below.append(mended)
+        below.append(whole)
     if isinstance(relation, Again):
         named = below[0] if below else None
-        assert isinstance(named, Named)
+        if not isinstance(named, Named):
+            return None
         known = _names(named.columns)
         fields = tuple((name, ref) for name, ref in relation.fields if name in known)
         return replace(relation, child=named, fields=fields) if fields else None
     relation = with_children(relation, tuple(below))
     inside = frozenset(name for child in below for name in _names(child.columns))
+    if isinstance(relation, From):
+        relation = mended(relation)
+        inside |= _names(relation.columns)
     known = inside | outer
     new: list[Scalar] = []
     for scalar in scalars(relation):
@@ -110,8 +117,8 @@ def _mended(scalar: Scalar, known: frozenset[str]) -> Scalar | None:
                 names = own[: len(part.names)]
             parts.append(Query(relation, names))
         else:
-            mended = _mended(part, known)
-            if mended is None:
+            whole = _mended(part, known)
+            if whole is None:
                 return None
-            parts.append(mended)
+            parts.append(whole)
     return replace(scalar, parts=tuple(parts))

@@ -12,18 +12,27 @@ from typing import Any
 import psycopg
 
 from fuzz.changes import Batch, random_batch
+from fuzz.coverage import items_of
 from fuzz.example import Example
 from fuzz.generate import Generator
 from fuzz.makers import MAKERS
+from fuzz.refusals import expected
 from fuzz.relations import Relation
-from fuzz.report import Report
+from fuzz.report import Report, Shape
 from fuzz.schema import Keys, Table, insert, random_tables
+from fuzz.shadows import random_shadows
+from fuzz.shapes import OPERATOR_OF
+from fuzz.shapes import SHADOWED as SHADOWED_NAMES
 from fuzz.shrink import Case, shrink
 from fuzz.ways import Failure, Kept, Refused, Way, apply, failure_of
 from fuzz.write import Written, write
 
-ROWS = 12
+ROWS = 14
 LAGGING = 0.08
+# A longer answer is of no more use.
+MOST_ROWS = 1500
+# How many rounds have names of the user that PostgreSQL prefers to its own.
+SHADOWED = 0.12
 # How many views are looked at for one whose result changes.
 LIVELY = 3
 # Keys that no table has.
@@ -52,6 +61,7 @@ class Try:
     prefix: str
     kept: tuple[Kept, ...]
     rows: tuple[str, ...]
+    shapes: list[Shape]
     pending: Batch = ()
 
 
@@ -63,6 +73,7 @@ class Rounds:
     pure: Way | None
     report: Report
     size: Size
+    shape: str | None = None
     kinds: Counter[str] = field(default_factory=Counter)
 
     def run(self, seed: int, seconds: float, most: int | None = None) -> None:
@@ -76,12 +87,15 @@ class Rounds:
             sys.stderr.write(f"round {number}: {self.report.line}\n")
 
     def _round(self, random: Random, end: float) -> list[tuple[Failure, Case]]:
-        tables = random_tables(random)
+        shadowed = self.shape == SHADOWED_NAMES or random.random() < SHADOWED
+        tables = random_tables(random, text="varchar" if shadowed else None)
         keys = Keys()
-        ddl = tuple(table.ddl for table in tables)
-        self.way.start((*ddl, *(insert(random, table, ROWS, keys) for table in tables)))
+        shadows = random_shadows(random) if shadowed else ()
+        ddl = (*(table.ddl for table in tables), *shadows)
+        self.way.start((*ddl, *(insert(random, table, ROWS) for table in tables)))
         names = tuple(table.name for table in tables)
         generator = Generator(random, self.report.tried, tables, MAKERS)
+        generator.terms.shadowed = shadowed
         found: list[tuple[Failure, Case]] = []
         tries: list[Try] = []
         rows = dump(self.way.connection, names)
@@ -90,12 +104,17 @@ class Rounds:
                 break
             prefix = f"s{place}"
             relation = self._lively(generator, tables, prefix)
+            shapes = self.report.of(relation, shadowed=bool(shadows))
             try:
-                kept = self._create(f"v{place}", relation, prefix)
-                tries.append(Try(relation, prefix, kept, rows))
+                kept = self._create(f"v{place}", relation, prefix, shapes)
+                tries.append(Try(relation, prefix, kept, rows, shapes))
             except Refused as refused:
-                self.report.refuse(str(refused), Case(ddl, (), relation, (), prefix).example.script)
+                script = Case(ddl, (), relation, (), prefix).example.script
+                known = expected(str(refused), shadowed=bool(shadows))
+                self.report.refuse(str(refused), script, shapes, expected=known)
             except Failure as failure:
+                for shape in shapes:
+                    shape.failed += 1
                 found.append((failure, Case(ddl, rows, relation, (), prefix)))
         self._progress(f"{len(tries)} views created")
         for number in range(self.size.batches):
@@ -114,10 +133,12 @@ class Rounds:
                 order = one.kept if random.random() < 0.5 else one.kept[::-1]
                 try:
                     for kept_view in order:
-                        self.report.pair(changed=kept_view.refresh())
+                        self.report.pair(one.shapes, changed=kept_view.refresh())
                     one.rows, one.pending = rows, ()
                 except Failure as failure:
                     tries.remove(one)
+                    for shape in one.shapes:
+                        shape.failed += 1
                     found.append((failure, self._case(ddl, one)))
             self._progress(f"batch {number + 1}, {len(found)} failures")
         for one in tries:
@@ -126,6 +147,8 @@ class Rounds:
                     kept_view.refresh()
                     kept_view.verify()
             except Failure as failure:
+                for shape in one.shapes:
+                    shape.failed += 1
                 found.append((failure, self._case(ddl, one)))
         self.way.finish()
         return found
@@ -140,14 +163,28 @@ class Rounds:
 
     def _lively(self, generator: Generator, tables: tuple[Table, ...], prefix: str) -> Relation:
         """A view whose result a random batch changes, if a few tries find one."""
-        for _ in range(LIVELY):
-            relation = generator.view()
-            if self._moves(generator.random, tables, write(relation, prefix)):
-                break
-        return relation
+        tries = 0
+        while True:
+            relation = self._of_shape(generator)
+            rows, moved = self._moves(generator.random, tables, write(relation, prefix))
+            if rows > MOST_ROWS:
+                continue
+            tries += 1
+            if moved or tries == LIVELY:
+                return relation
 
-    def _moves(self, random: Random, tables: tuple[Table, ...], written: Written) -> bool:
-        """Whether the answer is another one after a batch, which is then undone."""
+    def _of_shape(self, generator: Generator) -> Relation:
+        first = None if self.shape is None else OPERATOR_OF.get(self.shape)
+        found = generator.view(first)
+        # Names of the user are there for a whole round.
+        while self.shape not in (None, SHADOWED_NAMES) and self.shape not in items_of(found):
+            found = generator.view(first)
+        return found
+
+    def _moves(
+        self, random: Random, tables: tuple[Table, ...], written: Written
+    ) -> tuple[int, bool]:
+        """How long the answer is, and whether it changes by a batch, which is then undone."""
         sql = self.way.connection
         with sql.transaction(force_rollback=True):
             try:
@@ -156,15 +193,18 @@ class Rounds:
                 before = sorted(map(str, sql.execute(written.query.encode())))
                 for statement in random_batch(random, tables, Keys(UNUSED)):
                     sql.execute(statement.encode())
-                return before != sorted(map(str, sql.execute(written.query.encode())))
+                after = sorted(map(str, sql.execute(written.query.encode())))
+                return max(len(before), len(after)), before != after
             except psycopg.Error as error:
                 raise ValueError(f"PostgreSQL does not take {written}") from error
 
-    def _create(self, name: str, relation: Relation, prefix: str) -> tuple[Kept, ...]:
+    def _create(
+        self, name: str, relation: Relation, prefix: str, shapes: list[Shape]
+    ) -> tuple[Kept, ...]:
         written = write(relation, prefix)
-        self.report.attempt(relation)
+        self.report.attempt(relation, shapes)
         kept = self.way.create(name, written)
-        self.report.add(relation, written)
+        self.report.add(relation, written, shapes)
         return kept
 
     def _small(self, seed: str, failure: Failure, case: Case) -> None:

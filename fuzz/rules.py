@@ -24,6 +24,19 @@ def _comparisons() -> tuple[Rule, ...]:
     ]
     mixed = (("int", "bigint"), ("int", "numeric"), ("bigint", "numeric"), ("int", "float"))
     found += [Rule("bool", "({} < {})", pair, "comparison", 0.4) for pair in mixed]
+    for pair in (("exact", "exact"), ("exact", "numeric"), ("exact", "int"), ("exact", "bigint")):
+        found += [
+            Rule("bool", f"({{}} {sign} {{}})", pair, "mixed numbers", 0.6)
+            for sign in ("=", "<>", "<", "<=", ">", ">=")
+        ]
+    found += [
+        Rule("bool", "({} IN ({}, {}, 1.005))", ("exact",) * 3, "mixed numbers"),
+        Rule("bool", "({} NOT IN ({}, {}))", ("exact", "exact", "numeric"), "mixed numbers"),
+        Rule("bool", "({} BETWEEN {} AND {})", ("exact",) * 3, "mixed numbers"),
+        Rule("bool", "({} IS DISTINCT FROM {})", ("exact", "exact"), "mixed numbers"),
+        Rule("bool", "({} IS NULL)", ("exact",), "is null", 0.3),
+        Rule("bool", "({} <= (0.5 * {}))", ("exact", "exact"), "mixed numbers"),
+    ]
     for kind in (*kinds, "bool"):
         found += [
             Rule("bool", "({} IS NULL)", (kind,), "is null", 0.3),
@@ -42,7 +55,9 @@ def _comparisons() -> tuple[Rule, ...]:
 def _choices() -> tuple[Rule, ...]:
     """CASE, COALESCE and NULLIF of every kind."""
     found = []
-    for kind in ("int", "bigint", "numeric", "float", "text", "char", "bool", "date", "timestamp"):
+    for kind in (
+        "int", "bigint", "numeric", "exact", "float", "text", "char", "bool", "date", "timestamp",
+    ):  # fmt: skip
         found += [
             Rule(kind, "CASE WHEN {} THEN {} ELSE {} END", ("bool", kind, kind), "case"),
             Rule(
@@ -96,6 +111,15 @@ RULES: tuple[Rule, ...] = (
     Rule("numeric", "{}::numeric", ("bigint",), "cast"),
     Rule("numeric", "round({}, 1)", ("numeric",), "arithmetic"),
     Rule("numeric", "extract(day FROM {})", ("date",), "date and time", 0.5),
+    Rule("exact", "coalesce({}, {}, {})", ("exact", "numeric", "int"), "mixed numbers"),
+    Rule("exact", "greatest({}, {}, {})", ("exact", "numeric", "exact"), "mixed numbers"),
+    Rule(
+        "exact", "CASE WHEN {} THEN {} ELSE {} END", ("bool", "exact", "numeric"), "mixed numbers"
+    ),
+    Rule("exact", "({} + 1)", ("exact",), "arithmetic"),
+    Rule("exact", "({} - {})", ("exact", "exact"), "mixed numbers", 0.4),
+    Rule("exact", "round({}, 2)", ("exact",), "arithmetic"),
+    Rule("exact", "({})::numeric(20,4)", ("exact",), "cast"),
     Rule("quotient", "({} / 3)", ("numeric",), "arithmetic"),
     Rule("quotient", "({} / nullif({}, 0))", ("numeric", "int"), "arithmetic"),
     Rule("quotient", "coalesce({}, 0)", ("quotient",), "coalesce"),
@@ -142,6 +166,10 @@ AGGREGATES: tuple[Rule, ...] = (
     Rule("bigint", "sum({})", ("int",), "sum"),
     Rule("numeric", "sum({})", ("bigint",), "sum"),
     Rule("numeric", "sum({})", ("numeric",), "sum"),
+    Rule("exact", "sum({})", ("exact",), "sum"),
+    Rule("exact", "min({})", ("exact",), "min max", 0.4),
+    Rule("exact", "max({})", ("exact",), "min max", 0.4),
+    Rule("bigint", "count(DISTINCT {})", ("exact",), "distinct aggregate", 0.5),
     Rule("float", "sum({})", ("float",), "sum"),
     Rule("quotient", "avg({})", ("int",), "avg"),
     Rule("quotient", "avg({})", ("numeric",), "avg"),
@@ -186,7 +214,24 @@ AGGREGATES: tuple[Rule, ...] = (
     Rule("quotient", "100.0 * sum({}) / nullif(sum({}), 0)", ("int", "int"),
          "aggregate expression"),
     Rule("bigint", "coalesce(sum({}), 0) + 7", ("int",), "aggregate expression"),
-    Rule("bigint", "sum(CASE WHEN {} THEN 1 ELSE 0 END)", ("bool",), "aggregate expression"),
+    Rule("bigint", "sum(CASE WHEN {} THEN 1 ELSE 0 END)", ("bool",), "case in aggregate"),
+    Rule("bigint", "sum(CASE WHEN {} THEN {} ELSE 0 END)", ("bool", "int"), "case in aggregate"),
+    Rule("numeric", "sum(CASE WHEN {} THEN {} END)", ("bool", "numeric"), "case in aggregate"),
+    Rule("bigint", "count(CASE WHEN {} THEN {} END)", ("bool", "text"), "case in aggregate"),
+    Rule("int", "max(CASE {} WHEN 1 THEN {} WHEN 2 THEN {} END)", ("int", "int", "int"),
+         "case in aggregate"),
+    Rule("quotient", "avg(CASE WHEN {} THEN {} ELSE NULL END)", ("bool", "int"),
+         "case in aggregate"),
+    Rule("bigint", "sum(CASE WHEN {0} THEN {1} ELSE 0 END) - sum(CASE WHEN {0} THEN 0 ELSE {1}"
+         " END)", ("bool", "int"), "case in aggregate"),
+    Rule("bigint", "sum({}) FILTER (WHERE {}) - count(*) FILTER (WHERE {})",
+         ("int", "bool", "bool"), "aggregate expression"),
+    Rule("quotient", "sum({}) FILTER (WHERE {}) * 100.0 / nullif(count(*), 0)", ("int", "bool"),
+         "aggregate expression"),
+    Rule("numeric", "sum({0} * {1}) - sum({0}) * 2", ("numeric", "int"), "aggregate expression"),
+    Rule("bool", "sum({}) <= 0.1 * sum({})", ("int", "exact"), "mixed numbers"),
+    Rule("bool", "sum({}) < 0.5 * sum({}) + 0.4", ("exact", "exact"), "mixed numbers"),
+    Rule("bool", "min({}) = max({})", ("exact", "exact"), "mixed numbers", 0.5),
     Rule("bigint", "max({}) - min({}) + count(*)", ("int", "int"), "aggregate expression", 0.5),
 )  # fmt: skip
 

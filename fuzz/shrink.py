@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from fuzz.changes import Batch
 from fuzz.example import Example
+from fuzz.from_clause import From
+from fuzz.from_clause import smaller as smaller_from
 from fuzz.inside import children, scalars, with_children, with_scalars
 from fuzz.relations import (
     Aggregate,
@@ -135,6 +137,8 @@ def _smaller(relation: Relation) -> Iterator[Relation]:
                     left=replace(left, outputs=left.outputs[:i] + left.outputs[i + 1 :]),
                     right=replace(right, outputs=right.outputs[:i] + right.outputs[i + 1 :]),
                 )
+        case From():
+            yield from smaller_from(relation)
         case Filter() | Join() | Distinct() | _:
             pass
     for i, scalar in enumerate(scalars(relation)):

@@ -9,6 +9,7 @@ import psycopg
 
 import headrace
 from fuzz.judge import Rows, bag, difference
+from fuzz.shadows import dropped
 from fuzz.ways import Failure, Refused, rows_of
 from fuzz.write import Written
 from headrace.errors import HeadraceError, UserError
@@ -29,10 +30,12 @@ class SparkWay:
     def __init__(self, hr: headrace.Headrace, connection: psycopg.Connection[Any]) -> None:
         self.hr = hr
         self.connection = connection
+        self.setup: tuple[str, ...] = ()
         self.tables: tuple[str, ...] = ()
         self.made: list[tuple[str, str]] = []
 
     def start(self, setup: tuple[str, ...]) -> None:
+        self.setup = setup
         for statement in setup:
             self.connection.execute(statement.encode())
         self.tables = tuple(s.split()[2] for s in setup if s.startswith("CREATE TABLE"))
@@ -69,6 +72,8 @@ class SparkWay:
                 self.hr.drop_stream_table(name)
         for name in self.tables:
             self.connection.execute(f"DROP TABLE {name}".encode())
+        for statement in dropped(self.setup):
+            self.connection.execute(statement.encode())
         self.made, self.tables = [], ()
 
 

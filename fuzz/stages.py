@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from fuzz.loops import Fields, is_loop, rearranged, stored_fields
 from fuzz.loops import change as loop_change
 from fuzz.loops import whole as loop_whole
+from fuzz.quick import evaluate
 from headrace.delta.differentiate import relations_of, stage_change, stage_full, stale_change
-from headrace.plan.evaluate import Bag, evaluate, net
+from headrace.plan.evaluate import Bag, net
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.scalar import Value
 from headrace.plan.stages import Stage, cut_stages
+from tests.delta.reduced import reduced
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,11 @@ class Maintained:
                     log.added = loop_change(stage, read, log.before, frozenset(moved))
                     moved.add(stage.relation)
                 continue
-            change = evaluate(stage_change(stage, frozenset(moved)), read)
+            plan = stage_change(stage, frozenset(moved))
+            change = evaluate(plan, read)
+            # A refresh reads only the rows that can meet the change.
+            if _rounded(net(evaluate(plan, reduced(plan, read)))) != _rounded(net(change)):
+                raise AssertionError(f"another change of {stage.relation} over reduced inputs")
             if stage.may_be_stale:
                 width = len(stage.keys)
                 stale = frozenset(row[:width] for row in change if row[-1])

@@ -9,7 +9,7 @@ from fuzz.generate import Generator
 from fuzz.relations import Aggregate, Extend, Filter, Fit, Join, Order, Relation, TopK
 from fuzz.terms import KINDS, Query, Ref, Scalar, Term
 
-COMPARED = frozenset(("int", "bigint", "numeric", "text", "date"))
+COMPARED = frozenset(("int", "bigint", "numeric", "exact", "text", "date"))
 
 
 def query_of(relation: Relation, names: tuple[Ref, ...] | None = None) -> Query:
@@ -28,14 +28,15 @@ def inner(g: Generator, operator: str, budget: int, outer: tuple[Ref, ...]) -> R
 def correlated(g: Generator, relation: Relation, outer: tuple[Ref, ...]) -> Relation:
     """Only the rows that fit to the row outside."""
     sign = "=" if g.chance(0.75) else g.random.choice(("<", ">=", "<>"))
-    condition = g.terms.equality(relation.columns, outer, sign)
+    condition = g.terms.equality(relation.columns, outer, sign, wild=True)
     if condition is None:
         return relation
-    condition = replace(condition, item="correlated")
+    if condition.item == "comparison":
+        condition = replace(condition, item="correlated")
     if g.chance(0.12):
         second = g.terms.equality(relation.columns, outer, g.random.choice(("<>", "<", ">")))
-        assert second is not None
-        condition = Term("bool", "({} AND {})", (condition, second), "correlated")
+        if second is not None:
+            condition = Term("bool", "({} AND {})", (condition, second), "correlated")
     return Filter(relation, condition, None)
 
 
@@ -134,6 +135,8 @@ def mark(g: Generator, budget: int) -> Relation:
 def scalar(g: Generator, budget: int) -> Relation:
     """A query of one value: shown, compared in WHERE, or compared in HAVING."""
     child, left = split(g, "scalar", budget)
+    if g.chance(0.25):
+        return figures(g, child, left)
     if g.chance(0.3 * g.coverage.rare("scalar in having")):
         child = g.makers["aggregate"](g, 0)
     query = value(g, left, child.columns)
@@ -147,6 +150,28 @@ def scalar(g: Generator, budget: int) -> Relation:
         return Filter(child, Term("bool", text, (other, used), place), "scalar", (place,))
     added = ((g.ref(kind), used),)
     return Extend(child, added, "scalar", ("scalar in select",))
+
+
+def figures(g: Generator, child: Relation, budget: int) -> Relation:
+    """Several aggregates over one relation, each of the rows that its own condition takes."""
+    source = inner(g, "scalar", budget, child.columns)
+    if g.chance(0.3):
+        source = correlated(g, source, child.columns)
+    call = g.terms.aggregate(source.columns)
+    asked: list[Term] = []
+    for _ in range(g.random.randint(2, 4)):
+        chosen = Filter(source, g.terms.condition(source.columns, 1), None)
+        made = Aggregate(chosen, (), ((g.ref(call.kind), call),), None, "global aggregate")
+        asked.append(Term(call.kind, "({})", (query_of(made),)))
+        if g.chance(0.5):
+            call = g.terms.aggregate(source.columns)
+    added = tuple((g.ref(one.kind), one) for one in asked)
+    if asked[0].kind == asked[1].kind and g.chance(0.5):
+        text = "CASE WHEN EXISTS ({}) THEN {} ELSE {} END"
+        rows = Filter(source, g.terms.condition(source.columns, 1), None)
+        case = Term(asked[0].kind, text, (query_of(rows), asked[0], asked[1]), "case")
+        added = ((g.ref(case.kind), case), *added[2:])
+    return Extend(child, added, "scalar", ("scalar in select", "figures of one relation"))
 
 
 def value(g: Generator, budget: int, outer: tuple[Ref, ...]) -> Term:
@@ -168,7 +193,15 @@ def value(g: Generator, budget: int, outer: tuple[Ref, ...]) -> Term:
 def lateral(g: Generator, budget: int) -> Relation:
     """A query beside each row that may use the row."""
     left, rest = split(g, "lateral", budget)
-    found = correlated(g, inner(g, "lateral", rest, left.columns), left.columns)
+    found = beside(g, rest, left.columns)
+    kind = g.random.choice(("cross join", "left join", "inner join"))
+    condition = None if kind == "cross join" else Term("bool", "true")
+    return Join(kind, left, found, condition, lateral=True, operator="lateral", items=("lateral",))
+
+
+def beside(g: Generator, budget: int, left: tuple[Ref, ...]) -> Relation:
+    """What LATERAL stands before, for a row of these columns."""
+    found = correlated(g, inner(g, "lateral", budget, left), left)
     chance = g.random.random()
     if chance < 0.35:
         call = g.terms.aggregate(found.columns)
@@ -179,6 +212,4 @@ def lateral(g: Generator, budget: int) -> Relation:
         found = TopK(found, order, g.random.choice((1, 2)), operator=None)
     elif chance < 0.85 and found.columns:
         found = Fit(found, tuple((ref, ref) for ref in found.columns[:3]))
-    kind = g.random.choice(("cross join", "left join", "inner join"))
-    condition = None if kind == "cross join" else Term("bool", "true")
-    return Join(kind, left, found, condition, lateral=True, operator="lateral", items=("lateral",))
+    return found

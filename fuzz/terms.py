@@ -16,6 +16,7 @@ DECLARED = {
     "int": "int",
     "bigint": "bigint",
     "numeric": "numeric",
+    "exact": "numeric",
     "float": "float8",
     "text": "text",
     "char": "bpchar",
@@ -30,7 +31,10 @@ DECLARED = {
     "json": "jsonb",
     "jsons": "jsonb",
 }
-KINDS = ("int", "bigint", "numeric", "float", "text", "char", "bool", "date", "timestamp")
+KINDS = (
+    "int", "bigint", "numeric", "exact", "float", "text", "char", "bool", "date", "timestamp",
+)  # fmt: skip
+
 # Documents are only read from tables: an object, or an array of scalars.
 DOCUMENTS = frozenset(("json", "jsons"))
 # Words are text whose collation is the database's, which nobody orders by.

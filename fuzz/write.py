@@ -25,6 +25,7 @@ from fuzz.block import (
     ordered,
 )
 from fuzz.free import free_names, names_in_queries
+from fuzz.from_clause import From
 from fuzz.relations import (
     Again,
     Aggregate,
@@ -44,6 +45,7 @@ from fuzz.relations import (
     Window,
 )
 from fuzz.terms import Query, Ref, Scalar, queries_of
+from fuzz.write_from import clause
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,16 @@ class Writer:
     def statement(self, relation: Relation) -> str:
         """The whole query, with its WITH."""
         outside, self.expressions = self.expressions, []
-        remembered = {k: v for k, v in self.named.items() if k[0] == "cte"}
-        self.named = {k: v for k, v in self.named.items() if k[0] != "cte"}
+        remembered = {k: v for k, v in self.named.items() if k[0].endswith("cte")}
+        self.named = {k: v for k, v in self.named.items() if k not in remembered}
         block = self.block(relation, {})
         text = self.query(block, relation)
         if self.expressions:
             ctes = ", ".join(f"{name} AS ({query})" for name, query in self.expressions)
             text = f"WITH {ctes} {text}"
         self.expressions = outside
-        self.named = {k: v for k, v in self.named.items() if k[0] != "cte"} | remembered
+        kept = {k: v for k, v in self.named.items() if not k[0].endswith("cte")}
+        self.named = kept | remembered
         return text
 
     def query(self, block: Block, relation: Relation) -> str:
@@ -126,6 +129,8 @@ class Writer:
                 return self.computed(child, (), outputs, outer)
             case Join():
                 return self.join(relation, outer)
+            case From():
+                return clause(self, relation, outer)
             case Aggregate():
                 return self.aggregate(relation, outer)
             case Window(child=child, added=added):
@@ -358,8 +363,9 @@ class Writer:
             return self.wrap(self.block(child, outer), names)
         known = self.named.get((relation.form, child))
         if known is None:
-            if relation.form == "cte":
-                text = self.query(self.block(child, {}), child)
+            if relation.form in ("cte", "nested cte"):
+                inside = relation.form == "nested cte"
+                text = self.statement(child) if inside else self.query(self.block(child, {}), child)
                 known = self.alias("w")
                 self.expressions.append((known, text))
             else:
