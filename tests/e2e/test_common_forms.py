@@ -14,6 +14,12 @@ QUERIES: dict[str, str] = {
     "constant_in_order": "SELECT 'a' AS ch, id FROM sales UNION ALL SELECT 'b', id FROM sales"
     " ORDER BY ch, id LIMIT 4",
     "cast_in_order": "SELECT id::text AS t FROM sales ORDER BY t DESC LIMIT 2",
+    "char_or_null": "SELECT id, CASE WHEN id > 1 THEN code END AS c, coalesce(code, '') AS d,"
+    " coalesce(code, 'none ') AS e, coalesce(code, 'xyz') || '|' AS f FROM sales",
+    "char_in_union": "SELECT code AS c FROM sales UNION ALL SELECT NULL FROM sales"
+    " UNION ALL SELECT 'q ' FROM sales",
+    "char_in_groups": "SELECT CASE WHEN id > 1 THEN code END AS c, count(*) AS n, min(code) AS l,"
+    " max(code) AS h FROM sales GROUP BY CASE WHEN id > 1 THEN code END",
     "least_of_casts": "SELECT min(sold::text) AS first, max(id::text) AS last FROM sales",
 }
 

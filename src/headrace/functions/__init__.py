@@ -64,8 +64,17 @@ FUNCTIONS: tuple[Function, ...] = (
 FUNCTION_BY_NAME = {function.name: function for function in FUNCTIONS}
 
 
+# What passes on a bpchar with its blanks, or does not look at them.
+_KEEPING_BLANKS = frozenset({"case", "coalesce", "is null", "num_nulls", "num_nonnulls"})
+
+
 def call(name: str, *arguments: Scalar) -> Call:
-    """A typed call, or UserError if both engines do not agree on these arguments."""
+    """A typed call, or UserError if both engines do not agree on these arguments.
+
+    Other functions take a bpchar as text, which has no trailing blanks.
+    """
+    if name not in _KEEPING_BLANKS:
+        arguments = tuple(map(_without_blanks, arguments))
     function = FUNCTION_BY_NAME.get(name)
     result = function.type_of(arguments) if function is not None else None
     if result is None:
@@ -76,6 +85,13 @@ def call(name: str, *arguments: Scalar) -> Call:
             hint="See docs/sql.md for the functions and operators that are maintained.",
         )
     return Call(name, arguments, result)
+
+
+def _without_blanks(scalar: Scalar) -> Scalar:
+    type_ = scalar.type
+    if not type_.keeps_blanks:
+        return scalar
+    return cast(scalar, Type("text", ordered=type_.ordered, folds=type_.folds))
 
 
 def cast(scalar: Scalar, target: Type) -> Scalar:

@@ -101,9 +101,14 @@ def _spark(
         return spark_function("concat", spark_cast(value, result), exp.Literal.string("+00"))
     if (source.kind, result.kind) == ("double precision", "real"):
         return let((value,), lambda wide: narrowed(wide, result))
+    if result.keeps_blanks and source.length is not None and source.kind == "character":
+        pad = exp.Literal.number(source.length), exp.Literal.string(" ")
+        return spark_function("rpad", value, *pad)
+    if source.keeps_blanks and result.is_text:
+        value = spark_function("rtrim", value)
     if result.is_text and result.length is not None:
         value = spark_function("left", value, exp.Literal.number(result.length))
-    if result.kind == "character":
+    if result.kind == "character" and not result.keeps_blanks:
         return spark_function("rtrim", value)
     if result.is_integer and source.kind == "numeric":
         value = spark_function("round", value)
@@ -177,6 +182,11 @@ def _to_text(value: Value, source: Type, target: Type) -> Value:
             text = f"{round_to(value, source.scale or 0):f}"
         case _:
             text = str(value)
+    if target.keeps_blanks:
+        padding = source.length if source.kind == "character" else None
+        return text.ljust(padding or 0)
+    if source.keeps_blanks:
+        text = text.rstrip(" ")
     if target.length is not None:
         text = text[: target.length]
     return text.rstrip(" ") if target.kind == "character" else text

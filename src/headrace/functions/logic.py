@@ -35,7 +35,10 @@ def common_type(types: Sequence[Type]) -> Type | None:
             length = common.length if alike else None
             ordered = common.ordered and type_.ordered
             folds = common.folds and type_.folds
-            common = Type(common.kind, length=length, ordered=ordered, folds=folds)
+            unsized = common.kind == "character" and (
+                length is None or common.unsized or type_.unsized
+            )
+            common = Type(common.kind, length=length, ordered=ordered, folds=folds, unsized=unsized)
         elif {common.kind, type_.kind} <= set(_MOMENTS):
             common = max(common, type_, key=lambda each: _MOMENTS.index(each.kind))
         elif common.element is not None and type_.element is not None:

@@ -294,7 +294,7 @@ def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple
                 hint="Give one of them another name with AS.",
             )
         seen.add(wanted.name)
-        if wanted.type is None or not _alike(wanted.type, column.type) or wanted.name != name:
+        if not _alike(wanted, column.type) or wanted.name != name:
             raise UserError(
                 "unsupported-type",
                 f"output column {wanted.name} is {wanted.declared} in PostgreSQL"
@@ -305,8 +305,10 @@ def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple
     return tuple(columns)
 
 
-def _alike(wanted: Type, found: Type) -> bool:
+def _alike(wanted: DescribedColumn, found: Type) -> bool:
     """Whether both are of one kind, arrays also in their elements."""
-    if wanted.element is not None and found.element is not None:
-        return wanted.element.kind == found.element.kind
-    return wanted.kind == found.kind
+    if found.unsized or wanted.type is None:
+        return found.unsized and wanted.declared == found.sql
+    if wanted.type.element is not None and found.element is not None:
+        return wanted.type.element.kind == found.element.kind
+    return wanted.type.kind == found.kind

@@ -6,7 +6,7 @@ import pyarrow as pa
 from psycopg import sql
 from pyarrow import csv
 
-from headrace.catalog.records import StreamTable
+from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.publish.array_text import array_text
 from headrace.publish.change import VisibleChange
 from headrace.publish.served import Connection
@@ -20,7 +20,7 @@ def stage(connection: Connection, table: StreamTable, change: VisibleChange) -> 
     """
     name = f"headrace_change_{table.relation}"
     columns = sql.SQL(", ").join(
-        sql.SQL("{} {}").format(sql.Identifier(f"c{i}"), sql.SQL(column.served))
+        sql.SQL("{} {}").format(sql.Identifier(f"c{i}"), sql.SQL(_staged_type(column)))
         for i, column in enumerate(table.columns, 1)
     )
     connection.execute(
@@ -36,6 +36,13 @@ def stage(connection: Connection, table: StreamTable, change: VisibleChange) -> 
             csv.write_csv(_as_text(batch), sink, csv.WriteOptions(include_header=False))
             copy.write(memoryview(sink.getvalue()))
     return staged
+
+
+def _staged_type(column: OutputColumn) -> str:
+    """The served type, but a bpchar whose values all have one length is padded to that."""
+    if column.type.unsized and column.type.length is not None:
+        return f"char({column.type.length})"
+    return column.served
 
 
 def staged_columns(table: StreamTable, alias: str) -> sql.Composed:

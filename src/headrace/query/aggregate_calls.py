@@ -16,7 +16,7 @@ from headrace.query.coerce import settled
 from headrace.query.grouping import Request
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.ordering import sorted_entry
-from headrace.query.refusal import located, refuse
+from headrace.query.refusal import incomparable, located, refuse
 from headrace.query.unmatched import require_exact
 from headrace.types import BIGINT, DOUBLE, Type, plain_text
 
@@ -183,8 +183,7 @@ def _order(
     if parts.distinct:
         for argument in arguments:
             if argument.type.comparison == "none":
-                message = f"DISTINCT on {argument.type.sql} is not maintained"
-                raise refuse("unsupported-type", message, parts.node)
+                raise incomparable("DISTINCT", argument.type, parts.node)
             require_exact(argument.type, "DISTINCT", parts.node)
     order: list[Ordered] = []
     for node in parts.order:

@@ -50,7 +50,7 @@ def operands(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
 
 def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
     """Both sides of a comparison, brought to types that compare alike in both engines."""
-    first, second = operands(left, right)
+    first, second = operands(_compared_without_blanks(left), _compared_without_blanks(right))
     kinds = (first.type.kind, second.type.kind)
     if set(kinds) <= _MOMENTS:
         return as_moments(first, second)
@@ -105,6 +105,11 @@ def first_of_nullif(left: Scalar, right: Scalar, node: exp.Expr, *, bare: bool) 
     return left
 
 
+def _compared_without_blanks(bound: Bound) -> Bound:
+    keeps = not isinstance(bound, Untyped) and bound.type.keeps_blanks
+    return _without_blanks(settled(bound)) if keeps else bound
+
+
 def _without_blanks(scalar: Scalar) -> Scalar:
     return cast(scalar, Type("character", ordered=scalar.type.ordered))
 
@@ -124,6 +129,8 @@ def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
     common = common_type(known) if known else plain_text()
     if common is None:
         raise unmatched(known, what, node)
+    if common.kind == "character":
+        return _common_character(common, [b for b in bounds if isinstance(b, Untyped)])
     if len(known) < len(bounds):
         # A bare constant has no length and no digits of its own, so the result has none either.
         common = common.bare
@@ -134,15 +141,15 @@ def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
         if widest is None:
             raise unmatched(all_types, what, node)
         common = widest
-    if common.kind == "character" and common.length is None:
-        # Trailing blanks of a char without length are kept, but not compared.
-        raise refuse(
-            "unsupported-query",
-            f"{what} mixes char(n) with another type",
-            node,
-            "Cast the char(n) expressions to text.",
-        )
     return common
+
+
+def _common_character(common: Type, constants: Sequence[Untyped]) -> Type:
+    """The type of char(n) beside bare constants, which are bpchar as they are written."""
+    if not constants:
+        return common
+    padded = all(c.text is None or len(c.text) == common.length for c in constants)
+    return replace(common, unsized=True, length=common.length if padded else None)
 
 
 def as_type(bound: Bound, common: Type) -> Scalar:
@@ -165,7 +172,11 @@ def lossless_together(bounds: Sequence[Bound]) -> bool:
 
 def _brought(scalar: Scalar, common: Type) -> Scalar:
     """Cast where the kind or the digits differ; texts of one kind differ in length only."""
-    if isinstance(scalar, Literal) and (scalar.value is None or common.is_text):
+    if isinstance(scalar, Literal) and scalar.value is None:
+        return replace(scalar, type=common)
+    if common.keeps_blanks and scalar.type.kind == "character":
+        return cast(scalar, common)
+    if isinstance(scalar, Literal) and common.is_text:
         return replace(scalar, type=common)
     if common.is_text and scalar.type.kind == common.kind:
         return scalar

@@ -13,7 +13,7 @@ from headrace.query.grouped import Key
 from headrace.query.grouping_sets import grouping_sets, is_distinct
 from headrace.query.identifiers import name_of
 from headrace.query.output_names import output_name
-from headrace.query.refusal import refuse
+from headrace.query.refusal import incomparable, refuse
 from headrace.query.scope import Scope, find
 from headrace.query.unmatched import require_exact
 
@@ -46,8 +46,7 @@ def group_keys(select: exp.Select, scope: Scope, outputs: Outputs) -> tuple[tupl
 def _key(node: exp.Expr, scope: Scope, outputs: Outputs) -> Key:
     scalar = _scalar(node, scope, outputs)
     if scalar.type.comparison == "none":
-        message = f"GROUP BY on {scalar.type.sql} is not maintained"
-        raise refuse("unsupported-type", message, node)
+        raise incomparable("GROUP BY", scalar.type, node)
     require_exact(scalar.type, "GROUP BY", node)
     return Key(scalar, output_name(node), node)
 

@@ -65,7 +65,7 @@ def typed(untyped: Untyped, type_: Type) -> Literal:
     if type_.is_text:
         plain = Type("text", ordered=type_.ordered, folds=type_.folds)
         # Trailing blanks never count in a comparison with char(n), which is stored without them.
-        strip = text is not None and type_.kind == "character"
+        strip = type_.kind == "character" and not type_.keeps_blanks
         return Literal(text.rstrip(" ") if strip and text is not None else text, plain)
     if text is None:
         return Literal(None, replace(type_.bare, length=type_.length))

@@ -10,7 +10,7 @@ from sqlglot import exp
 from headrace.plan.operators import Operator, SortKey, Top, Window
 from headrace.plan.scalar import Column, Scalar
 from headrace.query.identifiers import name_of
-from headrace.query.refusal import refuse
+from headrace.query.refusal import incomparable, refuse
 
 TIES_NOTICE = (
     "Where ORDER BY leaves rows equal, and it matters which comes first, they are taken in the"
@@ -41,14 +41,14 @@ def require_sortable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
     """Refuse what the engines do not sort alike."""
     if scalar.type.comparison == "ordered":
         return
-    if scalar.type.is_text:
+    if scalar.type.is_text and not scalar.type.keeps_blanks:
         raise refuse(
             "text-order",
             f"{clause} on text needs collation C",
             node,
             'Write COLLATE "C" after the text, or declare the column so.',
         )
-    raise refuse("unsupported-type", f"{clause} on {scalar.type.sql} is not maintained", node)
+    raise incomparable(clause, scalar.type, node)
 
 
 def output_place(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from sqlglot import exp
 
 from headrace.errors import UserError
+from headrace.types import Type
 
 
 def position(node: exp.Expr) -> tuple[int, int] | None:
@@ -34,6 +35,13 @@ def refuse(code: str, message: str, node: exp.Expr, hint: str | None = None) -> 
     where = position(node)
     detail = None if where is None else f"At line {where[0]}, column {where[1]}."
     return UserError(code, message, detail=detail, hint=hint)
+
+
+def incomparable(clause: str, type_: Type, node: exp.Expr) -> UserError:
+    """The error for a clause that compares values of a type that does not compare."""
+    hint = "Cast it to text." if type_.is_text else None
+    message = f"{clause} on {type_.sql} is not maintained"
+    return refuse("unsupported-type", message, node, hint)
 
 
 @contextmanager

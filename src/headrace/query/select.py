@@ -27,7 +27,7 @@ from headrace.query.limits import Ordering, Outputs, ordering_of
 from headrace.query.literals import Untyped
 from headrace.query.output_names import output_name
 from headrace.query.recursion_rules import require_no_working_table
-from headrace.query.refusal import refuse
+from headrace.query.refusal import incomparable, refuse
 from headrace.query.row_identity import group_identity, row_identity
 from headrace.query.rows_in_select import rows_in_select
 from headrace.query.scope import Scope
@@ -148,8 +148,7 @@ def _starred(node: exp.Expr, scope: Scope) -> list[Target] | None:
 
 def _require_comparable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
     if scalar.type.comparison == "none":
-        message = f"{clause} on {scalar.type.sql} is not maintained"
-        raise refuse("unsupported-type", message, node)
+        raise incomparable(clause, scalar.type, node)
     require_exact(scalar.type, clause, node)
 
 

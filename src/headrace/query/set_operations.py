@@ -20,7 +20,7 @@ from headrace.query.block import Block, distinct
 from headrace.query.coerce import as_type, common_to
 from headrace.query.ids import ColumnIds
 from headrace.query.literals import Bound, Untyped
-from headrace.query.refusal import located, refuse
+from headrace.query.refusal import incomparable, located, refuse
 from headrace.query.unmatched import require_exact
 from headrace.types import Type
 
@@ -127,8 +127,7 @@ def _projected(part: Part, columns: tuple[Column, ...]) -> Project:
 
 def _require_comparable(type_: Type, node: exp.SetOperation) -> None:
     if type_.comparison == "none":
-        message = f"{_word(node)} on {type_.sql} is not maintained"
-        raise refuse("unsupported-type", message, node)
+        raise incomparable(_word(node), type_, node)
     require_exact(type_, _word(node), node)
 
 

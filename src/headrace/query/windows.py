@@ -26,7 +26,7 @@ from headrace.query.identifiers import name_of
 from headrace.query.ids import ColumnIds
 from headrace.query.literals import Bound
 from headrace.query.ordering import Sorted, sorted_entry
-from headrace.query.refusal import refuse
+from headrace.query.refusal import incomparable, refuse
 from headrace.query.unmatched import require_exact
 from headrace.query.window_names import clauses_of, named_windows
 from headrace.query.window_requests import Request, Requests
@@ -94,8 +94,7 @@ class Windows(Requests):
         keys = tuple(bound(part) for part in clauses.partition)
         for key, part in zip(keys, clauses.partition, strict=True):
             if key.type.comparison == "none":
-                message = f"PARTITION BY on {key.type.sql} is not maintained"
-                raise refuse("unsupported-type", message, part)
+                raise incomparable("PARTITION BY", key.type, part)
             require_exact(key.type, "PARTITION BY", part)
         order = tuple(sorted_entry(entry, bound, "ORDER BY") for entry in clauses.order)
         frame = frame_of(clauses.frame, order, inside.bind, node)
@@ -117,7 +116,7 @@ class Windows(Requests):
             return self._request(name, (), over, INTEGER, node, buckets)
         if name in ("lag", "lead"):
             values = unified((arguments[0], *arguments[2:]), name, node)
-            type_ = _result(values[0].type, name, node)
+            type_ = values[0].type.without_length
             offset: int | None = 1
             if len(arguments) > 1:
                 offset = whole_number(arguments[1], f"the offset of {name}", node)
@@ -125,7 +124,7 @@ class Windows(Requests):
                 return Literal(None, type_)
             return self._request(name, values, over, type_, node, offset)
         value = settled(arguments[0])
-        type_ = _result(value.type, name, node)
+        type_ = value.type.without_length
         if name in _VALUES:
             return self._request(name, (value,), over, type_, node)
         place = _positive(arguments[1], name, node)
@@ -182,14 +181,6 @@ class Windows(Requests):
         order = tuple((s.scalar, s.descending, s.nulls_first) for s in over.order)
         request = Request(function, arguments, over.keys, order, frame, number, type_)
         return self.column(request, node)
-
-
-def _result(type_: Type, name: str, node: exp.Expr) -> Type:
-    """The type of a value that a function passes on: without digits or length of its own."""
-    if type_.kind == "character":
-        message = f"{name} of char(n) is not maintained"
-        raise refuse("unsupported-type", message, node, "Cast it to text.")
-    return type_.bare
 
 
 def _positive(bound: Bound, name: str, node: exp.Expr) -> int | None:

@@ -61,6 +61,10 @@ def _length_sql(name: str) -> Callable[[Type], str]:
     return lambda type_: name if type_.length is None else f"{name}({type_.length})"
 
 
+def _character_sql(type_: Type) -> str:
+    return "bpchar" if type_.unsized else _length_sql("char")(type_)
+
+
 def _enum_sql(type_: Type) -> str:
     assert type_.enum is not None
     return type_.enum
@@ -119,7 +123,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "character",
         1042,
-        _length_sql("char"),
+        _character_sql,
         _arrow(pa.string()),
         _plain("STRING"),
         read="{column}::text",

@@ -30,6 +30,10 @@ class Type:
     `ordered` is false for text whose collation is not C. `folds` is true for text under C itself,
     where upper and lower are known to change ASCII letters only. `element` is the type of an
     array's elements.
+
+    `unsized` marks a bpchar, which has no length of its own. With a `length`, all its values are
+    padded to that, and stored without padding as those of char(n) are. Without one, they are stored
+    with the blanks that they have, and do not compare as they are.
     """
 
     kind: str
@@ -41,6 +45,7 @@ class Type:
     rounded: Rounding | None = None
     ordered: bool = True
     folds: bool = False
+    unsized: bool = False
     element: Type | None = None
 
     def __post_init__(self) -> None:
@@ -78,6 +83,8 @@ class Type:
     @property
     def comparison(self) -> Comparison:
         """Which comparisons agree in both engines: all, equality only, or none."""
+        if self.keeps_blanks:
+            return "none"
         if self.element is not None and self.element.comparison == "none":
             return "none"
         if not self.ordered and self.row.comparison == "ordered":
@@ -87,6 +94,8 @@ class Type:
     @property
     def read(self) -> str:
         """The SQL template that reads a column of this type as it is stored."""
+        if self.keeps_blanks:
+            return "textin(bpcharout({column}))"
         if self.element is not None:
             return self.element.read.replace("::text", "::text[]")
         return self.row.read
@@ -139,6 +148,18 @@ class Type:
     @property
     def is_text(self) -> bool:
         return self.kind in ("text", "character varying", "character")
+
+    @property
+    def keeps_blanks(self) -> bool:
+        """Whether values are stored with trailing blanks that do not count in comparisons."""
+        return self.unsized and self.length is None
+
+    @property
+    def without_length(self) -> Type:
+        """The type that aggregates and window functions give to a value that they pass on."""
+        if self.kind == "character" and self.length is not None:
+            return replace(self, unsized=True)
+        return self.bare
 
     def to_json(self) -> dict[str, Any]:
         """The fields that differ from their defaults; `from_json` gives the type back."""

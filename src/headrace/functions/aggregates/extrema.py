@@ -28,7 +28,9 @@ def extremum_type(argument: Type | None) -> Type | None:
     if argument is None or argument.comparison != "ordered":
         return None
     if argument.kind in ("text", "character varying"):
-        return Type("text")
+        return Type("text", folds=argument.folds)
+    if argument.kind == "character":
+        return argument.without_length
     if argument.kind in _PLAIN or argument.is_number:
         return replace(argument, declared=False)
     return None

@@ -62,9 +62,7 @@ def _sorted_type(argument: Type | None, *_: Type) -> Type | None:
     """What can be sorted, without digits or length of its own."""
     if argument is None or argument.comparison != "ordered":
         return None
-    if argument.kind == "character":
-        return None
-    return argument.bare
+    return argument.without_length
 
 
 def _fraction(inputs: Inputs) -> float | None:
