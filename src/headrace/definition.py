@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from headrace.catalog.records import Named, Relation, Source, StreamTable, View
 from headrace.catalog.state import State
@@ -16,6 +17,8 @@ from headrace.plan.operators import Filter, Operator, Project, Scan
 from headrace.plan.scalar import Column
 from headrace.plan.stages import Stage, cut_stages, stage_types
 from headrace.query import BoundColumn, BoundQuery, BoundTable, BoundView, bind
+from headrace.query.bind import NO_RULES
+from headrace.query.rules import Rules
 from headrace.store import Pin
 from headrace.types import BOOLEAN, Collation
 
@@ -57,15 +60,15 @@ class InputSchema:
     """What table names mean in a query: its inputs and the views it reads, by search path.
 
     `tables` are what the binder sees of the inputs. `conditions` gives, for each input whose
-    relation also holds groups that its HAVING hides, the column that tells them apart. `collation`
-    is the default one of the home database.
+    relation also holds groups that its HAVING hides, the column that tells them apart. `rules` are
+    those that the query is bound by.
     """
 
     tables: tuple[BoundTable, ...]
     views: tuple[BoundView, ...]
     conditions: frozenset[tuple[str, str]]
     search_path: tuple[str, ...]
-    collation: Collation = Collation.OTHER
+    rules: Rules = NO_RULES
 
     @staticmethod
     def of(
@@ -73,7 +76,7 @@ class InputSchema:
         views: tuple[View, ...],
         state: State,
         search_path: tuple[str, ...],
-        collation: Collation,
+        rules: Rules,
     ) -> InputSchema:
         """The schema of inputs, each by what the query or its views see of it."""
         conditions = {
@@ -87,7 +90,7 @@ class InputSchema:
             tuple(BoundView(v.schema, v.name, v.text, v.columns) for v in views),
             frozenset(conditions),
             search_path,
-            collation,
+            rules,
         )
 
     def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
@@ -136,13 +139,19 @@ def bound_table(origin: Input, named: Named) -> BoundTable:
 
 @lru_cache(maxsize=1024)
 def _defined(relation: str, query: str, schema: InputSchema, cycle: frozenset[str]) -> Definition:
-    bound = bind(query, schema, in_cycle=bool(cycle), collation=schema.collation)
+    bound = bind(query, schema, in_cycle=bool(cycle), rules=schema.rules)
     return new_definition(relation, bound, schema, cycle)
+
+
+def rules_of(collation: Collation, options: Mapping[str, Any]) -> Rules:
+    """The rules by which the query of a table with these options is bound."""
+    return Rules(collation, by_value=options.get("unspecified_order") == "by_value")
 
 
 def _schema_of(table: StreamTable, state: State) -> InputSchema:
     inputs = inputs_of(table, state)
-    return InputSchema.of(inputs, table.views, state, table.search_path, table.default_collation)
+    rules = rules_of(table.default_collation, table.options)
+    return InputSchema.of(inputs, table.views, state, table.search_path, rules)
 
 
 def define(table: StreamTable, state: State) -> Definition:
@@ -166,7 +175,7 @@ def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
         return table.edges
     schema = _schema_of(table, state)
     try:
-        return stored_edges(bind(table.query, schema, collation=schema.collation))
+        return stored_edges(bind(table.query, schema, rules=schema.rules))
     except UserError:
         return dict.fromkeys(table.inputs, ("unknown",))
 

@@ -39,6 +39,7 @@ QUERY = "SELECT id FROM orders"
         ("append_only", True, True),
         ("append_only", "FALSE", False),
         ("append_only", "on", True),
+        ("unspecified_order", "By_Value", "by_value"),
         ("partition_by", 'A "b" c', 'A "b" c'),
         *((option.name, None, None) for option in OPTIONS),
     ],

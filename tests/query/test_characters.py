@@ -12,6 +12,7 @@ import pytest
 from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
+from headrace.query.rules import Rules
 from headrace.types import Collation, Type
 from tests.query.shop import Shop, load, read
 from tests.query.test_against_postgres import ours, postgres_types
@@ -80,7 +81,7 @@ class OrderedShop(Shop):
 @pytest.mark.postgres
 @pytest.mark.parametrize("query", QUERIES)
 def test_as_postgresql_prints_it(shop: psycopg.Connection[Any], query: str) -> None:
-    bound = bind(query, OrderedShop(), collation=Collation.C)
+    bound = bind(query, OrderedShop(), rules=Rules(Collation.C))
     types = [column.type for column in bound.plan.columns]
     assert postgres_types(shop, query) == ours(shop, types)
     right = Counter(shop.execute(query).fetchall())
@@ -109,6 +110,6 @@ def printed(value: Any, type_: Type) -> Any:
 def test_where_blanks_decide_it_is_refused(query: str) -> None:
     """Equal values with different blanks: PostgreSQL itself shows any of them."""
     with pytest.raises(UserError) as caught:
-        bind(query, OrderedShop(), collation=Collation.C)
+        bind(query, OrderedShop(), rules=Rules(Collation.C))
     assert caught.value.code in ("unsupported-type", "unsupported-function")
     assert caught.value.hint is not None and "text" in caught.value.hint

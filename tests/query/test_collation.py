@@ -11,6 +11,7 @@ import pytest
 from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
+from headrace.query.rules import Rules
 from headrace.source.collation import home_collation
 from headrace.types import Collation
 from tests.query.shop import Shop, load, read
@@ -49,7 +50,7 @@ def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 def test_as_postgresql_orders_it(shop: psycopg.Connection[Any]) -> None:
     assert home_collation(shop) is Collation.C
     for query in ORDERED:
-        bound = bind(query, Shop(), collation=Collation.C)
+        bound = bind(query, Shop(), rules=Rules(Collation.C))
         types = [column.type for column in bound.plan.columns]
         assert postgres_types(shop, query) == ours(shop, types), query
         right = bag(shop.execute(query).fetchall(), types)
@@ -65,9 +66,9 @@ def test_elsewhere_it_is_refused(query: str) -> None:
 
 
 def test_the_order_of_code_points_does_not_fold() -> None:
-    assert bind(ORDERED[0], Shop(), collation=Collation.CODE_POINTS).notices == ()
+    assert bind(ORDERED[0], Shop(), rules=Rules(Collation.CODE_POINTS)).notices == ()
     with pytest.raises(UserError, match="collation C"):
-        bind("SELECT lower('ABC') AS l FROM orders", Shop(), collation=Collation.CODE_POINTS)
+        bind("SELECT lower('ABC') AS l FROM orders", Shop(), rules=Rules(Collation.CODE_POINTS))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_the_order_of_code_points_does_not_fold() -> None:
 )
 def test_a_column_of_another_collation_keeps_it(query: str) -> None:
     with pytest.raises(UserError) as caught:
-        bind(query, Shop(), collation=Collation.C)
+        bind(query, Shop(), rules=Rules(Collation.C))
     assert caught.value.code == "text-order"
 
 

@@ -17,7 +17,7 @@ from headrace.lifecycle.create import ALTERED, REPARTITIONED
 from headrace.lifecycle.names import parse_name, quoted_name
 from headrace.lifecycle.options import checked
 from headrace.lifecycle.options import refresh_mode as refresh_mode_of
-from headrace.lifecycle.partitioning import partitions_differ
+from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.wish import Wish
@@ -67,8 +67,7 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
         if (new.schema, new.name) != (old.schema, old.name):
             with engine.database.session() as connection:
                 check_free(connection, state, new.schema, new.name)
-        parted = partitions_differ(old.options, new.options)
-        if new.query == old.query and not parted:
+        if new.query == old.query and not needs_rebuild(old.options, new.options):
             check_modes(engine, state, state.with_origins([new]))
             change(engine, old, new, lease.fence)
         else:
@@ -79,7 +78,8 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
                 new.refresh_mode,
                 dict(new.options),
             )
-            reason = REPARTITIONED if new.query == old.query else ALTERED
+            parted = new.query == old.query and partitions_differ(old.options, new.options)
+            reason = REPARTITIONED if parted else ALTERED
             wish = Wish(reason, request, old)
             build(engine, plan(engine, state, [wish], damaged_sources(engine, state)), lease.fence)
         declare_anew(engine, state, lease.fence)

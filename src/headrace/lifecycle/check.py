@@ -25,6 +25,7 @@ from headrace.definition import (
     follow,
     inputs_of,
     new_definition,
+    rules_of,
     stored_edges,
     used_columns,
 )
@@ -36,10 +37,11 @@ from headrace.lifecycle.options import checked, refresh_mode
 from headrace.lifecycle.partitioning import check_partition
 from headrace.lifecycle.reach import Reach
 from headrace.query import BoundQuery, bind
+from headrace.query.rules import Rules
 from headrace.source.collation import home_collation
 from headrace.source.describe import DescribedColumn
 from headrace.source.table import SourceColumn
-from headrace.types import Collation, Type
+from headrace.types import Type
 
 FIRST = "first refresh"
 
@@ -112,9 +114,10 @@ def check(
     described = reach.describe(request.query, search_path)
     found = find_inputs(reach, state, request.query, search_path)
     collation = home_collation(reach.home)
-    inputs = _captured(found, state, request.query, search_path, collation)
-    input_schema = InputSchema.of(inputs, found.views, state, search_path, collation)
-    bound = bind(request.query, input_schema, in_cycle=circle is not None, collation=collation)
+    rules = rules_of(collation, request.options)
+    inputs = _captured(found, state, request.query, search_path, rules)
+    input_schema = InputSchema.of(inputs, found.views, state, search_path, rules)
+    bound = bind(request.query, input_schema, in_cycle=circle is not None, rules=rules)
     reach.require_built_in(request.query, search_path)
     relation = relation or new_relation_id()
     if circle is not None:
@@ -169,8 +172,9 @@ def rebind(
     )
     inputs = inputs_of(anew, state)
     collation = home_collation(reach.home)
-    input_schema = InputSchema.of(inputs, table.views, state, table.search_path, collation)
-    bound = bind(table.query, input_schema, in_cycle=circle is not None, collation=collation)
+    rules = rules_of(collation, table.options)
+    input_schema = InputSchema.of(inputs, table.views, state, table.search_path, rules)
+    bound = bind(table.query, input_schema, in_cycle=circle is not None, rules=rules)
     _require_built_in_still(reach, table)
     if circle is not None:
         circle.admit(anew.relation, table.refresh_mode, bound)
@@ -252,13 +256,13 @@ def _captured(
     state: State,
     query: str,
     search_path: tuple[str, ...],
-    collation: Collation,
+    rules: Rules,
 ) -> dict[Named, Input]:
     """The inputs, with every source that is captured already as it is recorded."""
     if not found.captured:
         return found.inputs
-    schema = InputSchema.of(found.inputs, found.views, state, search_path, collation)
-    plan = bind(query, schema, collation=collation).plan
+    schema = InputSchema.of(found.inputs, found.views, state, search_path, rules)
+    plan = bind(query, schema, rules=rules).plan
     for named, known in found.captured.items():
         now = found.inputs[named]
         assert isinstance(now, Source)

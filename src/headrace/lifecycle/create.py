@@ -14,7 +14,7 @@ from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import FIRST, Making, Request
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.partitioning import partitions_differ
+from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.wish import Wish
@@ -59,8 +59,9 @@ def make(
                 wishes.append(Wish(FIRST, request))
             elif old.query != request.query or old.status is not Status.ACTIVE or is_stale(old):
                 wishes.append(Wish(ALTERED, request, old))
-            elif partitions_differ(old.options, request.options):
-                wishes.append(Wish(REPARTITIONED, request, old))
+            elif needs_rebuild(old.options, request.options):
+                parted = partitions_differ(old.options, request.options)
+                wishes.append(Wish(REPARTITIONED if parted else ALTERED, request, old))
             elif request.refresh_mode is RefreshMode.FULL and old.relation in known:
                 # Whether it may be FULL is seen when all of the requests are looked at together.
                 wishes.append(Wish(ALTERED, request, old))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import OutputColumn, Relation, StreamTable
-from headrace.definition import InputSchema
+from headrace.definition import InputSchema, rules_of
 from headrace.errors import UserError
 from headrace.lifecycle.beginning import beginning, first_branch
 from headrace.lifecycle.check import Making, could_not_go_on
@@ -188,9 +188,11 @@ class _Checking:
             return None
         described = self.reach.describe(begun, path)
         found = find_inputs(self.reach, state, begun, path)
-        collation = home_collation(self.reach.home)
-        schema = InputSchema.of(found.inputs, found.views, state, path, collation)
-        bound = bind_columns(begun, schema, collation)
+        wish = self.wishes[name]
+        options = wish.request.options if wish.request is not None else _old(wish).options
+        rules = rules_of(home_collation(self.reach.home), options)
+        schema = InputSchema.of(found.inputs, found.views, state, path, rules)
+        bound = bind_columns(begun, schema, rules)
         names = first_names(first_branch(text)) or tuple(name for name, _ in bound)
         return tuple(
             OutputColumn(name, type_, column.declared)
@@ -236,8 +238,12 @@ def _relation(table: StreamTable) -> Relation:
 def _query(wish: Wish, search_path: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if wish.request is not None:
         return wish.request.query, search_path
+    return _old(wish).query, _old(wish).search_path
+
+
+def _old(wish: Wish) -> StreamTable:
     assert wish.old is not None
-    return wish.old.query, wish.old.search_path
+    return wish.old
 
 
 def _in_any_order(column: OutputColumn) -> OutputColumn:

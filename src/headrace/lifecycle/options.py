@@ -113,6 +113,12 @@ OPTIONS: tuple[Option, ...] = (
         _flag,
     ),
     Option(
+        "unspecified_order",
+        "whether LIMIT, array_agg and string_agg without ORDER BY are refused, or go by the values",
+        "refuse or by_value",
+        _one_of("refuse", "by_value"),
+    ),
+    Option(
         "partition_by",
         "the column by whose values its rows are kept apart, served and stored",
         "the name of a column of the result",

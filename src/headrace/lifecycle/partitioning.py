@@ -50,3 +50,9 @@ def stored_apart(tables: Iterable[StreamTable], relations: Iterable[Relation]) -
 def partitions_differ(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether other options ask for other partitions."""
     return old.get(OPTION) != new.get(OPTION)
+
+
+def needs_rebuild(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether other options ask for other partitions or other rows."""
+    by_value = [options.get("unspecified_order") == "by_value" for options in (old, new)]
+    return partitions_differ(old, new) or by_value[0] != by_value[1]

@@ -31,7 +31,7 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
-from headrace.plan.scalar import Call, Column, Literal, Scalar
+from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar
 
 Columns = frozenset[Column]
 Keys = Mapping[str, tuple[frozenset[str], ...]]
@@ -226,9 +226,10 @@ def _equal(left: Scalar, right: Scalar) -> Iterator[Dependency]:
         case Column(), Column():
             yield Dependency(frozenset({left}), frozenset({right}), padded=True)
             yield Dependency(frozenset({right}), frozenset({left}), padded=True)
-        case Column(), Literal():
+        # Inside of a subquery, a value of the enclosing row is as good as a constant.
+        case Column(), Literal() | Outer():
             yield Dependency(nothing, frozenset({left}))
-        case Literal(), Column():
+        case Literal() | Outer(), Column():
             yield Dependency(nothing, frozenset({right}))
 
 

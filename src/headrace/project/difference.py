@@ -13,7 +13,7 @@ from headrace.errors import UserError
 from headrace.graph import downstream
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.circle import Name, shown
-from headrace.lifecycle.partitioning import partitions_differ
+from headrace.lifecycle.partitioning import needs_rebuild
 from headrace.project.plan import (
     Act,
     ProjectPlan,
@@ -49,7 +49,7 @@ def difference(
 
 def differs(request: Request, table: StreamTable) -> bool:
     """Whether a table has to be made anew: for another query, or to be partitioned otherwise."""
-    return _query_differs(request, table) or partitions_differ(table.options, request.options)
+    return _query_differs(request, table) or needs_rebuild(table.options, request.options)
 
 
 def _query_differs(request: Request, table: StreamTable) -> bool:

@@ -17,6 +17,7 @@ from headrace.query.grouping import Request
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.ordering import sorted_entry
 from headrace.query.refusal import incomparable, located, refuse
+from headrace.query.rules import order_by_value
 from headrace.query.unmatched import require_exact
 from headrace.types import BIGINT, DOUBLE, Type, plain_text
 
@@ -197,13 +198,10 @@ def _order(
         order.append((key, entry.descending, entry.nulls_first))
     if function.order == "none":
         return []
-    if not order:
-        raise refuse(
-            "unsupported-query",
-            f"{parts.name} without ORDER BY is not maintained",
-            parts.node,
-            f"Say in which order: {function.syntax}.",
-        )
+    # PostgreSQL sorts what it takes once each, by the arguments themselves.
+    sorted_once = parts.distinct and all(a.type.comparison == "ordered" for a in arguments)
+    if not order and not sorted_once:
+        order_by_value(parts.name, parts.node, f"Say in which order: {function.syntax}")
     return [*order, *((a, False, False) for a in arguments if not isinstance(a, Literal))]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -27,11 +27,13 @@ from headrace.query.ordering import TIES_NOTICE, breaks_ties
 from headrace.query.parse import parse
 from headrace.query.precedence import check_precedence
 from headrace.query.queries import bind_query
+from headrace.query.rules import UNORDERED_NOTICE, Rules, following
 from headrace.query.schema import BoundTable, BoundView, Schema
 from headrace.query.with_names import defined_by_with, named_tables
-from headrace.types import Collation, Type, default_collation
+from headrace.types import Type
 
 ORDER_NOTICE = "ORDER BY is ignored: a table has no order. Order the rows when you read them."
+NO_RULES = Rules()
 MAXIMUM_DEPTH = 128
 """Operators above each other in a plan. Each costs a few of Python's thousand frames."""
 
@@ -59,15 +61,17 @@ def bind(
     schema: Schema,
     *,
     in_cycle: bool = False,
-    collation: Collation = Collation.OTHER,
+    rules: Rules = NO_RULES,
 ) -> BoundQuery:
     """The plan of a query over the tables of `schema`; UserError where it cannot be maintained.
 
     The query of a table in a cycle has EXCEPT and INTERSECT as joins, which a loop can follow.
-    `collation` is the default one of the database that the query is written for.
     """
-    with default_collation(collation):
-        return _bound(text, schema, in_cycle=in_cycle)
+    with following(rules) as binding:
+        bound = _bound(text, schema, in_cycle=in_cycle)
+    if not binding.ordered_by_value:
+        return bound
+    return replace(bound, notices=(*bound.notices, UNORDERED_NOTICE))
 
 
 def _bound(text: str, schema: Schema, *, in_cycle: bool) -> BoundQuery:
@@ -76,7 +80,7 @@ def _bound(text: str, schema: Schema, *, in_cycle: bool) -> BoundQuery:
     check_precedence(query)
     recorded = _Recorded(schema)
     ids = ColumnIds()
-    block = bind_query(query, Context(recorded, ids))
+    block = bind_query(query, Context(recorded, ids, keys=recorded.keys))
     _require_distinct(block.names)
     if not recorded.keys:
         hint = "Its result never changes: make an ordinary table of it."
@@ -101,11 +105,11 @@ def _bound(text: str, schema: Schema, *, in_cycle: bool) -> BoundQuery:
 
 @guarded()
 def bind_columns(
-    text: str, schema: Schema, collation: Collation = Collation.OTHER
+    text: str, schema: Schema, rules: Rules = NO_RULES
 ) -> tuple[tuple[str, Type], ...]:
     """Names and types of a query's columns, also where it reads no table."""
     ids = ColumnIds()
-    with default_collation(collation):
+    with following(rules):
         block = bind_query(parse(text), Context(schema, ids))
         types = [column.type for column in _shown(block, ids).columns]
     return tuple(zip(block.names, types, strict=True))

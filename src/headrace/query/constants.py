@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.functions import cast
 from headrace.functions.errors import EvaluationError
 from headrace.plan.evaluate import scalar as evaluate
 from headrace.plan.scalar import Call, Literal, Scalar, walk
@@ -42,6 +43,9 @@ def whole_number(bound: Bound, what: str, node: exp.Expr) -> int | None:
     literal = constant(bound, what, node, BIGINT)
     if literal.value is None:
         return None
+    if literal.type.is_number:
+        # As an assignment to bigint: rounded.
+        literal = folded(cast(literal, BIGINT)) or literal
     if not literal.type.is_integer:
         message = f"{what} must be an integer, not {literal.type.sql}"
         raise refuse("invalid-query", message, node)

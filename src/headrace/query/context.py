@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from headrace.errors import UserError
+from headrace.plan.keys import Keys
 from headrace.query.ids import ColumnIds
 from headrace.query.schema import Schema
 from headrace.query.scope import Scope
@@ -50,7 +51,7 @@ class Context:
 
     `defined` are the visible queries of WITH, which go before the tables of the schema.
     `enclosing` is what a query inside an expression, or a lateral one, sees of the row that it is
-    evaluated for.
+    evaluated for. `keys` are those of the relations that were read so far.
     """
 
     schema: Schema
@@ -58,6 +59,7 @@ class Context:
     defined: Mapping[str, Defined | WorkingTable] = field(default_factory=dict)
     level: int = 0
     enclosing: Scope | None = None
+    keys: Keys = field(default_factory=dict)
 
     def inside(self, scope: Scope) -> Context:
         """The same for a query that is evaluated for each row of the scope."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.plan.keys import Keys, smallest_key
 from headrace.plan.operators import Filter, Operator, Project, SortKey, Top
 from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.query.block import Block
@@ -18,6 +19,7 @@ from headrace.query.literals import Bound
 from headrace.query.order_clauses import distinct_on
 from headrace.query.ordering import output_place, require_sortable, ties_by
 from headrace.query.refusal import refuse
+from headrace.query.rules import order_by_value
 from headrace.types import BOOLEAN
 
 Bind = Callable[[exp.Expr], Bound]
@@ -52,19 +54,24 @@ class Ordering:
     limit: Limit | None = None
     on: tuple[int, ...] | None = None
 
-    def applied(self, plan: Operator, shown: int) -> Operator:
-        """The rows that are taken of a plan, of which the first `shown` columns are shown."""
+    def applied(self, plan: Operator, shown: int, query: exp.Expr, keys: Keys) -> Operator:
+        """The rows that are taken of a plan, of which the first `shown` columns are shown.
+
+        `keys` of relations can say that there is at most one row, which needs no order.
+        """
         columns = plan.columns
         order = self._sorted(columns)
         if self.on is not None:
-            keys = tuple(dict.fromkeys(columns[place] for place in self.on))
-            rest = tuple(key for key in order if key.column not in keys)
-            ties = ties_by(columns[:shown], (*keys, *(key.column for key in rest)))
-            plan = Top(plan, keys, rest, ties, limit=1)
+            on = tuple(dict.fromkeys(columns[place] for place in self.on))
+            rest = tuple(key for key in order if key.column not in on)
+            ties = ties_by(columns[:shown], (*on, *(key.column for key in rest)))
+            plan = Top(plan, on, rest, ties, limit=1)
         limit = self.limit
+        if limit is not None and not self.entries and limit.count != 0:
+            self._require_order(plan, query, keys)
         if limit is not None and limit.count == 0:
             plan = Filter(plan, Literal(False, BOOLEAN))
-        elif limit is not None:
+        elif limit is not None and (limit.offset or not _is_one_row(plan, {})):
             ties = ties_by(columns[:shown], (key.column for key in order))
             if limit.with_ties and not limit.offset:
                 ties = ()
@@ -73,12 +80,24 @@ class Ordering:
             return plan
         return Project(plan, tuple((column, column) for column in columns[:shown]))
 
+    def _require_order(self, plan: Operator, query: exp.Expr, keys: Keys) -> None:
+        limit, offset = query.args.get("limit"), query.args.get("offset")
+        if not _is_one_row(plan, keys):
+            word = "LIMIT" if limit is not None else "OFFSET"
+            hint = "Which rows it takes would be left to chance: say the order with ORDER BY"
+            order_by_value(word, limit or offset or query, hint)
+
     def _sorted(self, columns: Sequence[Column]) -> tuple[SortKey, ...]:
         order: dict[Column, SortKey] = {}
         for entry in self.entries:
             column = columns[entry.place]
             order.setdefault(column, SortKey(column, entry.descending, entry.nulls_first))
         return tuple(order.values())
+
+
+def _is_one_row(plan: Operator, keys: Keys) -> bool:
+    """Whether there is at most one row."""
+    return smallest_key(plan, keys) == ()
 
 
 def limit_of(query: exp.Expr, bind: Bind) -> Limit | None:
@@ -98,16 +117,9 @@ def limit_of(query: exp.Expr, bind: Bind) -> Limit | None:
         return None
     if count == 0:
         return Limit(0, 0, False)
-    if query.args.get("order") is None:
-        if with_ties:
-            message = "WITH TIES cannot be specified without ORDER BY clause"
-            raise refuse("invalid-query", message, limit or query)
-        raise refuse(
-            "unsupported-query",
-            f"{'OFFSET' if count is None else 'LIMIT'} without ORDER BY is not maintained",
-            limit or offset or query,
-            "Which rows it takes would be left to chance: say the order with ORDER BY.",
-        )
+    if query.args.get("order") is None and with_ties:
+        message = "WITH TIES cannot be specified without ORDER BY clause"
+        raise refuse("invalid-query", message, limit or query)
     return Limit(count, skipped or 0, with_ties and count is not None)
 
 
@@ -181,7 +193,7 @@ def _require_prefix(entries: Sequence[Entry], on: Sequence[int], node: exp.Expr)
         wanted.discard(entry.place)
 
 
-def limited(query: exp.Expr, block: Block, bind: Bind) -> Block:
+def limited(query: exp.Expr, block: Block, bind: Bind, keys: Keys) -> Block:
     """The first rows of a set operation, whose order can name its columns only."""
 
     def refuse_expression(node: exp.Expr) -> Scalar:
@@ -191,7 +203,7 @@ def limited(query: exp.Expr, block: Block, bind: Bind) -> Block:
     columns = block.plan.columns
     outputs = Outputs(block.names, columns, refuse_expression)
     ordering = ordering_of(query, outputs, bind)
-    return replace(block, plan=ordering.applied(block.plan, len(columns)))
+    return replace(block, plan=ordering.applied(block.plan, len(columns), query, keys))
 
 
 def without_parentheses(node: exp.Subquery) -> exp.Expr:

@@ -87,6 +87,6 @@ def breaks_ties(plan: Operator) -> bool:
     match plan:
         case Window(calls=calls) if any(call.ties for call in calls):
             return True
-        case Top(ties=ties) if ties:
+        case Top(ties=ties, order=order, keys=keys) if ties and (order or keys):
             return True
     return any(breaks_ties(child) for child in plan.children)

@@ -29,7 +29,7 @@ def _bind(node: exp.Expr, context: Context) -> Block:
             return bind_query(without_parentheses(node), context)
         case exp.SetOperation():
             constants = Expressions(Scope((), ()), "LIMIT").bind
-            return limited(node, _set_operation(node, context), constants)
+            return limited(node, _set_operation(node, context), constants, context.keys)
         case exp.Values():
             return bind_values(node, context, bind_query)
     raise AssertionError(f"check_clauses accepts no {node.key}")

@@ -91,7 +91,7 @@ def bind_select(select: exp.Select, context: Context, inner: BindQuery) -> Block
         for target in targets:
             _require_comparable(target.scalar, "DISTINCT", target.node)
         block = replace(block, plan=distinct(block.plan), untyped={})
-    return replace(block, plan=ordering.applied(block.plan, len(names)))
+    return replace(block, plan=ordering.applied(block.plan, len(names), select, context.keys))
 
 
 def _ordering(
