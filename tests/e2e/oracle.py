@@ -35,6 +35,8 @@ def comparable(value: Any, type_: Type) -> Any:
         return value.quantize(DIGITS)
     if type_.is_float:
         return f"{value:.9g}" if value == value else "nan"
+    if type_.kind == "character":
+        return value.ljust(type_.length or 0)
     if isinstance(value, memoryview):
         return bytes(value)
     return value
@@ -93,7 +95,8 @@ def live(state: Any, sql: psycopg.Connection, scan: Scan) -> Bag:
 def _stored(value: Any, type_: Type) -> Any:
     if isinstance(value, list):
         return tuple(value)
-    return value.rstrip(" ") if type_.kind == "character" and value is not None else value
+    stripped = type_.kind == "character" and not type_.keeps_blanks
+    return value.rstrip(" ") if stripped and value is not None else value
 
 
 def difference(table: StreamTable, got: Counter[Any], wanted: Counter[Any]) -> str:

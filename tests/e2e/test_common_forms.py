@@ -20,6 +20,11 @@ QUERIES: dict[str, str] = {
     " UNION ALL SELECT 'q ' FROM sales",
     "char_in_groups": "SELECT CASE WHEN id > 1 THEN code END AS c, count(*) AS n, min(code) AS l,"
     " max(code) AS h FROM sales GROUP BY CASE WHEN id > 1 THEN code END",
+    "casts": "SELECT id::varchar AS a, amount::varchar(3) AS b, sold::char(7) AS c,"
+    " concat(coalesce(code, 'q'), '|') AS d, coalesce(code, 'q ') LIKE 'q%' AS e FROM sales",
+    "rows_in_order": "SELECT a.id, b.id AS other FROM sales a JOIN sales b"
+    " ON (a.region, a.id) < (b.region, b.id)",
+    "one_row": "SELECT count(*) AS n, sum(amount) AS s FROM sales LIMIT 100",
     "least_of_casts": "SELECT min(sold::text) AS first, max(id::text) AS last FROM sales",
 }
 

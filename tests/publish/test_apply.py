@@ -18,7 +18,7 @@ from headrace.publish.apply import apply_change
 from headrace.publish.change import VisibleChange
 from headrace.publish.served import create_served
 from headrace.source.connection import Database
-from headrace.types import INTEGER
+from headrace.types import INTEGER, Type
 
 pytestmark = pytest.mark.postgres
 
@@ -103,3 +103,21 @@ def test_a_unique_index_of_the_user_s_own(connection: Connection) -> None:
     apply_change(connection, KEYED, change({(1, 1): 1}))
     with pytest.raises(psycopg.errors.UniqueViolation, match="mine"):
         apply_change(connection, KEYED, change({(2, 1): 1}))
+
+
+def test_a_bpchar_is_served_with_its_blanks(connection: Connection) -> None:
+    """Of one length, all its values are padded to that; else each has its own blanks."""
+    types = (Type("character", length=3, unsized=True), Type("character", unsized=True))
+    columns = tuple(map(OutputColumn, ("k", "v"), types, ("bpchar", "bpchar")))
+    table = StreamTable("r1", "public", "served", "", columns, ())
+    create_served(connection, table)
+
+    def changed(rows: dict[tuple[str | None, str | None], int]) -> VisibleChange:
+        names, values = ("_weight", "c1", "c2"), (list(rows.values()), *zip(*rows, strict=True))
+        types = (pa.int64(), pa.string(), pa.string())
+        return VisibleChange.of(pa.table(list(map(pa.array, values, types)), names=names))
+
+    apply_change(connection, table, changed({("x", "x "): 1, (None, None): 1, ("abc", ""): 2}))
+    assert served(connection) == {("x  ", "x "): 1, (None, None): 1, ("abc", ""): 2}
+    apply_change(connection, table, changed({("x", "x "): -1, ("abc", ""): -1, ("x", "x"): 1}))
+    assert served(connection) == {("x  ", "x"): 1, (None, None): 1, ("abc", ""): 1}

@@ -65,7 +65,9 @@ FUNCTION_BY_NAME = {function.name: function for function in FUNCTIONS}
 
 
 # What passes on a bpchar with its blanks, or does not look at them.
-_KEEPING_BLANKS = frozenset({"case", "coalesce", "is null", "num_nulls", "num_nonnulls"})
+_KEEPING_BLANKS = frozenset(
+    {"case", "coalesce", "is null", "num_nulls", "num_nonnulls", "with blanks"}
+)
 
 
 def call(name: str, *arguments: Scalar) -> Call:

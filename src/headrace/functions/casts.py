@@ -30,9 +30,10 @@ from headrace.functions.numbers import (
 )
 from headrace.functions.reading import read, readable, spark_read
 from headrace.plan.scalar import Value
-from headrace.types import Type
+from headrace.types import TEXT, Type
 
 _MOMENTS = ("date", "timestamp", "timestamptz")
+_PRINTED = (*_MOMENTS, "boolean", "time", "uuid", "enum", "jsonb")
 
 
 def castable(source: Type, target: Type) -> bool:
@@ -44,27 +45,24 @@ def castable(source: Type, target: Type) -> bool:
     if source.is_integer:
         # PostgreSQL has a cast between boolean and integer, but none for the other integers.
         logical = (source.kind, target.kind) == ("integer", "boolean")
-        return target.is_number or target.kind == "text" or logical
+        return target.is_number or _is_sized_text(target) or logical
     if source.kind == "numeric":
         # The digits that a plain numeric shows are its own, not those that it is stored with.
-        return target.is_number or (source.declared and target.kind == "text")
+        return target.is_number or (source.declared and _is_sized_text(target))
     if source.is_float:
         return target.is_integer or target.is_float
     if source.is_text:
         return target.is_text or readable(target)
     if source.kind in _MOMENTS and target.kind in _MOMENTS:
         return True
-    return (source.kind, target.kind) in {
-        ("boolean", "text"),
-        ("boolean", "integer"),
-        ("date", "text"),
-        ("timestamp", "text"),
-        ("timestamptz", "text"),
-        ("time", "text"),
-        ("uuid", "text"),
-        ("enum", "text"),
-        ("jsonb", "text"),
-    }
+    if (source.kind, target.kind) == ("boolean", "integer"):
+        return True
+    return source.kind in _PRINTED and _is_sized_text(target)
+
+
+def _is_sized_text(target: Type) -> bool:
+    """Text that values of other types are cast to: printed, and cut to its length."""
+    return target.is_text and not target.keeps_blanks
 
 
 def widening(source: Type, target: Type) -> bool:
@@ -98,7 +96,9 @@ def _spark(
     if source.is_text and not result.is_text:
         return spark_read(value, result)
     if source.kind == "timestamptz" and result.is_text:
-        return spark_function("concat", spark_cast(value, result), exp.Literal.string("+00"))
+        value = spark_function("concat", spark_cast(value, TEXT), exp.Literal.string("+00"))
+    elif result.is_text and not source.is_text and result.length is not None:
+        value = spark_cast(value, TEXT)
     if (source.kind, result.kind) == ("double precision", "real"):
         return let((value,), lambda wide: narrowed(wide, result))
     if result.keeps_blanks and source.length is not None and source.kind == "character":

@@ -45,6 +45,14 @@ TEXTS: tuple[Function, ...] = (
         "a || b",
         note="One side may be of any type that can be cast to text.",
     ),
+    # A bpchar whose values have blanks of their own, as LIKE and concat see it.
+    Function(
+        "with blanks",
+        lambda a: text_of(a) if a[0].type.keeps_blanks else None,
+        lambda a, *_: a[0],
+        lambda text: text,
+        "",
+    ),
     Function(
         "length",
         lambda arguments: INTEGER if all_text(arguments) else None,

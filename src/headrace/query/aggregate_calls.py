@@ -113,8 +113,8 @@ def _within(
 
 def _fraction(bound: Bound, node: exp.Expr) -> Scalar:
     if isinstance(bound, Untyped):
-        message = "it is not unique which percentile function is meant"
-        raise refuse("invalid-query", message, node, "Write the percentile as a number.")
+        # Of the forms for one fraction and for an array of them, PostgreSQL prefers the first.
+        bound = typed(bound, DOUBLE)
     if not isinstance(bound, Literal) or not bound.type.is_number:
         message = "a percentile that is not a constant number is not maintained"
         raise refuse("unsupported-query", message, node, "Write one call for each percentile.")

@@ -30,6 +30,8 @@ OPERATORS: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "is not distinct from",
 }
 
+_OF_ROWS = ("=", "<>", "<", "<=", ">", ">=")
+
 COMPARISONS = (*OPERATORS, exp.NullSafeNEQ, exp.Is, exp.Between, exp.In, exp.Exists, exp.Subquery)
 
 
@@ -109,13 +111,16 @@ class Comparisons:
         return bind(name, left, query, node, self.scope)
 
     def _rows(self, node: exp.Expr, name: str) -> Scalar:
-        """`(a, b) = (c, d)`, column by column."""
+        """`(a, b) = (c, d)`, column by column; `<` and its like by the first that differ."""
         left, right = row_parts(node.this), row_parts(node.args["expression"])
-        if name not in ("=", "<>") or not isinstance(node.args["expression"], exp.Tuple):
+        if name not in _OF_ROWS or not isinstance(node.args["expression"], exp.Tuple):
             raise refuse("unsupported-query", f"{name} on row values is not maintained", node)
         if len(left) != len(right):
             raise refuse("invalid-query", "unequal number of entries in row expressions", node)
-        pairs = zip(map(self.bind, left), map(self.bind, right), strict=True)
+        bound = map(self.bind, left), map(self.bind, right)
+        if name not in ("=", "<>"):
+            return _lexicographic(name, list(zip(*bound, strict=True)), node)
+        pairs = zip(*bound, strict=True)
         terms = [compare(name, a, b, node) for a, b in pairs]
         return chain("or" if name == "<>" else "and", terms)
 
@@ -151,6 +156,18 @@ class Comparisons:
         value = repeatable(value, len(items))
         terms.extend(compare("=", value, item, node) for item in items)
         return chain("or", terms)
+
+
+def _lexicographic(name: str, pairs: Sequence[tuple[Bound, Bound]], node: exp.Expr) -> Scalar:
+    """`a < c OR (a = c AND b < d)`: NULL if the first that are not equal are not comparable."""
+    *before, (left, right) = pairs
+    result = compare(name, left, right, node)
+    strict = name.rstrip("=")
+    for pair in reversed(before):
+        one, other = (repeatable(side, 2) for side in pair)
+        rest = call("and", compare("=", one, other, node), result)
+        result = call("or", compare(strict, one, other, node), rest)
+    return result
 
 
 def row_parts(node: exp.Expr) -> list[exp.Expr]:

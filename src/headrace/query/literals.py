@@ -169,8 +169,9 @@ def _time(text: str) -> Value:
 
 def _timestamptz(text: str) -> Value:
     zone = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
-    value = datetime.fromisoformat(_padded(_strict(rf"{_DATE}[ T]{_TIME} ?{zone}", text)))
-    return value.astimezone(UTC)
+    written = _strict(rf"{_DATE}([ T]{_TIME}( ?{zone})?)?", text)
+    value = datetime.fromisoformat(_padded(written))
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def _padded(text: str) -> str:
@@ -214,7 +215,7 @@ FORMS: dict[str, str] = {
     "bytea": "Write it in hexadecimal: '\\x0a1b'.",
     "date": "Write it in ISO form: '2024-12-31'.",
     "timestamp": "Write it in ISO form: '2024-12-31 23:59:59.5'.",
-    "timestamptz": "Write it in ISO form with its offset: '2024-12-31 23:59:59+00'.",
+    "timestamptz": "Write it in ISO form, in UTC or with its offset: '2024-12-31 23:59:59+00'.",
     "time": "Write it in ISO form: '23:59:59.5'.",
     "interval": "Write whole numbers with units, a sign for each if the first is negative: "
     "'1 year 2 months 3 days 04:05:06', '-1 day -02:00'.",

@@ -83,9 +83,7 @@ def constant(bound: Bound) -> str:
 def padded(scalar: Scalar) -> Scalar:
     """A char(n) with its blanks, where they count; other values as they are."""
     if scalar.type.keeps_blanks:
-        message = "the blanks at the end of a char without a length count here"
-        hint = "Cast it to text, which has none."
-        raise UserError("unsupported-function", message, hint=hint)
+        return call("with blanks", scalar)
     if scalar.type.kind != "character" or scalar.type.length is None:
         return scalar
     return call("rpad", scalar, Literal(scalar.type.length, INTEGER), Literal(" ", plain_text()))

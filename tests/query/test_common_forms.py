@@ -1,0 +1,68 @@
+"""Forms that PostgreSQL answers in one way only, written as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from headrace.plan.evaluate import evaluate
+from headrace.query import bind
+from headrace.query.rules import Rules
+from headrace.types import Collation
+from tests.query.shop import load, read
+from tests.query.test_against_postgres import bag, ours, postgres_types
+from tests.query.test_characters import OrderedShop
+
+pytestmark = pytest.mark.postgres
+
+CASTS = (
+    "SELECT id::varchar AS a, id::varchar(1) AS b, big::varchar(3) AS c, big::char(4) AS d,"
+    " amount::varchar AS e, amount::varchar(3) AS f, d::varchar(7) AS g, at::varchar AS h,"
+    " at::char(13) AS i, (qty > 0)::varchar AS j, (qty > 0)::varchar(2) AS k,"
+    " at::timestamptz::varchar AS l, at::timestamptz::varchar(10) AS m FROM orders",
+    "SELECT id FROM orders WHERE id::varchar = '3' OR amount::varchar LIKE '2.%'",
+    "SELECT d::varchar AS v, count(*) AS n FROM orders GROUP BY d::varchar",
+    "SELECT 5::varchar AS a, 12.50::numeric(4,2)::varchar(3) AS b, true::char(2) AS c FROM orders",
+)
+MOMENTS = (
+    "SELECT id FROM orders WHERE at::timestamptz >= '2024-01-01'",
+    "SELECT id FROM orders WHERE at::timestamptz > '2024-01-01 11:59' AND at < '2024-02-01'",
+    "SELECT timestamptz '2024-01-01' AS a, '2024-01-01T10:00:00.5'::timestamptz AS b,"
+    " '2024-01-01 10:00:00-05'::timestamptz AS c FROM orders",
+)
+ROWS = [
+    f"SELECT id, (customer, qty) {name} (1, 1) AS r, (note, id) {name} ('x', 2) AS s,"
+    f" (customer, amount, id) {name} (qty, tax, 2) AS t FROM orders"
+    for name in ("<", "<=", ">", ">=", "=", "<>")
+]
+JOINED_ROWS = (
+    "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON (a.qty, a.id) < (b.qty, b.id)",
+    "SELECT id FROM orders WHERE (d, id) > ('2024-01-01', 1)",
+)
+PERCENTILES = (
+    "SELECT percentile_cont(NULL) WITHIN GROUP (ORDER BY amount) AS a,"
+    " percentile_disc(NULL) WITHIN GROUP (ORDER BY qty) AS b,"
+    " percentile_cont('0.5') WITHIN GROUP (ORDER BY amount) AS c FROM orders",
+)
+
+
+@pytest.fixture
+def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        load(connection)
+        yield connection
+
+
+@pytest.mark.parametrize("queries", [CASTS, MOMENTS, ROWS, JOINED_ROWS, PERCENTILES])
+def test_as_in_postgresql(shop: psycopg.Connection[Any], queries: Sequence[str]) -> None:
+    for query in queries:
+        bound = bind(query, OrderedShop(), rules=Rules(Collation.C))
+        types = [column.type for column in bound.plan.columns]
+        assert postgres_types(shop, query) == ours(shop, types), query
+        right = bag(shop.execute(query).fetchall(), types)
+        assert bag(evaluate(bound.plan, read).elements(), types) == right, query
+        assert bag(evaluate(bound.written, read).elements(), types) == right, query
