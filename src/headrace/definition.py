@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -253,15 +254,25 @@ def relation_of(stage: Stage, pin: Pin) -> Relation:
 def require_kept(definition: Definition, state: State) -> None:
     """Raise `kept-otherwise` unless what is kept for the table is what its stages read and write.
 
-    Another version of Headrace may have cut the same query in other places.
+    Another version of Headrace may have cut the same query in other places, or in more of them:
+    then relations of the same columns can hold other rows.
     """
+    hidden = re.compile(re.escape(definition.relation) + r"h\d+")
+    written = {stage.relation for stage in definition.stages}
+    for relation in state.relations:
+        if relation.id not in written and hidden.fullmatch(relation.id):
+            raise _kept_otherwise(relation.id)
     for stage in definition.stages:
         kept = state.find(stage.relation)
         wanted = [(name, type_.arrow) for name, type_ in stage_types(stage)]
         if kept is None or [(name, type_.arrow) for name, type_ in kept.columns] != wanted:
-            raise NeedsReinit(
-                "kept-otherwise",
-                "what is kept for the table is not what this version of Headrace keeps",
-                detail=f"The relation is {stage.relation}.",
-                hint="Reinit the stream table: it is computed anew and keeps its served rows.",
-            )
+            raise _kept_otherwise(stage.relation)
+
+
+def _kept_otherwise(relation: str) -> NeedsReinit:
+    return NeedsReinit(
+        "kept-otherwise",
+        "what is kept for the table is not what this version of Headrace keeps",
+        detail=f"The relation is {relation}.",
+        hint="Reinit the stream table: it is computed anew and keeps its served rows.",
+    )

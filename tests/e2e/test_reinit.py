@@ -60,15 +60,18 @@ def test_reinit_keeps_what_is_served_and_the_history(
     assert tables.verify("totals").equal
 
 
+@pytest.mark.parametrize("more", [False, True])
 def test_what_another_version_kept_is_not_gone_on_with(
-    tables: headrace.Headrace, sql: psycopg.Connection
+    tables: headrace.Headrace, sql: psycopg.Connection, more: bool
 ) -> None:
-    """As if it had cut the query in other places: a column would be read as NULL."""
+    """As if it had cut the query in other places, or in more: a column would be read as NULL."""
     engine = tables._engine
     table = engine.catalog.state().stream_table("public", "totals")
     assert table is not None
     relation = engine.catalog.state().relation(table.relation)
     other = replace(relation, columns=tuple((f"x{name}", t) for name, t in relation.columns))
+    if more:
+        other = replace(relation, id=f"{relation.id}h9")
     with engine.writing() as lease:
         engine.catalog.commit(Change(put=(other,)), fence=lease.fence)
     before = sql.execute("SELECT * FROM totals ORDER BY 1").fetchall()
