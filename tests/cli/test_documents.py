@@ -75,8 +75,13 @@ def test_explanations() -> None:
         *("notices", "stratum", "scc_id", "group", "group_others", "edges", "outlook"),
     ]
     assert document["columns"] == [{"name": "n", "type": "bigint", "kept_as": "bigint"}]
-    assert list(document["stages"][0]) == ["relation", "mode", "reason", "reads", "sql"]
+    assert list(document["stages"][0]) == ["relation", "mode", "reason", "reads", "read_by", "sql"]
     assert document["outlook"] is None
+    assert "shared" not in str(explanation())
+    (stage,) = explanation().stages
+    shared = replace(stage, relation="r1h1", read_by=(("r1h2", 1), ("public.totals", 2)))
+    text = str(replace(explanation(), stages=(shared, stage)))
+    assert "  r1h1, shared by 3 places: r1h2 (1), public.totals (2)" in text.splitlines()
     known = outlook(RefreshMode.AUTO, frozenset({"r1"}), 100_000, Past())
     document = explanation_document(replace(explanation(), outlook=known))
     assert list(document["outlook"]) == ["mode", "stored", "full", "incremental", "most_rows"]

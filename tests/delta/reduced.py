@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from headrace.delta.drop_terms import drop_terms
 from headrace.delta.origins import Path
 from headrace.delta.reduction import GIVEN, Restriction, reduction
 from headrace.plan.evaluate import Bag, evaluate, net, scalar
@@ -115,7 +116,24 @@ def evaluated(plan: Operator, read: Read) -> Bag:
     # One of the inputs is small, say, and therefore read whole.
     small = min((scan.relation for scan in scans(plan).values()), default=None)
     assert net(Counter(evaluate(plan, but_whole(small, read, less)))) == net(Counter(rows))
+    shorter = drop_terms(plan, without_rows(plan, read))
+    assert shorter.columns == plan.columns
+    assert net(Counter(evaluate(shorter, read))) == net(Counter(rows))
+    assert net(Counter(evaluate(shorter, less))) == net(Counter(rows))
     return rows
+
+
+def without_rows(plan: Operator, read: Read) -> frozenset[Path]:
+    """The scans of which no row is left that matters."""
+    every, conditions = scans(plan), dict(reduction(plan).conditions)
+    return frozenset(
+        path
+        for path, rows in chosen(plan, read).items()
+        if not any(
+            weight and passes(every[path], conditions.get(path, ()), row)
+            for row, weight in rows.items()
+        )
+    )
 
 
 def but_whole(relation: str | None, read: Read, less: Read) -> Read:

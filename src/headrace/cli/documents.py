@@ -115,6 +115,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
                 "mode": stage.mode,
                 "reason": stage.reason,
                 "reads": list(stage.reads),
+                "read_by": dict(stage.read_by),
                 "sql": stage.sql,
             }
             for stage in explanation.stages

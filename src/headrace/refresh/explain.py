@@ -12,7 +12,7 @@ from headrace.delta.loop import rounds
 from headrace.graph.cycles import Group
 from headrace.graph.network import Dependency, Network
 from headrace.plan.describe import describe
-from headrace.plan.operators import Scan
+from headrace.plan.operators import Operator, Scan
 from headrace.plan.stage import Stage
 from headrace.refresh.outlook import Outlook
 from headrace.refresh.plan import decide, plan_cycle, plan_refresh
@@ -22,13 +22,22 @@ from headrace.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
 
 @dataclass(frozen=True)
 class ExplainedStage:
-    """One stage: what it reads, how it takes in a change, and the Spark SQL of its delta."""
+    """One stage: what it reads, how it takes in a change, and the Spark SQL of its delta.
+
+    `read_by` has the stages that read it, each with in how many places.
+    """
 
     relation: str
     mode: str
     reason: str
     reads: tuple[str, ...]
     sql: str
+    read_by: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def places(self) -> int:
+        """In how many places of the query its rows are read."""
+        return sum(times for _, times in self.read_by)
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,9 @@ class Explanation:
         for number, stage in enumerate(self.stages, 1):
             parts += ["", f"stage {number}: {stage.mode}, {stage.reason}"]
             parts += [f"  reads {', '.join(stage.reads)}"]
+            if stage.places > 1:
+                readers = ", ".join(f"{name} ({times})" for name, times in stage.read_by)
+                parts += [f"  {stage.relation}, shared by {stage.places} places: {readers}"]
             parts += ["  " + line for line in stage.sql.splitlines()]
         parts += ["", *(f"notice: {notice}" for notice in self.notices)] if self.notices else []
         return "\n".join(parts)
@@ -131,7 +143,7 @@ def explain(
         table.key,
         tuple(_line(step, names) for step in steps),
         tuple(
-            _stage(step, definition.relation, names)
+            _stage(step, definition, names)
             for step in steps
             if isinstance(step, ComputeStage | ComputeLoop)
         ),
@@ -152,8 +164,9 @@ def found_by_keys(refreshes: Iterable[Refresh], names: Mapping[str, str]) -> tup
 
 
 def _stage(
-    step: ComputeStage | ComputeLoop, relation: str, names: dict[str, str]
+    step: ComputeStage | ComputeLoop, definition: Definition, names: dict[str, str]
 ) -> ExplainedStage:
+    relation = definition.relation
     if isinstance(step, ComputeLoop):
         own = [stage for stage in step.stages if stage.relation == relation]
         stage = own[0] if own else step.stages[-1]
@@ -166,7 +179,18 @@ def _stage(
         step.reason,
         tuple(_read(i, step, names) for i in inputs),
         sql,
+        tuple(
+            (names.get(other.relation, other.relation), times)
+            for other in definition.stages
+            if (times := _times(stage.relation, other.region))
+        ),
     )
+
+
+def _times(relation: str, plan: Operator) -> int:
+    """How often a plan scans the relation."""
+    here = isinstance(plan, Scan) and plan.relation == relation
+    return here + sum(_times(relation, child) for child in plan.children)
 
 
 def _read(wanted: PlanInput, step: ComputeStage | ComputeLoop, names: dict[str, str]) -> str:

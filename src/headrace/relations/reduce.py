@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.catalog.records import Access
+from headrace.delta.drop_terms import scans
 from headrace.delta.origins import Origin, Path
 from headrace.delta.reduction import GIVEN, Reduction, Restriction
-from headrace.plan.operators import Scan
+from headrace.plan.operators import Operator, Scan
 from headrace.plan.scalar import Scalar
 from headrace.relations.access import Way, Ways
 from headrace.relations.conditions import passing
@@ -29,21 +30,29 @@ WORTH_ROWS = 500
 FEW_KEYS, MOST_KEYS = 20_000, 200_000
 
 
+@dataclass(frozen=True)
+class Reduced:
+    """The inputs of a query, and of scans that were looked up the rows that each is left with."""
+
+    inputs: list[Input]
+    found: Mapping[Path, pa.Table] = field(default_factory=dict)
+
+
 def reduced(
     ways: Ways, reduction: Reduction, wanted: Sequence[PlanInput], inputs: Sequence[Input]
-) -> list[Input]:
+) -> Reduced:
     """The inputs, those of large states with fewer rows where that is worth it.
 
     A state of which every scan is restricted is looked up by the keys that reach it, unless these
     are too many. All others stay as they are.
     """
     if ways.wish == "whole":
-        return list(inputs)
+        return Reduced(list(inputs))
     reading = ways.reading
     least = WORTH_ROWS if ways.wish == "auto" else 0
     given = {plan.name: one for plan, one in zip(wanted, inputs, strict=True)}
     if any(given[_name(origin)].rows is None for origin in _first_origins(reduction)):
-        return list(inputs)
+        return Reduced(list(inputs))
     worth = {
         plan.name
         for plan in wanted
@@ -52,7 +61,7 @@ def reduced(
         and reading.size(plan) > least
     }
     if not worth:
-        return list(inputs)
+        return Reduced(list(inputs))
     taken = sum(one.rows.nbytes for one in inputs if one.rows is not None)
     search = _Search(ways, reduction, given, {plan.name: plan for plan in wanted}, _bytes=taken)
     search.follow(_needed(reduction, worth))
@@ -68,7 +77,22 @@ def reduced(
         way = pieces[-1].way
         ways.taken.append(Access(plan.relation, plan.version, way, keys, rows.num_rows, size))
         result.append(replace(one, files=(), rows=rows))
-    return result
+    return Reduced(result, search.found)
+
+
+def empty_scans(
+    plan: Operator, reduction: Reduction, wanted: Sequence[PlanInput], given: Reduced
+) -> frozenset[Path]:
+    """Where the plan scans something of which no row matters, as far as that is known."""
+    inputs = {one.name: rows for one, rows in zip(wanted, given.inputs, strict=True)}
+    conditions = dict(reduction.conditions)
+    empty: set[Path] = set()
+    for path, scan in scans(plan):
+        rows = inputs[input_name(scan.relation, scan.version)].rows
+        rows = given.found.get(path, rows)
+        if rows is not None and not passing(rows, scan, conditions.get(path, ())).num_rows:
+            empty.add(path)
+    return frozenset(empty)
 
 
 def _first_origins(reduction: Reduction) -> Iterable[Origin]:
@@ -128,6 +152,11 @@ class _Search:
     _bytes: int = 0
     _found: dict[Path, tuple[Scan, pa.Table]] = field(default_factory=dict)
     _passed: dict[Path, pa.Table] = field(default_factory=dict)
+
+    @property
+    def found(self) -> dict[Path, pa.Table]:
+        """The rows that each scan that was looked up is left with."""
+        return {path: rows for path, (_, rows) in self._found.items()}
 
     @cached_property
     def _conditions(self) -> dict[Path, tuple[Scalar, ...]]:
