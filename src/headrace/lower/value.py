@@ -25,6 +25,7 @@ from headrace.lower.correlate import correlate, depending, inward, raises, reads
 from headrace.lower.empty import on_empty_input
 from headrace.lower.fresh import Fresh, conjunction
 from headrace.lower.pull import reads_outside
+from headrace.plan.compose import compose
 from headrace.plan.operators import (
     Aggregate,
     AggregateCall,
@@ -194,9 +195,9 @@ def _positive(count: Scalar) -> Scalar:
 
 def _global_aggregate(plan: Operator) -> Summary | None:
     """A query whose rows are one group: exactly one row, or none if its HAVING does not hold."""
-    match plan:
-        case Aggregate(keys=(), calls=calls):
-            return Summary(plan.child, calls, plan.columns[0])
+    match _one_project(plan):
+        case Aggregate(child=rows, keys=(), calls=calls):
+            return Summary(rows, calls, plan.columns[0])
         case Project(child=child, outputs=outputs):
             below = _above_aggregate(child)
             if below is None or len(outputs) != 1:
@@ -208,6 +209,18 @@ def _global_aggregate(plan: Operator) -> Summary | None:
             return Summary(aggregate.child, aggregate.calls, value)
         case _:
             return None
+
+
+def _one_project(plan: Operator) -> Operator:
+    """The same rows with projections that stand above each other as one."""
+    while isinstance(plan, Project) and isinstance(plan.child, Project):
+        below = dict(plan.child.outputs)
+        composed = [(column, compose(scalar, below)) for column, scalar in plan.outputs]
+        outputs = tuple((column, scalar) for column, scalar in composed if scalar is not None)
+        if len(outputs) < len(composed):
+            return plan
+        plan = Project(plan.child.child, outputs)
+    return plan
 
 
 def _above_aggregate(plan: Operator) -> tuple[Aggregate, Scalar | None] | None:
