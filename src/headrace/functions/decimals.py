@@ -83,9 +83,8 @@ def spark_negated(number: exp.Expression, type_: Type) -> exp.Expression:
 
 
 def spark_magnitude(number: exp.Expression, type_: Type) -> exp.Expression:
-    """|x|, with all digits."""
-    negative = exp.If(this=is_negative(number, type_), true=spark_negated(number, type_))
-    return exp.Paren(this=exp.Case(ifs=[negative], default=number.copy()))
+    """|x|, with all digits: the larger of x and −x."""
+    return spark_function("greatest", number.copy(), spark_negated(number, type_))
 
 
 def is_negative(number: exp.Expression, type_: Type) -> exp.Expression:
@@ -129,8 +128,9 @@ def _long_product(
     for other in (term(whole(x), fraction(y)), term(digits(x, first), digits(y, second))):
         total = spark_cast(spark_binary(exp.Add, total, other), result)
     opposite = exp.NEQ(this=is_negative(a, first), expression=is_negative(b, second))
-    turned = spark_cast(spark_negated(total, result), result)
-    return exp.Case(ifs=[exp.If(this=opposite, true=turned)], default=total)
+    one = exp.Literal.number(1)
+    sign = exp.Case(ifs=[exp.If(this=opposite, true=exp.Neg(this=one))], default=one.copy())
+    return term(total, spark_cast(sign, result_numeric(1, 0)))
 
 
 def spark_quotient(
