@@ -28,6 +28,20 @@ class _Printer(SparkGenerator):
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         return Generator.cast_sql(self, expression, safe_prefix=safe_prefix)
 
+    def datatype_sql(self, expression: exp.DataType) -> str:
+        """Print a plain type as it was printed before: sqlglot parses a name for each."""
+        kind, parameters = expression.this, expression.expressions
+        further = any(expression.args.get(name) for name in ("nested", "values", "kind"))
+        if further or not all(isinstance(each, exp.DataTypeParam) for each in parameters):
+            return super().datatype_sql(expression)
+        key = (kind, *(each.name for each in parameters))
+        if key not in _TYPES:
+            _TYPES[key] = super().datatype_sql(expression)
+        return _TYPES[key]
+
+
+_TYPES: dict[tuple[object, ...], str] = {}
+
 
 def text_of(query: exp.Query) -> str:
     """Return the query's text; the tree is used up."""
