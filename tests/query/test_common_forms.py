@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
 from headrace.query.rules import Rules
@@ -46,6 +47,23 @@ PERCENTILES = (
     "SELECT percentile_cont(NULL) WITHIN GROUP (ORDER BY amount) AS a,"
     " percentile_disc(NULL) WITHIN GROUP (ORDER BY qty) AS b,"
     " percentile_cont('0.5') WITHIN GROUP (ORDER BY amount) AS c FROM orders",
+    "SELECT percentile_cont(ARRAY[0.25, NULL, 0.5]) WITHIN GROUP (ORDER BY amount) AS a,"
+    " percentile_disc(ARRAY[0, 0.5, 1]) WITHIN GROUP (ORDER BY qty DESC) AS b,"
+    " percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY id) FILTER (WHERE id > 9) AS c"
+    " FROM orders",
+    "SELECT customer, percentile_disc(ARRAY[0.5, 0.9]) WITHIN GROUP (ORDER BY amount) AS b"
+    " FROM orders GROUP BY customer",
+)
+ARRAYS = (
+    "SELECT c.id, ARRAY(SELECT o.id FROM orders o WHERE o.customer = c.id ORDER BY o.id DESC) AS a,"
+    " ARRAY(SELECT o.big FROM orders o WHERE o.customer = c.id ORDER BY o.qty, o.id) AS b"
+    " FROM customers c",
+    "SELECT id, ARRAY(SELECT DISTINCT item FROM lines ORDER BY item) AS a,"
+    " ARRAY(SELECT n AS x FROM lines ORDER BY x NULLS FIRST LIMIT 3) AS b,"
+    " ARRAY(SELECT n FROM lines WHERE n > 1 UNION ALL SELECT qty FROM orders ORDER BY 1 DESC) AS c,"
+    " ARRAY(SELECT count(*) FROM lines GROUP BY item ORDER BY item) AS d,"
+    " ARRAY(SELECT id FROM orders WHERE id > 99 ORDER BY 1) AS e FROM customers",
+    "SELECT ARRAY(SELECT id FROM customers ORDER BY id) FROM orders",
 )
 
 
@@ -57,7 +75,7 @@ def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-@pytest.mark.parametrize("queries", [CASTS, MOMENTS, ROWS, JOINED_ROWS, PERCENTILES])
+@pytest.mark.parametrize("queries", [CASTS, MOMENTS, ROWS, JOINED_ROWS, PERCENTILES, ARRAYS])
 def test_as_in_postgresql(shop: psycopg.Connection[Any], queries: Sequence[str]) -> None:
     for query in queries:
         bound = bind(query, OrderedShop(), rules=Rules(Collation.C))
@@ -66,3 +84,10 @@ def test_as_in_postgresql(shop: psycopg.Connection[Any], queries: Sequence[str])
         right = bag(shop.execute(query).fetchall(), types)
         assert bag(evaluate(bound.plan, read).elements(), types) == right, query
         assert bag(evaluate(bound.written, read).elements(), types) == right, query
+
+
+def test_the_order_of_an_array_is_not_ignored() -> None:
+    query = "SELECT ARRAY(SELECT id FROM orders ORDER BY id) AS a FROM customers"
+    assert bind(query, OrderedShop()).notices == ()
+    with pytest.raises(UserError, match="now: the current time is not maintained"):
+        bind(query.replace("BY id", "BY now()"), OrderedShop())

@@ -17,6 +17,7 @@ from headrace.query.array_expressions import (
     paired,
     subscripted,
 )
+from headrace.query.array_queries import gathered, percentiles
 from headrace.query.bits import BITS, bits
 from headrace.query.calls import refuse_call
 from headrace.query.clauses import SESSION, SESSION_WORDS
@@ -36,6 +37,7 @@ from headrace.query.operations import (
     negation,
     repeatable,
 )
+from headrace.query.order_clauses import is_array_of_query
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
 from headrace.query.type_names import named_type
@@ -106,6 +108,9 @@ class Expressions:
                 return self._cast(node)
             case exp.Collate():
                 return self._collate(node)
+            case exp.Anonymous() if is_array_of_query(node):
+                with located(node):
+                    return self.bind(gathered(node))
             case exp.Anonymous():
                 return self._call(node, None)
             case exp.Window():
@@ -257,6 +262,9 @@ class Expressions:
         only: Scalar | None = None
         within: exp.Order | None = None
         inner = node
+        listed = _several_percentiles(node)
+        if listed is not None:
+            return self.bind(listed)
         if isinstance(inner, exp.Filter):
             inside = replace(self, clause="FILTER", aggregates=None, windows=None)
             only = inside.condition(inner.args["expression"].this)
@@ -266,3 +274,15 @@ class Expressions:
         if not isinstance(inner, exp.Anonymous):
             raise refuse("unsupported-query", "FILTER is not maintained here", node)
         return self._call(inner, only, within)
+
+
+def _several_percentiles(node: exp.Expr) -> exp.Expr | None:
+    """What a percentile function with ARRAY[…] of fractions stands for; None for other calls."""
+    only = node.args["expression"] if isinstance(node, exp.Filter) else None
+    match node.this if only is not None else node:
+        case exp.WithinGroup(
+            this=exp.Anonymous(expressions=[exp.Array(expressions=fractions)]) as call_,
+            expression=exp.Order(expressions=[_]) as within,
+        ) if fractions and name_of(call_.this) in ("percentile_cont", "percentile_disc"):
+            return percentiles(call_, within, only, fractions)
+    return None

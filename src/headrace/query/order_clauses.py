@@ -41,4 +41,13 @@ def is_read(node: exp.Expr) -> bool:
     around = query.parent
     if isinstance(around, exp.Subquery) and around.this is query and order_counts(around):
         return True
-    return order_counts(query)
+    while isinstance(around, exp.Subquery):
+        around = around.parent
+    return order_counts(query) or is_array_of_query(around)
+
+
+def is_array_of_query(node: exp.Expr | None) -> bool:
+    """Whether the node is `ARRAY(SELECT …)`, whose elements have the order of the query's rows."""
+    if not isinstance(node, exp.Anonymous) or node.name.lower() != "array":
+        return False
+    return len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query)
