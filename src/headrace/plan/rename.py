@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from operator import is_not
 from typing import Any, TypeVar
 
 from headrace.plan.operators import Operator
 from headrace.plan.scalar import Column
+from headrace.types import Type
 
 Part = TypeVar("Part")
 
@@ -38,12 +41,17 @@ def _renamed(part: Any, names: Mapping[Column, Column]) -> Any:
         case Column():
             return names.get(part, part)
         case tuple():
-            return tuple(_renamed(each, names) for each in part)
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            changed = {f.name: _renamed(getattr(part, f.name), names) for f in fields(part)}
-            return replace(part, **changed)
+            renamed = tuple(_renamed(each, names) for each in part)
+            return renamed if any(map(is_not, renamed, part)) else part
         case _:
-            return part
+            kind: Any = type(part)
+            changed = {}
+            for name in _parts(kind):
+                before = getattr(part, name)
+                after = _renamed(before, names)
+                if after is not before:
+                    changed[name] = after
+            return replace(part, **changed) if changed else part
 
 
 def _collect(part: Any, found: dict[Column, Column]) -> None:
@@ -53,6 +61,15 @@ def _collect(part: Any, found: dict[Column, Column]) -> None:
         case tuple():
             for each in part:
                 _collect(each, found)
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            for field in fields(part):
-                _collect(getattr(part, field.name), found)
+        case _:
+            kind: Any = type(part)
+            for name in _parts(kind):
+                _collect(getattr(part, name), found)
+
+
+@cache
+def _parts(kind: Any) -> tuple[str, ...]:
+    """The fields of a class that may have columns in them."""
+    if not is_dataclass(kind) or kind is Type:
+        return ()
+    return tuple(field.name for field in fields(kind))

@@ -199,10 +199,12 @@ class FromClause:
         readable = kind in ("inner", "left")
         right = self._item(join.this, left.with_(item.scope, readable=readable))
         if join.args.get("method") == "NATURAL":
-            return join_using(kind, item, right, shared_names(item.scope, right.scope), join)
+            names = shared_names(item.scope, right.scope)
+            return join_using(kind, item, right, names, join, self.context.ids)
         using = join.args.get("using")
         if using:
-            return join_using(kind, item, right, [name_of(name) for name in using], join)
+            names = [name_of(name) for name in using]
+            return join_using(kind, item, right, names, join, self.context.ids)
         scope = item.scope.beside(right.scope, join)
         on = join.args.get("on")
         condition = None if on is None else Expressions(scope, "JOIN/ON").condition(on)

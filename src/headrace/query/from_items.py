@@ -17,8 +17,9 @@ from sqlglot import exp
 
 from headrace.functions import chain
 from headrace.plan.lateral import Lateral
-from headrace.plan.operators import Operator
+from headrace.plan.operators import Operator, Project
 from headrace.plan.scalar import (
+    Column,
     Outer,
     Scalar,
     Subquery,
@@ -28,7 +29,9 @@ from headrace.plan.scalar import (
     outer_reads,
 )
 from headrace.query.from_syntax import USING_ALIAS
+from headrace.query.grouping import is_quotient
 from headrace.query.identifiers import name_of
+from headrace.query.ids import ColumnIds
 from headrace.query.joins import Kind, equal_columns, joined, merged_column
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope, Source, Visible, find
@@ -76,34 +79,51 @@ def join_items(kind: Kind, left: Item, right: Item, condition: Scalar | None, sc
     return Item(Lateral(first, rows, condition, keep=kind == "left"), scope, lateral)
 
 
-def join_using(kind: Kind, left: Item, right: Item, names: Sequence[str], join: exp.Join) -> Item:
+def join_using(
+    kind: Kind, left: Item, right: Item, names: Sequence[str], join: exp.Join, ids: ColumnIds
+) -> Item:
     """USING: equal columns appear once and first; qualified names still tell them apart."""
     both = left.scope.beside(right.scope, join)
     terms: list[Scalar] = []
-    merged: list[Visible] = []
+    shown: list[Scalar] = []
     with located(join):
         for name in names:
             a, b = _one(name, left.scope, join), _one(name, right.scope, join)
             sides = left.scope.usable(a, join), right.scope.usable(b, join)
             terms.append(equal_columns(*sides, join))
-            shown = merged_column(kind, *sides, join)
-            merged.append(Visible(name, shown, shown.type.sql))
+            shown.append(merged_column(kind, *sides, join))
     shared = set(names)
     if len(shared) < len(names):
         message = "a column name appears more than once in USING"
         raise refuse("invalid-query", message, join)
+    # What either side gives is a column of its own: the next join would repeat the expression.
+    computed: dict[Scalar, Column] = {
+        scalar: ids.computed(name, scalar.type)
+        for name, scalar in zip(names, shown, strict=True)
+        if kind == "full"
+    }
+    merged = tuple(
+        Visible(name, computed.get(scalar, scalar), scalar.type.sql)
+        for name, scalar in zip(names, shown, strict=True)
+    )
     rest = tuple(
         column
         for scope in (left.scope, right.scope)
         for column in scope.columns
         if column.name not in shared
     )
-    scope = replace(both, columns=(*merged, *rest))
+    quotients = both.quotients | {c for s, c in computed.items() if is_quotient(s, both.quotients)}
+    scope = replace(both, columns=(*merged, *rest), quotients=quotients)
     alias = join.args.get(USING_ALIAS)
     if alias is not None:
-        source = Source(name_of(alias), None, tuple(merged))
+        source = Source(name_of(alias), None, merged)
         scope = replace(scope.beside(Scope.of(source), alias), columns=scope.columns)
-    return join_items(kind, left, right, chain("and", terms) if terms else None, scope)
+    item = join_items(kind, left, right, chain("and", terms) if terms else None, scope)
+    if not computed:
+        return item
+    own = ((column, column) for column in item.plan.columns)
+    outputs = (*own, *((column, scalar) for scalar, column in computed.items()))
+    return replace(item, plan=Project(item.plan, outputs))
 
 
 def shared_names(left: Scope, right: Scope) -> list[str]:

@@ -16,7 +16,15 @@ from sqlglot import exp
 from headrace.functions.function import spark_binary, spark_function
 from headrace.plan.operators import FullJoin, MatchJoin, Rematch
 from headrace.plan.scalar import Column
-from headrace.render.pieces import WEIGHT, aliased, bigint, columns_named, of_table, weighted
+from headrace.render.pieces import (
+    WEIGHT,
+    aliased,
+    bigint,
+    columns_named,
+    joined,
+    of_table,
+    weighted,
+)
 from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import BIGINT
 
@@ -43,7 +51,7 @@ def matched_with(
     """A SELECT from the left side, joined with the other."""
     on = exp.true() if plan.condition is None else render_scalar(plan.condition)
     kind = "full" if isinstance(plan, FullJoin) else _JOINS[plan.kind]
-    return select.join(right, on=on, join_type=kind, copy=False)
+    return joined(select, kind, right, on)
 
 
 def rematch(plan: Rematch, rows: Side, matches: Side) -> exp.Select:
@@ -56,7 +64,7 @@ def rematch(plan: Rematch, rows: Side, matches: Side) -> exp.Select:
     if plan.condition is not None:
         on = exp.And(this=on, expression=exp.Paren(this=render_scalar(plan.condition)))
     shown = weighted(signed, *columns_named(plan.columns)).from_(rows[1], copy=False)
-    return shown.join(matches[1], on=on, join_type=_JOINS[plan.kind], copy=False)
+    return joined(shown, _JOINS[plan.kind], matches[1], on)
 
 
 def on_side(side: int, columns: tuple[Column, ...], rows: exp.Expression) -> exp.Select:

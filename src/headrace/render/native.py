@@ -31,7 +31,7 @@ from headrace.render.aggregate_calls import rendered_call
 from headrace.render.matches import matched_with
 from headrace.render.nesting import Nesting
 from headrace.render.partitions import native_top, native_window
-from headrace.render.pieces import WEIGHT, as_table
+from headrace.render.pieces import WEIGHT, as_table, joined
 from headrace.render.plans import rendered, summed
 from headrace.render.rows import copied, unnest, values
 from headrace.render.scalars import column, identifier, render_scalar
@@ -100,8 +100,8 @@ def _native(
             case Join(left=left, right=right, condition=condition):
                 on = None if condition is None else render_scalar(condition)
                 kind = "cross" if on is None else "inner"
-                joined = _select(node).from_(subquery(left), copy=False)
-                return joined.join(subquery(right), on=on, join_type=kind, copy=False)
+                select = _select(node).from_(subquery(left), copy=False)
+                return joined(select, kind, subquery(right), on)
             case MatchJoin(left=left, right=right) | FullJoin(left=left, right=right):
                 return matched_with(
                     node, _select(node).from_(subquery(left), copy=False), subquery(right)

@@ -65,6 +65,15 @@ def as_table(query: exp.Query, name: str) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(name)))
 
 
+def joined(select: exp.Select, kind: str, table: exp.Expression, on: exp.Expr | None) -> exp.Select:
+    """The SELECT, itself changed, with one more table: inner, cross, left, full, left semi, …"""
+    *side, word = kind.upper().split()
+    words = {"side": word} if word in ("LEFT", "FULL") else {"side": "".join(side), "kind": word}
+    given = {name: text for name, text in words.items() if text}
+    select.append("joins", exp.Join(this=table, on=on, **given))
+    return select
+
+
 def hinted(select: exp.Select, hint: str, *arguments: exp.Expression) -> exp.Select:
     """The SELECT, itself changed, with one more hint for Spark."""
     found = select.args.get("hint")

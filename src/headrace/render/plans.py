@@ -47,6 +47,7 @@ from headrace.render.pieces import (
     columns_named,
     grouped_rows,
     hinted,
+    joined,
     named,
     of_table,
     select_weighted,
@@ -140,9 +141,9 @@ class _Renderer:
             case MatchJoin() | FullJoin():
                 names = self.alias(), self.alias()
                 left, right = map(self.subquery, plan.children, names)
-                joined = match_join(plan, (names[0], left), (names[1], right))
+                select = match_join(plan, (names[0], left), (names[1], right))
                 small = small_side(plan)
-                return joined if small is None else self._hashing(joined, names[small])
+                return select if small is None else self._hashing(select, names[small])
             case Rematch():
                 return self._rematch(plan)
             case UnionAll(inputs=inputs):
@@ -195,16 +196,10 @@ class _Renderer:
         left, right = self.alias(), self.alias()
         weight = spark_binary(exp.Mul, of_table(left, WEIGHT), of_table(right, WEIGHT))
         condition = None if plan.condition is None else render_scalar(plan.condition)
-        select = (
-            weighted(weight, *columns_named(plan.columns))
-            .from_(self.subquery(plan.left, left), copy=False)
-            .join(
-                self.subquery(plan.right, right),
-                on=condition,
-                join_type="inner" if condition is not None else "cross",
-                copy=False,
-            )
-        )
+        select = weighted(weight, *columns_named(plan.columns))
+        select = select.from_(self.subquery(plan.left, left), copy=False)
+        kind = "cross" if condition is None else "inner"
+        select = joined(select, kind, self.subquery(plan.right, right), condition)
         small = small_side(plan)
         return select if small is None else self._hashing(select, (left, right)[small])
 
@@ -246,10 +241,10 @@ class _Renderer:
                 .from_(keys, copy=False)
                 .group_by(*(n.copy() for n in names), copy=False)
             )
-            joined = select.join(as_table(each, touched), on=matches, join_type="inner", copy=False)
+            found = joined(select, "inner", as_table(each, touched), matches)
         else:
-            joined = select.join(keys, on=matches, join_type="left semi", copy=False)
-        return self._hashing(joined, touched)
+            found = joined(select, "left semi", keys, matches)
+        return self._hashing(found, touched)
 
     def _unseen(self, plan: Unseen) -> exp.Select:
         """What was found comes to the driver, so it can be hashed; what is known streams past."""

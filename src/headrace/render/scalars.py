@@ -13,7 +13,7 @@ from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery
 
 
 def identifier(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)
+    return exp.Identifier(this=name, quoted=True)
 
 
 def column(name: str) -> exp.Column:

@@ -25,6 +25,11 @@ class _Printer(SparkGenerator):
         if kind is not exp.Select
     }
 
+    def identifier_sql(self, expression: exp.Identifier) -> str:
+        name = expression.args["this"]
+        plain = expression.args.get("quoted") and name.isidentifier()
+        return f"`{name}`" if plain else super().identifier_sql(expression)
+
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         return Generator.cast_sql(self, expression, safe_prefix=safe_prefix)
 

@@ -18,6 +18,7 @@ from headrace.render.pieces import (
     aliased,
     bigint,
     columns_named,
+    joined,
     of_table,
     select_weighted,
     weighted,
@@ -55,9 +56,7 @@ def beside_known(plan: Unseen, found: Side, known: Side) -> exp.Select:
     shown = [of_table(found[0], name) for name in (WEIGHT, *(c.id for c in plan.columns))]
     weight = aliased(of_table(known[0], WEIGHT), KNOWN)
     select = exp.Select(expressions=[*shown, weight]).from_(found[1], copy=False)
-    return select.join(
-        known[1], on=exp.and_(*same) if same else exp.true(), join_type="left", copy=False
-    )
+    return joined(select, "left", known[1], exp.and_(*same) if same else exp.true())
 
 
 def unseen(plan: Unseen, rows: exp.Expression) -> exp.Select:

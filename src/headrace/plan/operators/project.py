@@ -19,7 +19,8 @@ class Project(Unary):
         for column, scalar in self.outputs:
             if column.type != scalar.type:
                 raise PlanError(f"{column.id} is {column.type}, its expression {scalar.type}")
-            require_columns(columns_of(scalar), self.child.column_set, f"Project of {column.id}")
+            read = frozenset((scalar,)) if isinstance(scalar, Column) else columns_of(scalar)
+            require_columns(read, self.child.column_set, f"Project of {column.id}")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
