@@ -205,11 +205,10 @@ def find_table(
     elif foreign:
         reason = "has a foreign table as a partition"
     if reason is not None:
-        raise UserError(
-            "unsupported-source",
-            f"{shown} {reason}",
-            hint="Only ordinary and partitioned tables can be captured; name the table itself.",
-        )
+        hint = "Only ordinary and partitioned tables can be captured; name the table itself."
+        if kind == "r" and parent:
+            hint = "Partition the table instead, or read those that inherit, with UNION ALL."
+        raise UserError("unsupported-source", f"{shown} {reason}", hint=hint)
     if not usage:
         raise _denied(shown, sql.SQL("USAGE ON SCHEMA {}").format(sql.Identifier(schema)), role)
     if not select:
