@@ -139,6 +139,8 @@ SUMS = (
     "SELECT id FROM s WHERE m <= n",
     "SELECT id FROM s WHERE m < n",
     "SELECT id FROM s WHERE m = o",
+    "SELECT id FROM s WHERE n IN (0.12345678901234567890123, 1.0000000000000001::float8)",
+    "SELECT id FROM s WHERE m IN (1.0000000000000001, 0.12345678901234567890123, '1.000')",
     "SELECT id FROM s GROUP BY id HAVING sum(m) < sum(n)",
     "SELECT id FROM s GROUP BY id HAVING sum(a) BETWEEN 0.1 * sum(b) AND sum(n)",
 )

@@ -12,14 +12,18 @@ from headrace.functions.function import Function, spark_binary, spark_cast, spar
 from headrace.functions.let import let
 from headrace.functions.numbers import as_numeric, common_number
 from headrace.plan.scalar import Call, Scalar, Value
-from headrace.types import BOOLEAN, Type, array_of
+from headrace.types import BOOLEAN, Type, array_of, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 
+_ANY_NUMERIC = result_numeric(1, 0)
 _MOMENTS = ("date", "timestamp", "timestamptz")
 
 
 def common_type(types: Sequence[Type]) -> Type | None:
     """The type that the branches of CASE, COALESCE and the like are brought to."""
+    if any(type_.is_float for type_ in types):
+        # Beside a float the digits of numerics do not count.
+        types = [_ANY_NUMERIC if type_.kind == "numeric" else type_ for type_ in types]
     common = types[0]
     for type_ in types[1:]:
         if type_ == common:

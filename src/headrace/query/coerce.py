@@ -164,7 +164,8 @@ def lossless_together(bounds: Sequence[Bound]) -> bool:
     """Whether one type holds all of the values with all their digits."""
     known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
     number = next((type_ for type_ in known if type_.kind == "numeric"), None)
-    if number is None:
+    if number is None or any(type_.is_float for type_ in known):
+        # Beside a float all are floats.
         return True
     constants = (typed(bound, number).type for bound in bounds if isinstance(bound, Untyped))
     return lossless([*known, *constants])
