@@ -80,6 +80,7 @@ class _Batch:
     of: Changes
     written: dict[str, int]
     keys: dict[str, list[int]] = field(default_factory=dict)
+    known: dict[str, set[int]] = field(default_factory=dict)
 
     def dimensions(self) -> None:
         replaced = dict(self.of.inserted)
@@ -99,6 +100,7 @@ class _Batch:
             self._replace(table, old)
         for table in DIMENSIONS:
             self.keys[table] = self._keys(table)
+            self.known[table] = set(self.keys[table])
 
     def sales(self) -> None:
         for table in SALES:
@@ -146,7 +148,7 @@ class _Batch:
         new = {}
         for date in dates:
             place = (
-                date + self.random.choice((0, 1)),
+                self._drawn("date_dim", date),
                 self.random.choice(self.keys["item"]),
                 self.random.choice(self.keys["warehouse"]),
             )
@@ -176,15 +178,8 @@ class _Batch:
             return self.random.choice(new)
         if dimension in {"date_dim", "time_dim"}:
             near = now + self.random.randint(-30, 30)
-            return near if near in self._known(dimension) else now
+            return near if near in self.known[dimension] else now
         return self.random.choice(self.keys[dimension])
-
-    def _known(self, dimension: str) -> set[int]:
-        if not hasattr(self, "_sets"):
-            self._sets: dict[str, set[int]] = {}
-        if dimension not in self._sets:
-            self._sets[dimension] = set(self.keys[dimension])
-        return self._sets[dimension]
 
     def _reprice(self, row: Row, table: str) -> None:
         for column, type_ in columns(table).items():

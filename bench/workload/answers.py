@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import Any
 
 import psycopg
@@ -21,10 +22,17 @@ _ORDER = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 def with_ties_broken(query: str, columns: int) -> str:
     """Return a query whose ORDER BY … LIMIT ends in all output columns, as stream tables do it."""
     limit = _LIMIT.search(query)
-    if limit is None or _ORDER.search(query) is None:
+    orders = list(_ORDER.finditer(query))
+    if limit is None or not orders or _leaves(query[orders[-1].end() : limit.start()]):
         return query
     places = ", ".join(str(place + 1) for place in range(columns))
     return f"{query[: limit.start()].rstrip()}, {places}\n{limit.group()}"
+
+
+def _leaves(text: str) -> bool:
+    """Return whether a text closes a parenthesis that it did not open."""
+    depths = accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in text)
+    return min(depths, default=0) < 0
 
 
 def answers(hr: headrace.Headrace, sql: Sql, name: str, query: str) -> tuple[Rows, Rows]:

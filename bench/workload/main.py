@@ -40,7 +40,7 @@ def main(make: Callable[[Options, Path], Workload]) -> None:
         finally:
             if session is not None:
                 session.stop()
-    result = report(workload, given, seen)
+    result = report(workload, given, seen, stopped)
     show(result)
     if given.out is not None:
         given.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -15,8 +15,10 @@ from bench.workload.run import Seen, Took, Workload
 WARM = 2
 
 
-def report(workload: Workload, options: Options, seen: dict[str, Seen]) -> dict[str, Any]:
-    """Return all that a run saw, with sums over the queries."""
+def report(
+    workload: Workload, options: Options, seen: dict[str, Seen], stopped: bool = False
+) -> dict[str, Any]:
+    """Return all that a run saw, with sums over the queries; of a stopped run what there is."""
     queries = {name: _figures(one) for name, one in seen.items()}
     first = [one.refreshes[0][0] for one in seen.values() if one.refreshes]
     warm = [took for one in seen.values() for took, _ in one.refreshes[WARM:]]
@@ -27,6 +29,7 @@ def report(workload: Workload, options: Options, seen: dict[str, Seen]) -> dict[
         "seed": options.seed,
         "batches": options.batches,
         "near_misses": options.near_misses,
+        "stopped": stopped,
         "cores": os.cpu_count(),
         "queries_run": len(seen),
         "equal": len(seen) - len(failed),
@@ -95,5 +98,8 @@ def show(result: dict[str, Any]) -> None:
     for part in ("create", "first_refresh", "warm_refresh"):
         if result[part]:
             out(f"{part}: {result[part]}\n")
+    if result["stopped"]:
+        done = sum(len(one.get("refresh_s", ())) for one in result["queries"].values())
+        out(f"stopped after {len(result['queries'])} queries and {done} refreshes\n")
     out(f"{result['equal']} of {result['queries_run']} equal and DIFFERENTIAL")
     out(f"; refused {len(result['refused'])}; failed {' '.join(result['failed']) or 'none'}\n")
