@@ -125,21 +125,6 @@ def test_other_subqueries_stay_apart_and_do_not_cut_what_they_stand_beside(other
     assert joins(last.region) == 2
 
 
-def test_grouping_sets_with_keys_are_one_stage() -> None:
-    query = (
-        "SELECT c.region, o.note, o.qty, sum(o.amount) AS total, GROUPING(c.region) AS g"
-        " FROM orders o JOIN customers c ON c.id = o.customer"
-        " GROUP BY {} (c.region, o.note, o.qty)"
-    )
-    rolled, whole, last = stages(query.format("ROLLUP"))
-    assert len(rolled.keys) == 4
-    assert not whole.keys
-    assert joins(last.region) == 0
-    assert len(stages(query.format("CUBE"))) == 3
-    kept = query.replace("sum(o.amount)", "count(DISTINCT o.amount)")
-    assert len(stages(kept.format("ROLLUP"))) > 3
-
-
 @pytest.mark.parametrize(("kind", "most"), [("INNER", 8), ("LEFT", 4)])
 def test_a_stage_has_few_joins(kind: str, most: int) -> None:
     (only,) = stages(chained(kind, most))

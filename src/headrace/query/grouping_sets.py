@@ -10,7 +10,7 @@ from sqlglot import exp
 from headrace.query.refusal import refuse
 
 MAXIMUM_SETS = 64
-"""Each set may be grouped by itself, in a stage of its own."""
+"""Each set is grouped by itself, in a stage of its own."""
 
 Keys = tuple[exp.Expr, ...]
 

@@ -10,7 +10,6 @@ from headrace.plan.passes.factor_conditions import factor_conditions
 from headrace.plan.passes.fold_constants import fold_constants
 from headrace.plan.passes.lift_projects import lift_projects
 from headrace.plan.passes.merge_aggregates import merge_aggregates
-from headrace.plan.passes.merge_groupings import merge_groupings
 from headrace.plan.passes.merge_projects import merge_projects
 from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.passes.push_filters import push_filters
@@ -22,7 +21,6 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,
     factor_conditions,
     merge_aggregates,
-    merge_groupings,
     split_distinct,
     push_filters,
     drop_distincts,
@@ -50,7 +48,6 @@ __all__ = [
     "improve",
     "lift_projects",
     "merge_aggregates",
-    "merge_groupings",
     "merge_projects",
     "prune_columns",
     "push_filters",
