@@ -51,6 +51,16 @@ LISTED = (
     "SELECT t.x FROM a t LEFT JOIN b u JOIN c v ON u.y = v.y ON t.k = u.k",
     "SELECT j.k, a.x FROM (a JOIN b USING (k)) AS j, a",
     "SELECT u.k, a.k AS l FROM a FULL JOIN b USING (k) AS u WHERE u.k IS NOT NULL",
+    "SELECT (t).k, (SELECT count(*) FROM b WHERE (b).k = (t).k) AS n FROM a t",
+    "SELECT (t).* FROM a t WHERE (t).k > 1",
+    "SELECT pg_catalog.abs(pg_catalog.abs(x)) FROM a",
+    "SELECT pg_catalog.sum(x) AS s, pg_catalog.count(*) FILTER (WHERE x > 1) AS n FROM a",
+    "SELECT x, pg_catalog.row_number() OVER (ORDER BY x, k, y) AS n FROM c CROSS JOIN e",
+    "SELECT a.k, g FROM a, ROWS FROM (generate_series(1, a.x)) AS g",
+    "SELECT a.k, g.o, u FROM a, ROWS FROM (generate_series(1, a.k)) WITH ORDINALITY AS g (u, o)",
+    "SELECT a.k, g.* FROM a, ROWS FROM (unnest(ARRAY[x, 1]), unnest(ARRAY[a.k])) AS g (u, v)",
+    "SELECT (SELECT * FROM e WHERE e.k = t.k) AS w, t.x FROM a t",
+    "SELECT t.x FROM a t WHERE EXISTS (SELECT FROM b WHERE b.k = t.k)",
 )
 
 
@@ -75,6 +85,9 @@ REFUSED = (
     "SELECT u.x FROM a JOIN b USING (k) AS u",
     "SELECT a.x FROM a JOIN b USING (k) AS a",
     "SELECT a.x FROM a,",
+    "SELECT (t).no FROM a t",
+    "SELECT (u).k FROM a t",
+    "SELECT pg_catalog.no_such_function(x) FROM a",
 )
 
 

@@ -132,7 +132,12 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
     # functions
     ("SELECT lower(note) FROM orders", "unsupported-function", "lower"),
     ("SELECT my_function(id) FROM orders", "unsupported-function", "my_function"),
-    ("SELECT pg_catalog.abs(id) FROM orders", "unsupported-query", "name with dots"),
+    (
+        "SELECT public.count(*) FILTER (WHERE id > 1) FROM orders",
+        "unsupported-query",
+        "name with dots",
+    ),
+    ("SELECT public.abs(id) FROM orders", "unsupported-query", "name with dots"),
     ("SELECT id FROM orders WHERE at > now()", "unsupported-function", "current time"),
     ("SELECT id FROM orders WHERE d = current_date", "unsupported-function", "current time"),
     ("SELECT current_timestamp AS t FROM orders", "unsupported-function", "current time"),

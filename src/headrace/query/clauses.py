@@ -183,7 +183,9 @@ REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], Refused] = {
     (exp.Select, "into"): Refused("SELECT INTO", "The stream table's name says where rows go."),
     (exp.Table, "only"): Refused("ONLY", "Name the table that holds the rows."),
     (exp.Table, "sample"): Refused("TABLESAMPLE", "Sample when you read the stream table."),
-    (exp.Table, "rows_from"): Refused("ROWS FROM", "Write the functions one by one."),
+    (exp.Table, "rows_from"): Refused(
+        "ROWS FROM of several functions", "Join them WITH ORDINALITY on their numbers."
+    ),
     (exp.Between, "symmetric"): Refused("BETWEEN SYMMETRIC", "Write both orders with OR."),
     (exp.Group, "all"): Refused("GROUP BY ALL", "Name the grouping columns."),
 }

@@ -15,6 +15,7 @@ from headrace.errors import UserError
 from headrace.query.builtin_types import NotBuiltIn, PostgresTokenizer
 from headrace.query.from_syntax import FromParser
 from headrace.query.operator_names import check_operator_names, check_unicode_names
+from headrace.query.plain_forms import with_plain_forms
 
 UNARY_PLUS = "+"
 _WITH_KEYWORDS = frozenset(
@@ -126,7 +127,7 @@ def parse(text: str) -> exp.Query:
             "unsupported-query", f"one query is expected, not {len(statements)} statements"
         )
     (statement,) = statements
-    statement = statement.transform(_selected, copy=False)
+    statement = with_plain_forms(statement.transform(_selected, copy=False))
     if isinstance(statement, exp.Values):
         statement = _star_of(statement)
     if not isinstance(statement, exp.Query):
