@@ -14,6 +14,7 @@ from psycopg.types.string import TextLoader
 
 from headrace.functions import FUNCTIONS
 from headrace.functions.aggregates.intervals import INTERVAL_PARTS
+from headrace.functions.tries import TRIES
 from headrace.plan.operators import Project, Scan
 from headrace.plan.scalar import Call, Column, Scalar, substitute, walk
 from headrace.query import BoundColumn, BoundTable, bind
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 
 # Rows that no expression can name: lowering makes them, and their own tests try them.
-ELSEWHERE = {"only row", "square root", *(function.name for function in INTERVAL_PARTS)}
+ELSEWHERE = {
+    "only row",
+    "square root",
+    *(function.name for function in (*INTERVAL_PARTS, *TRIES)),
+}
 
 
 class Arguments:

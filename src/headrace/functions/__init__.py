@@ -34,6 +34,7 @@ from headrace.functions.rounding import ROUNDINGS
 from headrace.functions.strings import STRINGS
 from headrace.functions.subqueries import SUBQUERIES
 from headrace.functions.text import TEXTS
+from headrace.functions.tries import TRIES
 from headrace.functions.zones import ZONES
 from headrace.plan.scalar import Call, Literal, Scalar, walk
 from headrace.types import Type
@@ -60,6 +61,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *ARRAY_TESTS,
     *CASTS,
     *SUBQUERIES,
+    *TRIES,
 )
 FUNCTION_BY_NAME = {function.name: function for function in FUNCTIONS}
 
@@ -118,6 +120,26 @@ def can_raise(scalar: Scalar) -> bool:
     return any(isinstance(node, Call) and _raises(node) for node in walk(scalar))
 
 
+def tried(scalar: Scalar) -> Scalar | None:
+    """The expression with NULL wherever it would raise; None if that cannot be written.
+
+    Whatever stands above a part that may become NULL so has to be NULL then, too.
+    """
+    if not isinstance(scalar, Call) or not can_raise(scalar):
+        return scalar
+    arguments = [tried(argument) for argument in scalar.arguments]
+    given = tuple(argument for argument in arguments if argument is not None)
+    strict = FUNCTION_BY_NAME[scalar.function].strict and scalar.function not in LAZY
+    if not strict or len(given) < len(arguments):
+        return None
+    if not _raises(scalar):
+        return Call(scalar.function, given, scalar.type)
+    for name in (f"try {scalar.function}", f"try {scalar.type.kind} {scalar.function}"):
+        if name in FUNCTION_BY_NAME and FUNCTION_BY_NAME[name].type_of(given) == scalar.type:
+            return Call(name, given, scalar.type)
+    return None
+
+
 def _raises(node: Call) -> bool:
     if node.function == "cast":
         return not widening(node.arguments[0].type, node.type)
@@ -148,4 +170,5 @@ __all__ = [
     "order_key",
     "spark_cast",
     "state_type",
+    "tried",
 ]

@@ -14,6 +14,7 @@ from headrace.plan.passes.merge_projects import merge_projects
 from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.passes.push_filters import push_filters
 from headrace.plan.passes.split_distinct import split_distinct
+from headrace.plan.passes.try_keys import try_keys
 
 Pass = Callable[[Operator], Operator]
 
@@ -22,6 +23,7 @@ PASSES: tuple[Pass, ...] = (
     factor_conditions,
     merge_aggregates,
     split_distinct,
+    try_keys,
     push_filters,
     drop_distincts,
     lift_projects,
@@ -52,4 +54,5 @@ __all__ = [
     "prune_columns",
     "push_filters",
     "split_distinct",
+    "try_keys",
 ]
