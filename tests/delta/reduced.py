@@ -41,9 +41,10 @@ def chosen(plan: Operator, read: Read) -> dict[Path, Bag]:
 
     def keys_of(one: Restriction) -> set[Key]:
         keys = {
-            tuple(row[places[origin.path].index(name)] for name in origin.columns)
+            tuple(scalar(value, values) for value in origin.values)
             for origin in one.origins
             for row, weight in rows[origin.path].items()
+            for values in (dict(zip(every[origin.path].columns, row, strict=True)),)
             if weight and passes(every[origin.path], conditions.get(origin.path, ()), row)
         }
         return keys | {(None,) * len(one.columns)} if one.padded else keys

@@ -56,7 +56,17 @@ def match_conditions(draw: st.DrawFn, left: Operator, right: Operator) -> Scalar
     a, b = st.sampled_from(left.columns), st.sampled_from(right.columns)
     equal = st.builds(lambda x, y: call("=", x, y), a, b)
     one = Literal(1, INTEGER)
-    next_to = st.builds(lambda x, y: call("=", call("+", x, one), y), a, b)
+    moved = st.sampled_from(
+        [
+            lambda x: call("+", x, one),
+            lambda x: call("-", x, one),
+            lambda x: call("-", one, x),
+            lambda x: call("*", x, x),
+        ]
+    )
+    next_to = st.builds(
+        lambda x, y, f, g: call("=", f(x), g(y)), a, b, moved, moved | st.just(lambda y: y)
+    )
     term = st.one_of(equal, equal, equal, next_to, conditions(left.columns + right.columns))
     first = draw(st.one_of(st.none(), *[term] * 5))
     return first if first is None or draw(st.booleans()) else call("and", first, draw(term))

@@ -26,6 +26,7 @@ from headrace.plan.operators import (
     Top,
     UnionAll,
 )
+from headrace.plan.passes import improve
 from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.plan.stages import cut_stages
 from headrace.types import BIGINT, DOUBLE, INTEGER, Type
@@ -155,6 +156,37 @@ def test_a_column_that_equals_two_of_the_other_side_is_a_key_for_each() -> None:
     found = reduction(Join(changed, ORDERS, both)).restrictions
     assert [one.columns for one in found] == [("c1",), ("c1",)]
     assert [[o.columns for o in one.origins] for one in found] == [[("c1",)], [("c2",)]]
+
+
+@pytest.mark.parametrize("changed", ["a", "b"])
+def test_a_key_may_be_computed_on_either_side(changed: str) -> None:
+    """From rows of the change it is computed; else the expression is solved for its column."""
+    one = Literal(1, INTEGER)
+    before = call("=", LINES.columns[0], call("-", ORDERS.columns[0], one))
+    plan = improve(Join(LINES, ORDERS, before))
+    scans_ = {
+        path: replace(scan, version="change" if scan.relation == changed else "after")
+        for path, scan in scans(plan).items()
+    }
+    plan = with_scans(plan, (), scans_)
+    (found,) = reduction(plan).restrictions
+    assert (found.scan.relation, found.columns) == ("b" if changed == "a" else "a", ("c1",))
+    nothing: Bag = Counter()
+    rows: Bag = Counter({(key, key): 1 for key in (None, 1, 2, 3, -(2**31), 2**31 - 1)})
+    few: Bag = Counter({(key, 0): 1 for key in (None, 2, -(2**31), 2**31 - 1)})
+    at = World({"a": nothing, "b": nothing, "c": nothing}, {"a": rows, "b": rows, "c": nothing})
+    at.after[changed] = few
+    left = chosen(plan, reader(at, {}))
+    keys = {row[0] for row in left[found.path]}
+    assert keys == ({3, 1 - 2**31} & {1, 2, 3} if changed == "a" else {1, 2**31 - 2} & {1, 2, 3})
+    evaluated(plan, reader(at, {}))
+
+
+def with_scans(plan: Operator, path: tuple[int, ...], by: dict[tuple[int, ...], Scan]) -> Operator:
+    if path in by:
+        return by[path]
+    children = (with_scans(one, (*path, i), by) for i, one in enumerate(plan.children))
+    return plan.with_children(*children)
 
 
 def test_keys_come_from_every_part_of_a_union() -> None:

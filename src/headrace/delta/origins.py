@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from headrace.functions import can_raise
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -25,19 +26,35 @@ from headrace.plan.operators import (
     Unnest,
     Window,
 )
-from headrace.plan.scalar import Column, Scalar
+from headrace.plan.scalar import Column, Scalar, columns_of, substitute
 
 Path = tuple[int, ...]
 """Where in a plan a node stands: which child of which child."""
 
 
+# What Arrow gives as a Python value of these is what expressions are defined over.
+COMPUTED = frozenset(
+    {"boolean", "smallint", "integer", "bigint", "text", "character varying", "date"}
+)
+
+
 @dataclass(frozen=True)
 class Origin:
-    """Physical columns of the scan at `path`, whose rows have all values in question."""
+    """Expressions over rows of the scan at `path`, which have all values in question."""
 
     path: Path
     scan: Scan
-    columns: tuple[str, ...]
+    values: tuple[Scalar, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The physical columns that the expressions read."""
+        physical = {column: name for name, column in self.scan.fields}
+        return tuple(
+            physical[column]
+            for value in self.values
+            for column in sorted(columns_of(value), key=lambda column: column.id)
+        )
 
 
 @dataclass(frozen=True)
@@ -48,51 +65,67 @@ class Found:
     padded: bool = False
 
 
-def origins_of(plan: Operator, path: Path, columns: tuple[Column, ...]) -> Found | None:
-    """Scans that have all values of these columns together, None if they are computed."""
+def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> Found | None:
+    """Scans whose rows have all these values together, None if there are none such."""
     match plan:
         case Empty():
             return Found(frozenset())
-        case Scan(fields=fields):
-            physical = {column: name for name, column in fields}
-            return Found(frozenset({Origin(path, plan, tuple(physical[c] for c in columns))}))
+        case Scan():
+            known = all(map(_is_known, values))
+            return Found(frozenset({Origin(path, plan, values)})) if known else None
         case UnionAll(inputs=inputs):
-            return _all(origins_of(one, (*path, i), columns) for i, one in enumerate(inputs))
+            return _all(origins_of(one, (*path, i), values) for i, one in enumerate(inputs))
         case Project(child=child, outputs=outputs):
-            return _renamed(child, path, columns, dict(outputs))
+            return _renamed(child, path, values, dict(outputs))
         case Accumulate(child=child, state=state):
-            return _renamed(child, path, columns, dict(state.keys))
+            return _renamed(child, path, values, dict(state.keys))
         case Filter() | Net() | Negate() | Replicate() | Restrict() | Top():
-            return origins_of(plan.children[0], (*path, 0), columns)
+            return origins_of(plan.children[0], (*path, 0), values)
         case Unnest(child=child) | Window(child=child) | Aggregate(child=child):
-            return _of_child(child, path, 0, columns)
+            return _of_child(child, path, 0, values)
         case Join(left=left, right=right):
-            return _of_child(left, path, 0, columns) or _of_child(right, path, 1, columns)
+            return _of_child(left, path, 0, values) or _of_child(right, path, 1, values)
         case MatchJoin(left=left, right=right):
-            found = _of_child(left, path, 0, columns)
-            return found or _padded(_of_child(right, path, 1, columns))
+            found = _of_child(left, path, 0, values)
+            return found or _padded(_of_child(right, path, 1, values), values)
         case Rematch(change=change, before=before, after=after):
-            if set(columns) <= set(change.columns):
-                return _all(origins_of(plan.children[i], (*path, i), columns) for i in (0, 1))
-            if set(columns) <= set(before.columns) == set(after.columns):
-                sides = _all(origins_of(plan.children[i], (*path, i), columns) for i in (2, 3))
-                return _padded(sides)
+            read = _read(values)
+            if read <= set(change.columns):
+                return _all(origins_of(plan.children[i], (*path, i), values) for i in (0, 1))
+            if read <= set(before.columns) == set(after.columns):
+                sides = _all(origins_of(plan.children[i], (*path, i), values) for i in (2, 3))
+                return _padded(sides, values)
             return None
         case _:
             return None
 
 
-def _of_child(child: Operator, path: Path, place: int, columns: tuple[Column, ...]) -> Found | None:
-    if not set(columns) <= set(child.columns):
+def _is_known(value: Scalar) -> bool:
+    """Whether it is a column of a scan, or can be computed from one without an error."""
+    if isinstance(value, Column):
+        return True
+    read = columns_of(value)
+    kinds = {value.type.kind, *(column.type.kind for column in read)}
+    return len(read) == 1 and kinds <= COMPUTED and not can_raise(value)
+
+
+def _read(values: tuple[Scalar, ...]) -> frozenset[Column]:
+    return frozenset[Column]().union(*map(columns_of, values))
+
+
+def _of_child(child: Operator, path: Path, place: int, values: tuple[Scalar, ...]) -> Found | None:
+    if not _read(values) <= set(child.columns):
         return None
-    return origins_of(child, (*path, place), columns)
+    return origins_of(child, (*path, place), values)
 
 
 def _renamed(
-    child: Operator, path: Path, columns: tuple[Column, ...], names: Mapping[Column, Scalar]
+    child: Operator, path: Path, values: tuple[Scalar, ...], names: Mapping[Column, Scalar]
 ) -> Found | None:
-    below = [scalar for column in columns if isinstance(scalar := names.get(column), Column)]
-    return origins_of(child, (*path, 0), tuple(below)) if len(below) == len(columns) else None
+    if not _read(values) <= names.keys():
+        return None
+    below = tuple(substitute(value, lambda column: names[column]) for value in values)
+    return origins_of(child, (*path, 0), below) if all(map(columns_of, below)) else None
 
 
 def _all(parts: Iterable[Found | None]) -> Found | None:
@@ -106,5 +139,8 @@ def _all(parts: Iterable[Found | None]) -> Found | None:
     return Found(origins, padded)
 
 
-def _padded(found: Found | None) -> Found | None:
-    return None if found is None else replace(found, padded=True)
+def _padded(found: Found | None, values: tuple[Scalar, ...]) -> Found | None:
+    """What is found on a side that is padded: columns are NULL then, expressions need not be."""
+    if found is None or not all(isinstance(value, Column) for value in values):
+        return None
+    return replace(found, padded=True)

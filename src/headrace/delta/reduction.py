@@ -6,6 +6,9 @@ outward from the change:
 
     ΔL ⋈ O ⋈ C        O: o_orderkey among those of ΔL        C: c_custkey among those of that O
 
+A key that is computed on the side of the change is computed there for each of its rows; on the side
+that is restricted, the expression has to have an inverse (see `inverse`).
+
 A restriction only takes away rows that would meet no partner, or whose results an operator above
 drops. So it is enough that each scan is given at least the rows that it is restricted to: one input
 may serve several scans, and restrictions may be left out.
@@ -13,9 +16,10 @@ may serve several scans, and restrictions may be left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from headrace.delta.inverse import Inverse, inverse_of
 from headrace.delta.origins import Origin, Path, origins_of
 from headrace.functions import can_raise, chain
 from headrace.plan.operators import (
@@ -168,15 +172,19 @@ class _Demand:
     null_safe: bool
     padded: bool
 
-    def mapped(self, to: dict[Column, Column]) -> Iterator[_Demand]:
+    def mapped(self, to: Mapping[Column, Column]) -> Iterator[_Demand]:
         """The demand on other names of its columns; those without one are left out."""
-        places = [i for i, column in enumerate(self.columns) if column in to]
-        if places:
-            columns = tuple(to[self.columns[i]] for i in places)
+        return self.inverted({column: Inverse(name) for column, name in to.items()})
+
+    def inverted(self, to: Mapping[Column, Inverse]) -> Iterator[_Demand]:
+        """The demand on what its columns are computed from; those without it are left out."""
+        inverses = {i: to[column] for i, column in enumerate(self.columns) if column in to}
+        if inverses:
             origins = frozenset(
-                replace(origin, columns=tuple(origin.columns[i] for i in places))
-                for origin in self.origins
+                replace(one, values=tuple(f.of(one.values[i]) for i, f in inverses.items()))
+                for one in self.origins
             )
+            columns = tuple(inverse.column for inverse in inverses.values())
             yield from replace(self, columns=columns, origins=origins).once_each()
 
     def once_each(self) -> Iterator[_Demand]:
@@ -194,7 +202,7 @@ class _Demand:
         for chosen in (places, set(range(len(self.columns))) - places):
             part = tuple(column for i, column in enumerate(self.columns) if i in chosen)
             origins = frozenset(
-                replace(one, columns=tuple(c for i, c in enumerate(one.columns) if i in chosen))
+                replace(one, values=tuple(v for i, v in enumerate(one.values) if i in chosen))
                 for one in self.origins
             )
             yield from replace(self, columns=part, origins=origins).once_each()
@@ -261,8 +269,13 @@ def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Dema
         case Filter() | Net() | Negate() | Replicate() | UnionAll():
             return demands
         case Project(outputs=outputs):
-            same = {column: value for column, value in outputs if isinstance(value, Column)}
-            return tuple(one for demand in demands for one in demand.mapped(same))
+            found = {c: inverse for c, value in outputs if (inverse := inverse_of(value))}
+            plain = {c: inverse for c, inverse in found.items() if inverse.is_plain}
+            return tuple(
+                one
+                for demand in demands
+                for one in demand.inverted(plain if demand.null_safe else found)
+            )
         case Unnest(child=child):
             return tuple(one for demand in demands for one in demand.on(child.columns))
         case Window(keys=keys) | Top(keys=keys) | Aggregate(keys=keys):

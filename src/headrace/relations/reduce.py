@@ -18,6 +18,7 @@ from headrace.plan.scalar import Scalar
 from headrace.relations.access import Way, Ways
 from headrace.relations.conditions import passing
 from headrace.relations.reading import MOST_BYTES
+from headrace.relations.values import values_of
 from headrace.render import PlanInput
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
@@ -171,7 +172,10 @@ class _Search:
         while ready := {path: known for path in pending if (known := self._ready(pending[path]))}:
             path = min(ready, key=lambda path: self._size(ready[path][0]))
             del pending[path]
-            tables = [(self._keys(one), one) for one in ready[path]]
+            tables = [(keys, one) for one in ready[path] if (keys := self._keys(one)) is not None]
+            if not tables:
+                self.given_up.add(_name(ready[path][0]))
+                continue
             keys, best = min(tables, key=lambda pair: pair[0].num_rows)
             self._look_up(best, keys)
         self.given_up |= {_name(ways[0]) for ways in pending.values()}
@@ -208,18 +212,24 @@ class _Search:
             return None
         return _Piece(indexed, found, way)
 
-    def _keys(self, one: Restriction) -> pa.Table:
-        tables = [self._origin(origin) for origin in one.origins]
+    def _keys(self, one: Restriction) -> pa.Table | None:
+        """The keys that a way leads to; None if they are too dear to be computed."""
+        tables: list[pa.Table] = []
+        for origin in one.origins:
+            values = self._origin(origin)
+            if values is None:
+                return None
+            tables.append(values)
         return keys_table(tables, self._key_schema(self.wanted[_name(one)], one.columns), one)
 
-    def _origin(self, origin: Origin) -> pa.Table:
-        """The columns of the rows that a way begins at; conditions are tried on no others."""
+    def _origin(self, origin: Origin) -> pa.Table | None:
+        """The values of the rows that a way begins at; conditions are tried on no others."""
         path = origin.path
         if path not in self._passed:
             scan, rows = self._found.get(path, (origin.scan, self.given[_name(origin)].rows))
             assert rows is not None
             self._passed[path] = passing(rows, scan, self._conditions.get(path, ()))
-        return self._passed[path].select(origin.columns)
+        return values_of(self._passed[path], origin.scan, origin.values)
 
     def _key_schema(self, wanted: PlanInput, columns: tuple[str, ...]) -> pa.Schema:
         types = dict(self.ways.reading.state.relation(wanted.relation).columns)

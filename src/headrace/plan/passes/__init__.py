@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.plan.operators import Operator
+from headrace.plan.passes.compute_keys import compute_keys
 from headrace.plan.passes.drop_distincts import drop_distincts
 from headrace.plan.passes.factor_conditions import factor_conditions
 from headrace.plan.passes.fold_constants import fold_constants
@@ -26,6 +27,7 @@ PASSES: tuple[Pass, ...] = (
     try_keys,
     push_filters,
     drop_distincts,
+    compute_keys,
     lift_projects,
     prune_columns,
     merge_projects,
@@ -44,6 +46,7 @@ def improve(plan: Operator) -> Operator:
 __all__ = [
     "PASSES",
     "Pass",
+    "compute_keys",
     "drop_distincts",
     "factor_conditions",
     "fold_constants",
