@@ -14,6 +14,7 @@ from headrace.plan.passes.merge_aggregates import merge_aggregates
 from headrace.plan.passes.merge_projects import merge_projects
 from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.passes.push_filters import push_filters
+from headrace.plan.passes.span_equalities import span_equalities
 from headrace.plan.passes.split_distinct import split_distinct
 from headrace.plan.passes.try_keys import try_keys
 
@@ -26,6 +27,8 @@ PASSES: tuple[Pass, ...] = (
     split_distinct,
     try_keys,
     push_filters,
+    # Inner joins are known now, and conditions that can raise stand apart.
+    span_equalities,
     drop_distincts,
     compute_keys,
     lift_projects,
@@ -56,6 +59,7 @@ __all__ = [
     "merge_projects",
     "prune_columns",
     "push_filters",
+    "span_equalities",
     "split_distinct",
     "try_keys",
 ]

@@ -1,0 +1,68 @@
+"""Classes of columns that conditions make equal: a = b and b = c are one class {a, b, c}.
+
+Only `=` between columns is gathered, which no NULL passes, and only between types of which equality
+is transitive: a = b and b = c say a = c. An integer and a float are compared as floats, so that two
+integers may equal one float and not each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headrace.plan.scalar import Call, Column, Scalar
+from headrace.types import Type
+
+_TEXTS = frozenset({"text", "character varying"})
+
+Pair = tuple[Column, Column]
+
+
+def equal_pair(term: Scalar) -> Pair | None:
+    """The two different columns that a condition equates, if their equality is transitive."""
+    match term:
+        case Call(function="=", arguments=(Column() as left, Column() as right)):
+            return (left, right) if left != right and alike(left.type, right.type) else None
+    return None
+
+
+def alike(left: Type, right: Type) -> bool:
+    """Whether equality is transitive within columns of these types and others like them."""
+    if left.is_integer and right.is_integer:
+        return True
+    return left == right or {left.kind, right.kind} <= _TEXTS
+
+
+class EqualColumns:
+    """Columns in classes, by the pairs that were joined."""
+
+    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
+        self._above: dict[Column, Column] = {}
+        for one, other in pairs:
+            self.join(one, other)
+
+    def join(self, one: Column, other: Column) -> bool:
+        """Make two columns equal; whether they were not known to be."""
+        first, second = self._of(one), self._of(other)
+        if first == second:
+            return False
+        self._above[second] = first
+        return True
+
+    def are_equal(self, one: Column, other: Column) -> bool:
+        return self._of(one) == self._of(other)
+
+    def classes(self, columns: Iterable[Column]) -> tuple[tuple[Column, ...], ...]:
+        """The classes of two columns and more among these, in their order."""
+        found: dict[Column, list[Column]] = {}
+        for column in columns:
+            if column in self._above:
+                found.setdefault(self._of(column), []).append(column)
+        return tuple(tuple(members) for members in found.values() if len(members) > 1)
+
+    def _of(self, column: Column) -> Column:
+        """The column that stands for its class."""
+        above = self._above.setdefault(column, column)
+        while above != column:
+            self._above[column] = self._above[above]
+            column, above = above, self._above[above]
+        return column
