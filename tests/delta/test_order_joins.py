@@ -63,6 +63,17 @@ def test_a_condition_that_can_raise_stays_where_it_is() -> None:
     assert order_joins(plan) == plan
 
 
+def test_what_is_equal_is_compared_with_the_change() -> None:
+    """Supplier and line are equal through part alone, as written."""
+    changed = replace(SUPPLIER, version="change")
+    first = call("=", PART.columns[0], SUPPLIER.columns[0])
+    second = call("=", PART.columns[0], LINE.columns[0])
+    ordered = order_joins(Join(Join(PART, changed, first), LINE, second))
+    assert isinstance(ordered, Project) and isinstance(ordered.child, Join)
+    assert ordered.child.condition == call("=", SUPPLIER.columns[0], LINE.columns[0])
+    assert leaves(ordered) == ["supplier change", "part after", "line after"]
+
+
 def test_a_product_that_is_meant_stays() -> None:
     plan = Join(Join(PART, SUPPLIER), LINE)
     assert order_joins(plan) == plan

@@ -90,3 +90,46 @@ def test_a_cyclic_graph_of_equalities(project: headrace.Headrace, sql: psycopg.C
         sql.execute(change)
         assert project.refresh("films").mode == "DIFFERENTIAL"
         assert_served(project, sql, "films")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.id, b.id AS other FROM a, b WHERE a.k = b.k - 1",
+        "SELECT a.id, b.id AS other FROM a LEFT JOIN b ON a.k + 1 = b.k AND b.id > 1",
+        "SELECT a.id FROM a WHERE NOT EXISTS (SELECT FROM b WHERE 10 - b.k = a.k)",
+        "SELECT a.id, b.id AS other FROM a FULL JOIN b ON a.d + 7 = b.d",
+        "SELECT a.id, b.id AS other FROM a JOIN b ON a.x || '!' = b.x",
+    ],
+    ids=["inner", "left", "anti", "full", "text"],
+)
+def test_an_equality_between_expressions(
+    project: headrace.Headrace, sql: psycopg.Connection, query: str
+) -> None:
+    for name in "ab":
+        sql.execute(f"CREATE TABLE {name} (id int, k int, d date, x text)")
+        sql.execute(
+            f"INSERT INTO {name} SELECT i, i, date '2024-01-01' + 7 * i, repeat('!', i)"
+            " FROM generate_series(1, 12) i"
+        )
+    project.create_stream_table("pairs", query)
+    for change in (
+        "UPDATE a SET k = k + 2, d = d + 14, x = x || '!' WHERE id IN (3, 4)",
+        "UPDATE b SET k = k - 1, d = d - 7, x = 'x' WHERE id IN (7, 8)",
+        "INSERT INTO a VALUES (20, NULL, NULL, NULL), (21, 3, '2024-01-15', '!!');"
+        "DELETE FROM b WHERE id = 5",
+    ):
+        sql.execute(change)
+        assert project.refresh("pairs").mode == "DIFFERENTIAL"
+        assert_served(project, sql, "pairs")
+
+
+def test_a_key_that_overflows_has_no_match(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute("CREATE TABLE a (k int); CREATE TABLE b (k int)")
+    sql.execute("INSERT INTO a VALUES (1), (2); INSERT INTO b VALUES (2), (-2147483648)")
+    project.create_stream_table("pairs", "SELECT a.k FROM a, b WHERE a.k = b.k - 1")
+    sql.execute("INSERT INTO a VALUES (2147483647); INSERT INTO b VALUES (3), (-2147483648)")
+    assert project.refresh("pairs").mode == "DIFFERENTIAL"
+    assert sorted(sql.execute("SELECT k FROM pairs").fetchall()) == [(1,), (2,)]

@@ -8,9 +8,10 @@ In the change of the third, their product would come first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from headrace.functions import can_raise, chain
+from headrace.functions import call, can_raise, chain
+from headrace.plan.equal_columns import EqualColumns, Pair, equal_pair
 from headrace.plan.operators import Join, Operator, Project, Scan
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.scalar import Call, Column, Scalar, columns_of
@@ -58,22 +59,76 @@ def _terms(join: Join) -> tuple[Scalar, ...]:
 
 
 def _joined(leaves: list[Operator], conditions: list[Scalar]) -> Operator:
-    """One leaf after the other, each connected with those before it as far as possible."""
+    """One leaf after the other, each connected with those before it as far as possible.
+
+    Columns that are equal are compared with the first of them that is known, of the change if it
+    has one: so every other relation is found by the keys of the change itself, where it can be.
+    """
+    place = {column: i for i, leaf in enumerate(leaves) for column in leaf.columns}
+    pairs = {
+        pair: term
+        for term in conditions
+        if (pair := equal_pair(term)) is not None and place[pair[0]] != place[pair[1]]
+    }
+    links = _Links(pairs, place)
     first = next((leaf for leaf in leaves if _has_change(leaf)), leaves[0])
-    left, rest, open_terms = first, [leaf for leaf in leaves if leaf is not first], conditions
+    left, rest = first, [leaf for leaf in leaves if leaf is not first]
+    across = frozenset(pairs.values())
+    open_terms = [term for term in conditions if term not in across]
+    links.add(first)
     while rest:
         known = frozenset(left.columns)
-        leaf = next((leaf for leaf in rest if _connected(known, leaf, open_terms)), rest[0])
+        leaf = next(
+            (one for one in rest if links.reach(one) or _connected(known, one, open_terms)), rest[0]
+        )
         rest.remove(leaf)
         both = known | frozenset(leaf.columns)
-        due = tuple(term for term in open_terms if columns_of(term) <= both)
+        due = [term for term in open_terms if columns_of(term) <= both]
         open_terms = [term for term in open_terms if term not in due]
+        due += [
+            pairs.get(pair) or pairs.get(pair[::-1]) or call("=", *pair) for pair in links.add(leaf)
+        ]
         left = Join(left, leaf, chain("and", due) if due else None)
     return left
 
 
+class _Links:
+    """Classes of equal columns, of each those that are known so far."""
+
+    def __init__(self, pairs: Iterable[Pair], columns: Iterable[Column]) -> None:
+        classes = EqualColumns(pairs).classes(columns)
+        self._class = {column: number for number, one in enumerate(classes) for column in one}
+        self._known: list[list[Column]] = [[] for _ in classes]
+        # Of columns of one leaf alone nobody has said yet that they are equal.
+        self._unsaid: list[list[Column]] = [[] for _ in classes]
+
+    def reach(self, leaf: Operator) -> bool:
+        """Whether a column of the leaf is equal to a known one."""
+        return any(
+            self._known[self._class[column]] for column in leaf.columns if column in self._class
+        )
+
+    def add(self, leaf: Operator) -> list[Pair]:
+        """The leaf is known, too; what makes its columns equal to those known before."""
+        found: list[Pair] = []
+        own: dict[int, list[Column]] = {}
+        for column in leaf.columns:
+            if column in self._class:
+                own.setdefault(self._class[column], []).append(column)
+        for number, columns in own.items():
+            known = self._known[number]
+            if known:
+                found += [(known[0], column) for column in columns]
+                found += [(column, columns[0]) for column in self._unsaid[number]]
+                self._unsaid[number] = []
+            else:
+                self._unsaid[number] = columns[1:]
+            known += columns
+        return found
+
+
 def _connected(known: frozenset[Column], leaf: Operator, terms: list[Scalar]) -> bool:
-    """Whether a column of the leaf is equal to something known."""
+    """Whether something of the leaf is equal to something known."""
     own = frozenset(leaf.columns)
     for term in terms:
         if isinstance(term, Call) and term.function in ("=", "is not distinct from"):

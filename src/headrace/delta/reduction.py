@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from headrace.delta.inverse import Inverse, inverse_of
 from headrace.delta.origins import Origin, Path, origins_of
 from headrace.functions import can_raise, chain
+from headrace.plan.equal_columns import EqualColumns, Pair, equal_pair
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -288,7 +289,8 @@ def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Dema
             equal = tuple(_equal(plan.condition, left, right))
             mine, other = children[place], 1 - place
             own = _own(demands, mine, equal, place)
-            return own + _among(children[other], (*path, other), equal, place)
+            pairs = _through_equals(children[other], equal, place)
+            return own + _among(children[other], (*path, other), pairs, place)
         case MatchJoin(left=left, right=right):
             equal = tuple(_equal(plan.condition, left, right))
             if place == 1:
@@ -340,6 +342,31 @@ def _among(other: Operator, path: Path, equal: tuple[_Equal, ...], place: int) -
                 demand = _Demand(columns, found.origins, null_safe, found.padded)
                 demands.extend(demand.once_each())
     return tuple(demands)
+
+
+def _through_equals(other: Operator, equal: tuple[_Equal, ...], place: int) -> tuple[_Equal, ...]:
+    """The pairs, and those with columns that the other side makes equal to its own: ways besides.
+
+    (ΔL ⋈[l = o] O) ⋈[l = c] C        C: c among l of ΔL, or among o of the rows of O found
+    """
+    inside = EqualColumns(_equated(other))
+    return equal + tuple(
+        _Equal((mate, pair.columns[1]) if place else (pair.columns[0], mate), null_safe=False)
+        for pair in equal
+        if not pair.null_safe
+        for mate in inside.others(pair.columns[1 - place])
+    )
+
+
+def _equated(plan: Operator) -> Iterator[Pair]:
+    """The columns that inner joins and filters make equal in all rows of a plan."""
+    if isinstance(plan, Join | Filter):
+        for scalar in plan.scalars:
+            for term in conjuncts(scalar):
+                if (pair := equal_pair(term)) is not None:
+                    yield pair
+        for child in plan.children:
+            yield from _equated(child)
 
 
 def _by_scans(

@@ -48,8 +48,10 @@ class EqualColumns:
         self._above[second] = first
         return True
 
-    def are_equal(self, one: Column, other: Column) -> bool:
-        return self._of(one) == self._of(other)
+    def others(self, column: Column) -> tuple[Column, ...]:
+        """The other columns of its class."""
+        first = self._of(column)
+        return tuple(one for one in self._above if one != column and self._of(one) == first)
 
     def classes(self, columns: Iterable[Column]) -> tuple[tuple[Column, ...], ...]:
         """The classes of two columns and more among these, in their order."""
