@@ -14,7 +14,8 @@ from fuzz.quick import evaluate
 from fuzz.stages import Contents, Maintained, World
 from fuzz.ways import Failure, Refused, rows_of
 from fuzz.write import Written
-from headrace.errors import HeadraceError
+from headrace.definition import rules_of
+from headrace.errors import UserError
 from headrace.lifecycle.reach import not_built_in
 from headrace.plan.evaluate import Bag
 from headrace.plan.operators import Operator, Scan
@@ -66,11 +67,12 @@ class PlannedView:
         connection, world = way.connection, way.world
         described = connection.execute(query.encode()).description or ()
         try:
-            bound = bind(query, Database(connection), collation=home_collation(connection))
+            rules = rules_of(home_collation(connection), {})
+            bound = bind(query, Database(connection), rules=rules)
             own = user_objects(connection, query, SEARCH_PATH) if way.has_functions else ()
             if own:
                 raise not_built_in(own[0])
-        except HeadraceError as error:
+        except UserError as error:
             raise Refused(f"{error.code}: {error.message}") from None
         except Exception as error:
             raise Failure(f"bind raises {type(error).__name__}", str(error)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from random import Random
@@ -14,7 +15,7 @@ from fuzz.example import Example, read_script
 from fuzz.generate import Generator
 from fuzz.makers import MAKERS
 from fuzz.plan_way import PlanWay
-from fuzz.refusals import expected
+from fuzz.refusals import LONG, expected
 from fuzz.relations import Aggregate
 from fuzz.report import Report
 from fuzz.rounds import Rounds, Size
@@ -107,7 +108,10 @@ def test_plans_and_stages_give_what_postgresql_says(plans: PlanWay) -> None:
     Rounds(plans, None, report, Size(views=16, batches=3)).run(seed=20, seconds=600, most=90)
     assert not report.failures
     assert report.pairs_changed > 0.4 * report.pairs > 80
-    assert sum(report.refused.values()) < 0.05 * report.views, report.refused
+    # Numbers of the most digits do not fit everywhere.
+    long = sum(times for reason, times in report.refused.items() if re.match(LONG, reason))
+    assert sum(report.refused.values()) - long < 0.05 * report.views, report.refused
+    assert long < 0.1 * report.views
     assert not report.unexpected
 
 
