@@ -74,7 +74,7 @@ def test_unused_columns_may_go(orders: headrace.Headrace, sql: psycopg.Connectio
         ("ALTER TABLE orders RENAME COLUMN amount TO price", COUNTS.replace("amount", "price")),
         ("ALTER TABLE orders DROP COLUMN amount", COUNTS.replace("amount", "spare")),
         ("ALTER TABLE orders ALTER amount TYPE text", COUNTS.replace("sum(am", "count(am")),
-        ("ALTER TABLE orders ALTER amount TYPE bigint", None),
+        ("ALTER TABLE orders ALTER amount TYPE smallint", None),
     ],
 )
 def test_a_used_column_that_changes_suspends_its_reader_until_it_is_altered_or_resumed(
@@ -107,6 +107,57 @@ def test_a_used_column_that_changes_suspends_its_reader_until_it_is_altered_or_r
     assert orders.refresh("sums").mode == "DIFFERENTIAL"
     assert orders.verify("sums", source=True).equal
     assert {table.status for table in orders.status()} == {"ACTIVE"}
+
+
+def test_a_wider_type_rebuilds_what_uses_the_column(
+    orders: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """With all that reads it, over rows that the old type could not have."""
+    sql.execute("CREATE TABLE notes (id int, note varchar(5))")
+    sql.execute("INSERT INTO notes VALUES (1, 'abc'), (2, NULL)")
+    orders.create_stream_table("ids", "SELECT id FROM orders")
+    orders.create_stream_table("sums", "SELECT sum(total) AS total, max(n) AS n FROM totals")
+    orders.create_stream_table("noted", "SELECT note, count(*) AS n FROM notes GROUP BY note")
+    sql.execute("ALTER TABLE orders ALTER amount TYPE bigint")
+    sql.execute("INSERT INTO orders VALUES (13, 1, 5000000000)")
+    rebuilt = orders.refresh("sums")
+    assert rebuilt.mode == "FULL"
+    reason = "column amount of public.orders changed its type from integer to bigint"
+    assert any(reason in line.reason for line in orders.history("totals"))
+    for statement in (
+        "ALTER TABLE notes ALTER note TYPE varchar(9)",
+        "ALTER TABLE notes ALTER note TYPE text",
+    ):
+        sql.execute(statement)
+        sql.execute("INSERT INTO notes VALUES (3, 'abcdefgh')")
+        assert orders.refresh("noted").mode == "FULL"
+        assert_served(orders, sql, "noted")
+        declared = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
+        declared += " WHERE attname = 'note' AND attrelid = %s::regclass"
+        types = [sql.execute(declared, [table]).fetchone() for table in ("noted", "notes")]
+        assert types[0] == types[1]
+    sql.execute(
+        "UPDATE orders SET amount = amount + 1 WHERE id < 5; DELETE FROM notes WHERE id = 1"
+    )
+    for name in ("ids", "totals", "sums", "noted"):
+        assert orders.refresh(name).mode in ("DIFFERENTIAL", "SKIPPED")
+        assert_served(orders, sql, name)
+    assert orders.verify("sums", source=True).equal
+    assert {table.status for table in orders.status()} == {"ACTIVE"}
+
+
+def test_a_query_that_a_wider_type_does_not_suit_stays_suspended(
+    orders: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    orders.create_stream_table("halves", "SELECT id, left(note, amount) AS part FROM orders")
+    sql.execute("ALTER TABLE orders ALTER amount TYPE bigint")
+    for _ in range(2):
+        with pytest.raises(headrace.UserError) as caught:
+            orders.refresh("halves")
+        assert caught.value.code == "table-suspended"
+        assert "left(text, bigint)" in (caught.value.detail or "")
+    assert orders.refresh("totals").mode in ("FULL", "SKIPPED")
+    assert_served(orders, sql, "totals")
 
 
 def test_a_dropped_source_suspends_its_readers_until_it_is_there_again(

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace.catalog.records import Source
+from headrace.catalog.records import Source, Status, StreamTable
+from headrace.functions.casts import widening
 from headrace.source.table import SourceColumn, SourceTable
+from headrace.types import Type
+
+WIDER = ", which is wider"
+"""How the reason of a table ends that the next refresh rebuilds."""
 
 
 @dataclass(frozen=True)
@@ -35,5 +40,26 @@ def shape_of(source: Source, table: SourceTable) -> Shape:
         elif current.name != column.name:
             lost[column] = f"was renamed to {current.name}"
         elif current.type != column.type:
-            lost[column] = f"changed its type from {column.declared} to {current.declared}"
+            change = f"changed its type from {column.declared} to {current.declared}"
+            wider = current.type is not None and is_wider(column.type, current.type)
+            lost[column] = f"{change}{WIDER}" if wider else change
     return Shape(lost)
+
+
+def is_wider(old: Type, new: Type) -> bool:
+    """Whether a type has all values of another one, and these mean the same in it."""
+    if old.is_text and new.is_text:
+        if "character" in (old.kind, new.kind) and old.kind != new.kind:
+            return False
+        return new.length is None or (old.length is not None and old.length <= new.length)
+    if old.is_float or new.is_float:
+        return (old.kind, new.kind) == ("real", "double precision")
+    if not old.is_number or not new.is_number or (old.scale or 0) > (new.scale or 0):
+        return False
+    return widening(old, new)
+
+
+def awaits_rebuild(table: StreamTable) -> bool:
+    """Whether a table is suspended only until it is rebuilt over a column of a wider type."""
+    suspended = table.status is Status.SUSPENDED and not table.held
+    return suspended and (table.reason or "").endswith(WIDER)

@@ -11,6 +11,7 @@ from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import upstream
 from headrace.graph.cycles import cycles
+from headrace.ingest.shape import awaits_rebuild
 from headrace.lifecycle.build import build
 from headrace.lifecycle.change import change
 from headrace.lifecycle.planning import plan
@@ -63,23 +64,55 @@ def reinit(engine: Engine, schema: str, name: str) -> Refresh:
 
 
 def refresh(engine: Engine, schema: str, name: str, asked: RefreshMode | None = None) -> Refresh:
-    """Bring the table to the newest state of its sources; what has to be made anew is."""
+    """Bring the table to the newest state of its sources; what has to be made anew is.
+
+    A cut may find that a column has a wider type, and suspend what reads it: that is rebuilt.
+    """
     with engine.writing() as lease:
+        try:
+            return _refresh(engine, schema, name, asked, lease.fence)
+        except UserError as error:
+            if error.code != "table-suspended" or not _awaiting(engine.catalog.state()):
+                raise
+        return _refresh(engine, schema, name, asked, lease.fence)
+
+
+def _refresh(
+    engine: Engine, schema: str, name: str, asked: RefreshMode | None, fence: int
+) -> Refresh:
+    done: dict[str, Refresh] = {}
+    for one in _awaiting(engine.catalog.state()):
+        # With a source that is captured again its other readers are rebuilt as well.
         state = engine.catalog.state()
-        table = require_table(state, schema, name)
-        below = _going(state, upstream(state.stream_tables, table))
-        reasons = {one.relation: READER for one in below if is_stale(one)}
-        if any(one.views for one in below):
-            with engine.database.session() as connection:
-                reasons |= changed_views(connection, *below)
-        if not reasons:
-            return refresh_table(engine, state, schema, name, asked, lease.fence)
-        done = _renew_or_suspend(engine, state, reasons, lease.fence)
-        state = engine.catalog.state()
-        now = require_table(state, schema, name)
-        return done.get(now.relation) or refresh_table(
-            engine, state, schema, name, asked, lease.fence
-        )
+        if one in _awaiting(state):
+            assert one.reason is not None
+            done |= _renew_or_suspend(engine, state, {one.relation: one.reason}, fence)
+    state = engine.catalog.state()
+    table = require_table(state, schema, name)
+    if table.relation in done:
+        return done[table.relation]
+    return _refresh_going(engine, state, table, asked, fence)
+
+
+def _awaiting(state: State) -> list[StreamTable]:
+    return [table for table in state.stream_tables if awaits_rebuild(table)]
+
+
+def _refresh_going(
+    engine: Engine, state: State, table: StreamTable, asked: RefreshMode | None, fence: int
+) -> Refresh:
+    schema, name = table.schema, table.name
+    below = _going(state, upstream(state.stream_tables, table))
+    reasons = {one.relation: READER for one in below if is_stale(one)}
+    if any(one.views for one in below):
+        with engine.database.session() as connection:
+            reasons |= changed_views(connection, *below)
+    if not reasons:
+        return refresh_table(engine, state, schema, name, asked, fence)
+    done = _renew_or_suspend(engine, state, reasons, fence)
+    state = engine.catalog.state()
+    now = require_table(state, schema, name)
+    return done.get(now.relation) or refresh_table(engine, state, schema, name, asked, fence)
 
 
 def _going(state: State, tables: Sequence[StreamTable]) -> tuple[StreamTable, ...]:

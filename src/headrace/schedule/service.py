@@ -10,6 +10,7 @@ from headrace.catalog.catalog import lease_lost
 from headrace.catalog.records import Status, StreamTable, is_stale
 from headrace.errors import HeadraceError
 from headrace.graph.live import LiveGraph
+from headrace.ingest.shape import awaits_rebuild
 from headrace.lifecycle.whole import changed_views
 from headrace.refresh.epochs import lacks
 from headrace.schedule.agenda import agenda, followed, passed, startable
@@ -130,7 +131,11 @@ class Service:
             return False
         groups = self._agenda()
         known = followed(groups)
-        stale = [t for t in state.stream_tables if is_stale(t) and t.status is not Status.SUSPENDED]
+        stale = [
+            table
+            for table in state.stream_tables
+            if awaits_rebuild(table) or (is_stale(table) and table.status is not Status.SUSPENDED)
+        ]
         if any(self._make_anew(table) for table in stale if table.relation in known):
             return True
         running = self._refreshes.relations
