@@ -229,9 +229,9 @@ AGGREGATES: tuple[Rule, ...] = (
     Rule("quotient", "sum({}) FILTER (WHERE {}) * 100.0 / nullif(count(*), 0)", ("int", "bool"),
          "aggregate expression"),
     Rule("numeric", "sum({0} * {1}) - sum({0}) * 2", ("numeric", "int"), "aggregate expression"),
-    Rule("bool", "sum({}) <= 0.1 * sum({})", ("int", "exact"), "mixed numbers"),
-    Rule("bool", "sum({}) < 0.5 * sum({}) + 0.4", ("exact", "exact"), "mixed numbers"),
-    Rule("bool", "min({}) = max({})", ("exact", "exact"), "mixed numbers", 0.5),
+    Rule("bool", "(sum({}) <= 0.1 * sum({}))", ("int", "exact"), "mixed numbers"),
+    Rule("bool", "(sum({}) < 0.5 * sum({}) + 0.4)", ("exact", "exact"), "mixed numbers"),
+    Rule("bool", "(min({}) = max({}))", ("exact", "exact"), "mixed numbers", 0.5),
     Rule("bigint", "max({}) - min({}) + count(*)", ("int", "int"), "aggregate expression", 0.5),
 )  # fmt: skip
 
