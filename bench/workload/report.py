@@ -32,7 +32,10 @@ def report(
         "stopped": stopped,
         "cores": os.cpu_count(),
         "queries_run": len(seen),
-        "equal": len(seen) - len(failed),
+        "equal": sum(
+            name not in failed and len(one.refreshes) == options.batches
+            for name, one in seen.items()
+        ),
         "refused": {name: one.refused for name, one in seen.items() if one.refused},
         "failed": failed,
         "empty": [name for name, one in seen.items() if one.created and not one.rows],

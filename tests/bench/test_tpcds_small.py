@@ -139,7 +139,8 @@ def test_report_names_what_is_not_right() -> None:
     )
     queries = {"q1": equal, "q2": wrong, "q3": Seen(refused="syntax-error")}
     workload = Workload("tpcds", {}, lambda _: {}, lambda _, __: {})
-    result = report(workload, options([]), queries)
+    assert report(workload, options([]), queries, stopped=True)["equal"] == 0
+    result = report(workload, options(["BATCHES=0"]), queries)
     assert (result["equal"], result["failed"]) == (1, ["q2", "q3"])
     assert result["refused"] == {"q3": "syntax-error"}
     assert result["create"] == {
