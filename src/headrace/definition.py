@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.catalog.records import Named, Relation, Source, StreamTable, View
 from headrace.catalog.state import State
+from headrace.delta.order_joins import connect_joins
 from headrace.errors import NeedsReinit, UserError
 from headrace.graph.cycles import cycles
 from headrace.graph.edges import classify
@@ -214,7 +215,7 @@ def new_definition(
     `cycle` has the relations of all tables of the cycle that it is in, its own among them; the
     query is bound for that.
     """
-    plan = as_sets(_without_hidden(bound.plan, dict(schema.conditions)), cycle)
+    plan = connect_joins(as_sets(_without_hidden(bound.plan, dict(schema.conditions)), cycle))
     return Definition(relation, plan, cut_stages(plan, relation, cycle))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.delta.order_joins import order_joins
+from headrace.delta.order_joins import connect_joins, order_joins
 from headrace.functions import call
 from headrace.plan.operators import Join, Operator, Project, Scan
 from headrace.plan.scalar import Column
@@ -77,3 +77,10 @@ def test_what_is_equal_is_compared_with_the_change() -> None:
 def test_a_product_that_is_meant_stays() -> None:
     plan = Join(Join(PART, SUPPLIER), LINE)
     assert order_joins(plan) == plan
+
+
+def test_joins_are_connected_only_where_that_spares_a_product() -> None:
+    assert leaves(connect_joins(WRITTEN)) == ["part after", "line after", "supplier after"]
+    on_line = call("=", SUPPLIER.columns[0], LINE.columns[1])
+    connected = Join(Join(SUPPLIER, LINE, on_line), PART, BOTH)
+    assert connect_joins(connected) is connected

@@ -31,6 +31,22 @@ def order_joins(plan: Operator) -> Operator:
     return Project(joined, tuple((column, column) for column in plan.columns))
 
 
+def connect_joins(plan: Operator) -> Operator:
+    """The same rows; joins are reordered if that leaves fewer products of unconnected relations.
+
+    A query may name the table that connects all others last. Cut into stages as it is written, a
+    product would be kept as a relation of its own.
+    """
+    ordered = order_joins(plan)
+    return ordered if _products(ordered) < _products(plan) else plan
+
+
+def _products(plan: Operator) -> int:
+    """Joins without a condition."""
+    own = isinstance(plan, Join) and plan.condition is None
+    return own + sum(map(_products, plan.children))
+
+
 def _joins(plan: Operator) -> Iterator[Join]:
     if isinstance(plan, Join):
         yield plan
