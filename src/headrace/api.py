@@ -47,6 +47,7 @@ from headrace.spark.run import CANCEL_SECONDS, Runner
 from headrace.spark.session import Spark
 from headrace.store import DeltaStore
 from headrace.table_status import TableStatus
+from headrace.verify.oracle import oracle_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -238,9 +239,13 @@ class Headrace(Readings):
         """
         return wait_fresh(self._engine, *self._name(name), timeout)
 
-    def verify(self, name: str, *, source: bool = False) -> Receipt:
-        """Recompute the stream table and compare it as a bag; `source` also checks its sources."""
-        return submit(self._engine, Verify(*self._name(name), source))
+    def verify(self, name: str, *, source: bool = False, oracle: str = "spark") -> Receipt:
+        """Recompute the stream table and compare it as a bag; `source` also checks its sources.
+
+        Spark recomputes it as it is. With `oracle="postgres"` the table is refreshed to a cut, and
+        PostgreSQL answers the query in the snapshot of that cut.
+        """
+        return submit(self._engine, Verify(*self._name(name), source, oracle_of(oracle)))
 
     def uninstall(self, *, keep_tables: bool = False) -> None:
         """Take everything of Headrace out of the database and the store, and close the project.

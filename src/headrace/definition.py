@@ -150,7 +150,8 @@ def rules_of(collation: Collation, options: Mapping[str, Any]) -> Rules:
     return Rules(collation, by_value=options.get("unspecified_order") == "by_value")
 
 
-def _schema_of(table: StreamTable, state: State) -> InputSchema:
+def schema_of(table: StreamTable, state: State) -> InputSchema:
+    """What the query of a table that exists sees, as when it was bound."""
     inputs = inputs_of(table, state)
     rules = rules_of(table.default_collation, table.options)
     return InputSchema.of(inputs, table.views, state, table.search_path, rules)
@@ -158,9 +159,15 @@ def _schema_of(table: StreamTable, state: State) -> InputSchema:
 
 def define(table: StreamTable, state: State) -> Definition:
     """The definition of a table that exists, bound to its inputs as they were captured."""
-    schema = _schema_of(table, state)
+    schema = schema_of(table, state)
     cycle = cycles(state.stream_tables).get(table.relation, frozenset())
     return _defined(table.relation, table.query, schema, cycle)
+
+
+def rebound(table: StreamTable, state: State) -> BoundQuery:
+    """The query of a table that exists, bound as it was."""
+    schema = schema_of(table, state)
+    return bind(table.query, schema, rules=schema.rules)
 
 
 def stored_edges(bound: BoundQuery) -> dict[str, tuple[str, ...]]:
@@ -175,7 +182,7 @@ def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
     """
     if table.edges:
         return table.edges
-    schema = _schema_of(table, state)
+    schema = schema_of(table, state)
     try:
         return stored_edges(bind(table.query, schema, rules=schema.rules))
     except UserError:

@@ -78,6 +78,7 @@ class UserError(HeadraceError):
         "not-converged": "A recursive query or a cycle found new rows in every round allowed.",
         "change-too-large": "More rows changed than a stream table's max_change_rows allows.",
         "table-suspended": "The stream table is suspended; the reason is given.",
+        "oracle-unsupported": "PostgreSQL cannot be asked for what a stream table should be.",
         "stale-plan": "The folder or the catalog is no longer what the plan was made from.",
     }
 

@@ -221,8 +221,8 @@ class MemoryProject:
         self._act("wait", name, timeout)
         return 9
 
-    def verify(self, name: str, *, source: bool = False) -> Receipt:
-        self._act("verify", name, source)
+    def verify(self, name: str, *, source: bool = False, oracle: str = "spark") -> Receipt:
+        self._act("verify", name, source, oracle)
         return receipt(self.equal)
 
     def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:

@@ -114,7 +114,10 @@ def test_siblings_go_on_when_one_fails(project: MemoryProject, headrace: Headrac
 
 def test_verify(project: MemoryProject, headrace: Headrace) -> None:
     assert headrace("verify", "totals", "--source").code == 0
-    assert project.calls[0] == ("verify", "public.totals", True)
+    assert project.calls[0] == ("verify", "public.totals", True, "spark")
+    assert headrace("verify", "totals", "--oracle", "postgres").code == 0
+    assert ("verify", "public.totals", False, "postgres") in project.calls
+    assert headrace("verify", "totals", "--oracle", "delphi").code == 2
     project.equal = False
     result = headrace("verify", "--all")
     assert result.code == 1

@@ -60,7 +60,17 @@ def test_refreshes() -> None:
 def test_receipts() -> None:
     document = receipt_document("public.totals", receipt(equal=False))
     assert list(document) == [
-        *("table", "equal", "epoch", "rows", "missing", "surplus", "tolerance", "compared"),
+        *(
+            "table",
+            "equal",
+            "oracle",
+            "epoch",
+            "rows",
+            "missing",
+            "surplus",
+            "tolerance",
+            "compared",
+        ),
         "verified_at",
     ]
     assert list(document["compared"]) == ["recomputed a.b", "served a.b"]

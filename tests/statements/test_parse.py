@@ -6,7 +6,7 @@ import pytest
 
 from headrace.errors import UserError
 from headrace.lifecycle.options import OPTIONS
-from headrace.statements import Alter, Create, Drop, Refresh, parse
+from headrace.statements import Alter, Create, Drop, Refresh, Verify, parse
 from headrace.statements.statement import Place
 
 FILE = """\
@@ -23,7 +23,8 @@ ALTER STREAM TABLE t2 SUSPEND; ALTER STREAM TABLE t2 RESUME;
 DROP STREAM TABLE IF EXISTS t2 CASCADE;
 DROP STREAM TABLE t2 RESTRICT;
 REFRESH STREAM TABLE t2;
-REFRESH STREAM TABLE t2 FULL"""
+REFRESH STREAM TABLE t2 FULL;
+VERIFY STREAM TABLE t2; verify stream table a.t2 source oracle Postgres"""
 
 
 def test_every_form() -> None:
@@ -44,6 +45,8 @@ def test_every_form() -> None:
         Drop(Place(12, 1), "t2"),
         Refresh(Place(13, 1), "t2"),
         Refresh(Place(14, 1), "t2", full=True),
+        Verify(Place(15, 1), "t2"),
+        Verify(Place(15, 25), "a.t2", source=True, oracle="postgres"),
     ]
     assert parse("-- nothing\n;; /* at all */") == ()
 

@@ -264,6 +264,7 @@ RECEIPTS = Codec(
     None,
     (
         *_plain("id", "table", "epoch", "equal", "rows", "missing", "surplus", "tolerance"),
+        *_plain("oracle"),
         *_mappings("detail"),
         *_times("verified_at"),
     ),

@@ -27,6 +27,7 @@ MIGRATIONS = (
     "0011_efforts",
     "0012_append_only",
     "0013_collation",
+    "0014_oracles",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

@@ -296,7 +296,8 @@ class Refresh:
 class Receipt:
     """The kept result of a verify: what was compared at which epochs, and how it came out.
 
-    `table` is the relation id of the stream table or source; `id` is given by the catalog.
+    `table` is the relation id of the stream table or source; `id` is given by the catalog. `oracle`
+    gave the answer that the table was compared with: spark or postgres.
     """
 
     table: str
@@ -308,6 +309,7 @@ class Receipt:
     tolerance: float | None
     detail: Mapping[str, Any]
     verified_at: datetime
+    oracle: str = "spark"
     id: int | None = None
 
 

@@ -86,6 +86,7 @@ def receipt_document(name: str, receipt: Receipt) -> dict[str, Any]:
     return {
         "table": name,
         "equal": receipt.equal,
+        "oracle": receipt.oracle,
         "epoch": receipt.epoch,
         "rows": receipt.rows,
         "missing": receipt.missing,

@@ -15,15 +15,21 @@ from headrace.lifecycle.create import make
 from headrace.lifecycle.drop import drop
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.renew import refresh, resume, suspend
-from headrace.statements import Alter, Create, Drop, Refresh, Statement, parse
+from headrace.statements import Alter, Create, Drop, Refresh, Statement, Verify, parse
+from headrace.verify.oracle import oracle_of
+from headrace.verify.verify import verify
 
 
 @dataclass(frozen=True)
 class Done:
-    """One statement that was run: what was done to which stream table."""
+    """One statement that was run: what was done to which stream table.
+
+    `equal` is what a VERIFY found.
+    """
 
     act: str
     table: str
+    equal: bool | None = None
 
 
 def run(engine: Engine, text: str) -> Iterator[Done]:
@@ -56,6 +62,8 @@ def _run(engine: Engine, batch: Sequence[Statement]) -> list[Done]:
         case Refresh():
             mode = refresh(engine, *name, RefreshMode.FULL if statement.full else None).mode
             act = f"refreshed ({mode})"
+        case Verify():
+            return [_verify(engine, statement, *name)]
         case Create():
             raise AssertionError("taken above")
     return [Done(act, ".".join(name))]
@@ -82,6 +90,14 @@ def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
     )
     alter(engine, schema, name, asked)
     return "altered"
+
+
+def _verify(engine: Engine, statement: Verify, schema: str, name: str) -> Done:
+    oracle = oracle_of(statement.oracle)
+    receipt = verify(engine, schema, name, source=statement.source, oracle=oracle)
+    found = f"NOT EQUAL, {receipt.missing} missing and {receipt.surplus} surplus"
+    result = "equal" if receipt.equal else found
+    return Done(f"verified by {oracle} ({result})", f"{schema}.{name}", receipt.equal)
 
 
 def _drop(engine: Engine, statement: Drop, schema: str, name: str) -> str:

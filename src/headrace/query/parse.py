@@ -102,6 +102,11 @@ class _Parser(FromParser):
         return found if isinstance(found, exp.Values) else None
 
 
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a text that can be parsed."""
+    return _POSTGRES.tokenize(text)
+
+
 def parse(text: str) -> exp.Query:
     """The query's syntax tree; UserError if the text is not exactly one query."""
     try:

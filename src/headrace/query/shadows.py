@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from headrace.query.guard import guarded
 from headrace.query.identifiers import table_name
-from headrace.query.parse import parse
-from headrace.query.with_names import named_tables
+from headrace.query.parse import parse, tokenize
+from headrace.query.with_names import defined_by_with, named_tables
 
 Name = tuple[str | None, str]
 
@@ -24,11 +25,19 @@ def with_shadows(text: str, shadows: Mapping[Name, str]) -> str:
         return text
     for table in sorted(named_tables(parse(text)), key=_begin, reverse=True):
         shadow = shadows.get(table_name(table))
-        if shadow is None:
+        if shadow is None or defined_by_with(table) is not None:
             continue
         end = table.this.meta["end"] + 1
         called = "" if table.args.get("alias") else f" AS {text[table.this.meta['start'] : end]}"
         text = f"{text[: _begin(table)]}{shadow}{called}{text[end:]}"
+    return text
+
+
+def without_semicolon(text: str) -> str:
+    """The text without a semicolon after its last token."""
+    tokens = tokenize(text)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        text = text[: tokens.pop().start]
     return text
 
 

@@ -29,6 +29,7 @@ from headrace.project.read import Wanted
 from headrace.schedule.command import Answer, Command
 from headrace.schedule.database_commands import NOTHING, Attach, Detach
 from headrace.statements import parse
+from headrace.verify.oracle import Oracle, oracle_of
 from headrace.verify.verify import verify
 
 TABLE = Answer(STREAM_TABLES.encode, STREAM_TABLES.decode)
@@ -217,13 +218,15 @@ class Verify(Command[Receipt]):
     schema: str
     name: str
     source: bool = False
+    oracle: str = Oracle.SPARK
 
     @property
     def answer(self) -> Answer[Receipt]:
         return RECEIPT
 
     def perform(self, engine: Engine) -> Receipt:
-        return verify(engine, self.schema, self.name, source=self.source)
+        oracle = oracle_of(self.oracle)
+        return verify(engine, self.schema, self.name, source=self.source, oracle=oracle)
 
 
 @dataclass(frozen=True)

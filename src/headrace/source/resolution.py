@@ -56,6 +56,8 @@ WHERE d.refobjid >= %(first)s
 ORDER BY view NULLS FIRST, object.type, identity
 """
 
+TEXT = "SELECT rtrim(pg_get_viewdef(%(view)s::regclass), ';')"
+
 
 @dataclass(frozen=True)
 class UserObject:
@@ -69,6 +71,18 @@ class UserObject:
     view: str | None
 
 
+@dataclass(frozen=True)
+class Resolved:
+    """A query as PostgreSQL reads it: its text with every name spelled out, and what it calls.
+
+    The text means the same under any search path. `user_objects` has all that the query and the
+    views that it reads would call of what is not built in.
+    """
+
+    text: str
+    user_objects: tuple[UserObject, ...]
+
+
 def user_objects(
     connection: Connection[Any], query: str, search_path: Sequence[str]
 ) -> tuple[UserObject, ...]:
@@ -76,12 +90,22 @@ def user_objects(
 
     The query is one that `describe` accepts.
     """
+    return resolve(connection, query, search_path).user_objects
+
+
+def resolve(
+    connection: Connection[Any],
+    query: str,
+    search_path: Sequence[str],
+    names: Sequence[str] = (),
+) -> Resolved:
+    """The query as PostgreSQL reads it; its first columns get these names, if any are given."""
     # A role that may not create temporary objects has Headrace's own schema.
     places = (sql.Identifier("pg_temp", "headrace_query"), _own(connection))
     for place in places:
         with translated(), connection.transaction(force_rollback=True):
             try:
-                _create_view(connection, place, query, search_path)
+                _create_view(connection, place, query, search_path, names)
             except postgres.InsufficientPrivilege:
                 if place is places[-1]:
                     raise
@@ -89,7 +113,9 @@ def user_objects(
             connection.execute("SET LOCAL search_path = pg_catalog")
             parameters = {"view": place.as_string(), "first": FIRST_USER_OID}
             rows = connection.execute(OBJECTS, parameters).fetchall()
-            return tuple(UserObject(*row) for row in rows)
+            text = connection.execute(TEXT, parameters).fetchone()
+            assert text is not None
+            return Resolved(text[0], tuple(UserObject(*row) for row in rows))
     raise AssertionError("a view was made in neither place")
 
 
@@ -98,13 +124,18 @@ def _own(connection: Connection[Any]) -> sql.Identifier:
 
 
 def _create_view(
-    connection: Connection[Any], name: sql.Identifier, query: str, search_path: Sequence[str]
+    connection: Connection[Any],
+    name: sql.Identifier,
+    query: str,
+    search_path: Sequence[str],
+    names: Sequence[str],
 ) -> None:
     """Names in the query may repeat, so that it is read in FROM."""
     searching(connection, search_path)
-    text = (
-        f"CREATE VIEW {name.as_string()} AS SELECT 1 AS one FROM {as_subquery(connection, query)}"
-    )
+    listed = sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
+    wanted, called = (listed, f" ({listed})") if names else ("1 AS one", "")
+    item = as_subquery(connection, query)
+    text = f"CREATE VIEW {name.as_string()} AS SELECT {wanted} FROM {item}{called}"
     with connection.lock:
         # As one statement with parameters it cannot be several.
         result = connection.pgconn.exec_params(text.encode(), [])

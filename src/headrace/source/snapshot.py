@@ -9,12 +9,14 @@ import pyarrow as pa
 from adbc_driver_manager import Error as ArrowError
 from adbc_driver_postgresql import dbapi
 
-from headrace.errors import Transient
+from headrace.errors import Transient, UserError
 from headrace.source.faults import translate
 from headrace.source.ranges import Range
 from headrace.source.reading import read_sql, to_stored
 from headrace.source.table import SourceColumn
 
+# Data exceptions, and a subquery with more than one row.
+_FAILED = ("21", "22")
 # A snapshot ends with the transaction that exported it; a table may be gone by then, too.
 _CUT_GONE = ("22023", "42704", "42P01", "55000")
 
@@ -44,6 +46,37 @@ def read_in_snapshot(
             cursor.execute("COMMIT")
     except ArrowError as error:
         raise translate(error) from error
+
+
+def answer_in_snapshot(
+    conninfo: str, snapshot: str, query: str, columns: Sequence[SourceColumn]
+) -> Iterator[pa.Table]:
+    """The answer to a query made of built-in functions, in the stored types, batch by batch.
+
+    Raises `query-failed` where PostgreSQL cannot compute it.
+    """
+    try:
+        with (
+            dbapi.connect(conninfo, autocommit=True) as connection,
+            connection.cursor() as cursor,
+        ):
+            _enter(cursor, snapshot, "SET LOCAL search_path = pg_catalog")
+            cursor.execute(query)
+            for batch in cursor.fetch_record_batch():
+                yield to_stored(batch, columns)
+            cursor.execute("COMMIT")
+    except ArrowError as error:
+        if (error.sqlstate or "")[:2] in _FAILED:
+            raise _failed(error) from error
+        raise translate(error) from error
+    except (OSError, pa.ArrowException) as error:
+        # Arrow passes no SQLSTATE on for a query that has begun to answer.
+        raise _failed(error) from error
+
+
+def _failed(error: Exception) -> UserError:
+    message = str(error).strip().split("\n", 1)[0]
+    return UserError("query-failed", f"PostgreSQL could not answer the query: {message}")
 
 
 def _enter(cursor: Any, snapshot: str, lock: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headrace.errors import UserError
 from headrace.lifecycle.options import checked
-from headrace.statements.statement import Alter, Create, Drop, Place, Refresh, Statement
+from headrace.statements.statement import Alter, Create, Drop, Place, Refresh, Statement, Verify
 from headrace.statements.tokens import Token, place_of, tokens
 
 _END = Token("symbol", "", 0)
@@ -57,8 +57,13 @@ class _Parser:
         elif self.accept("REFRESH"):
             self.stream_table()
             made = Refresh(place, self.name(), self.accept("FULL"))
+        elif self.accept("VERIFY"):
+            self.stream_table()
+            name, source = self.name(), self.accept("SOURCE")
+            oracle = self.identifier().lower() if self.accept("ORACLE") else "spark"
+            made = Verify(place, name, source, oracle)
         else:
-            raise self.unexpected("CREATE, ALTER, DROP or REFRESH STREAM TABLE")
+            raise self.unexpected("CREATE, ALTER, DROP, REFRESH or VERIFY STREAM TABLE")
         if self.read < len(self.tokens):
             raise self.unexpected("the end of the statement")
         return made

@@ -63,4 +63,14 @@ class Refresh:
     full: bool = False
 
 
-Statement: TypeAlias = Create | Alter | Drop | Refresh
+@dataclass(frozen=True)
+class Verify:
+    """VERIFY STREAM TABLE name [SOURCE] [ORACLE name]."""
+
+    place: Place
+    name: str
+    source: bool = False
+    oracle: str = "spark"
+
+
+Statement: TypeAlias = Create | Alter | Drop | Refresh | Verify

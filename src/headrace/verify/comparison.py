@@ -37,15 +37,16 @@ def compared(
     types: Sequence[Type],
     *,
     exact: bool = False,
+    digits: bool = False,
 ) -> Comparison:
     """A comparison from the weighted difference of the two bags.
 
     Float columns are allowed their tolerance, unless nothing was computed and they must be
-    `exact`.
+    `exact`. With `digits` so are numerics that are right to some digits only.
     """
     if isinstance(difference, TooLarge):
         return Comparison(what, difference.limit, difference.limit)
-    rows = weighted_rows(difference) if exact else remaining(difference, types)
+    rows = weighted_rows(difference) if exact else remaining(difference, types, digits=digits)
     return Comparison(
         what,
         sum(weight for weight, _ in rows if weight > 0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,9 @@ from headrace.types import Type
 
 # Float sums depend on the order of their terms; both engines add in an order of their own.
 TOLERANCE = {"double precision": 1e-9, "real": 1e-5}
+# PostgreSQL gives a quotient at least 16 significant digits, and more of a small one.
+DIGITS = Decimal(1).scaleb(-9)
+RELATIVE_DIGITS = Decimal(1).scaleb(-15)
 
 
 def tolerance_of(types: Sequence[Type]) -> float | None:
@@ -35,19 +39,28 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def remaining(difference: pa.Table, types: Sequence[Type]) -> list[tuple[int, tuple[Any, ...]]]:
+def remaining(
+    difference: pa.Table, types: Sequence[Type], *, digits: bool = False
+) -> list[tuple[int, tuple[Any, ...]]]:
     """The weighted rows that have no partner on the other side within the tolerance.
 
-    Rows pair up if they are equal in every exact column and close in every float column.
+    Rows pair up if they are equal in every exact column and close in every float column; with
+    `digits`, also close in every numeric that is `rounded`, which each engine does in its own way.
     """
     rows = weighted_rows(difference)
-    if tolerance_of(types) is None:
+    inexact = [_is_inexact(type_, digits) for type_ in types]
+    if not any(inexact):
         return rows
     groups: dict[tuple[Any, ...], list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
     for weight, values in rows:
-        exact = tuple(v for v, t in zip(values, types, strict=True) if not _value(t).is_float)
+        exact = tuple(v for v, some in zip(values, inexact, strict=True) if not some)
         groups[exact].append((weight, values))
     return [row for group in groups.values() for row in _unpaired(group, types)]
+
+
+def _is_inexact(type_: Type, digits: bool) -> bool:
+    value = _value(type_)
+    return value.is_float or (digits and bool(value.rounded))
 
 
 def _unpaired(
@@ -76,8 +89,10 @@ def _agree(left: Any, right: Any, type_: Type) -> bool:
     if type_.element is not None and left is not None and right is not None:
         types = [type_.element] * len(left)
         return len(left) == len(right) and close(left, right, types)
-    if left is None or right is None or not type_.is_float:
+    if left is None or right is None or not (type_.is_float or type_.rounded):
         return bool(left == right)
+    if type_.rounded:
+        return bool(abs(left - right) <= max(DIGITS, abs(left) * RELATIVE_DIGITS))
     if math.isnan(left) or math.isnan(right):
         return math.isnan(left) and math.isnan(right)
     return math.isclose(left, right, rel_tol=TOLERANCE[type_.kind])

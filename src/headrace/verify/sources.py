@@ -42,12 +42,8 @@ def verify_sources(engine: Engine, table: StreamTable) -> list[Comparison]:
 def _compare(engine: Engine, cut: OpenCut, state: State, source: Source) -> Comparison:
     name = state.called(source)
     cut.lock(source.oid)
-    with cut.database.session() as connection:
-        now = inspect(connection, [source.oid]).get(source.oid)
+    require_unrewritten(cut, state, source)
     table = cut.tables[source.oid]
-    if now is None or json.loads(now.storage)["files"] != json.loads(table.storage)["files"]:
-        # The rows of the snapshot are gone from disk: nothing can be compared any more.
-        raise Transient("cut-interrupted", f"{name} was truncated or rewritten just now")
     relation = state.relation(source.relation)
     settings = engine.settings(state)
     live = live_rows(
@@ -69,3 +65,13 @@ def _compare(engine: Engine, cut: OpenCut, state: State, source: Source) -> Comp
     names = [column.name for column in source.columns if column.type is not None]
     types = [type_ for _, type_ in relation.columns]
     return compared(f"source {name}", difference, names, types, exact=True)
+
+
+def require_unrewritten(cut: OpenCut, state: State, source: Source) -> None:
+    """Raise `cut-interrupted` if the rows of the snapshot are gone from disk."""
+    with cut.database.session() as connection:
+        now = inspect(connection, [source.oid]).get(source.oid)
+    before = cut.tables[source.oid].storage
+    if now is None or json.loads(now.storage)["files"] != json.loads(before)["files"]:
+        name = state.called(source)
+        raise Transient("cut-interrupted", f"{name} was truncated or rewritten just now")

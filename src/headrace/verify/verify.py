@@ -5,6 +5,9 @@ nothing with incremental maintenance, against the stream table's own relation, a
 every stream table that it reads, so that in the end it is proven from the sources; the relation
 against the served table in PostgreSQL; and, if asked for, each source's relation against the live
 table, both in one snapshot.
+
+With PostgreSQL as the oracle its own answer, in the snapshot of a cut that the table is brought to,
+takes the place of the first.
 """
 
 from __future__ import annotations
@@ -23,24 +26,38 @@ from headrace.refresh.refresh import require_table
 from headrace.store import WEIGHT, net
 from headrace.verify.comparison import Comparison, compared
 from headrace.verify.difference import tolerance_of
+from headrace.verify.oracle import Oracle
+from headrace.verify.postgres import verify_postgres
 from headrace.verify.recompute import at, recompute
 from headrace.verify.served import read_served
 from headrace.verify.sources import verify_sources
 
 
-def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> Receipt:
+def verify(
+    engine: Engine,
+    schema: str,
+    name: str,
+    *,
+    source: bool = False,
+    oracle: Oracle = Oracle.SPARK,
+) -> Receipt:
     """Prove that the stream table is what its query says; the receipt is kept."""
     state = engine.catalog.state()
     table = require_table(state, schema, name)
     if table.epoch == 0:
         raise UserError("table-suspended", f"stream table {schema}.{name} was never filled")
-    below = upstream(state.stream_tables, table)
-    _require_whole(below)
-    comparisons = [
-        comparison
-        for group in grouped(below, state.stream_tables)
-        for comparison in recompute(engine, state, group)
-    ]
+    if oracle is Oracle.POSTGRES:
+        comparisons = [verify_postgres(engine, schema, name)]
+        state = engine.catalog.state()
+        table = require_table(state, schema, name)
+    else:
+        below = upstream(state.stream_tables, table)
+        _require_whole(below)
+        comparisons = [
+            comparison
+            for group in grouped(below, state.stream_tables)
+            for comparison in recompute(engine, state, group)
+        ]
     comparisons.append(_served(engine, state, table))
     if source:
         comparisons += verify_sources(engine, table)
@@ -57,6 +74,7 @@ def verify(engine: Engine, schema: str, name: str, *, source: bool = False) -> R
             for c in comparisons
         },
         datetime.now(UTC),
+        oracle,
     )
     with engine.writing() as lease:
         engine.catalog.commit(Change(receipts=(receipt,)), fence=lease.fence)

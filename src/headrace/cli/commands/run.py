@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.call import Call
+from headrace.cli.exits import DONE, NOT_EQUAL
 from headrace.cli.words import plain
 from headrace.errors import HeadraceError, UserError
 
@@ -28,8 +29,8 @@ def run(
             allow_dash=True,
         ),
     ],
-) -> None:
-    """Run CREATE, ALTER, DROP and REFRESH STREAM TABLE statements.
+) -> int:
+    """Run CREATE, ALTER, DROP, REFRESH and VERIFY STREAM TABLE statements.
 
     All files are read before anything is done. Tables that are created in a row are made
     together and may read each other.
@@ -45,9 +46,15 @@ def run(
         for file, text in texts:
             with call.doing(f"running {file}"), naming(file):
                 done += project.run(text)
-    call.screen.document({"done": [{"act": one.act, "table": one.table} for one in done]})
+    call.screen.document({"done": [_document(one) for one in done]})
     for one in done:
         call.screen.show(plain(f"{one.act} {one.table}"))
+    return NOT_EQUAL if any(one.equal is False for one in done) else DONE
+
+
+def _document(done: Done) -> dict[str, str | bool]:
+    found = {} if done.equal is None else {"equal": done.equal}
+    return {"act": done.act, "table": done.table, **found}
 
 
 def statements_text(file: Path) -> str:

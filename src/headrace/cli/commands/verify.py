@@ -12,6 +12,7 @@ from headrace.cli.documents import receipt_document
 from headrace.cli.exits import DONE, NOT_EQUAL
 from headrace.cli.naming import chosen
 from headrace.cli.tables import differences, verified
+from headrace.verify.oracle import Oracle
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables.")]
 All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
@@ -20,12 +21,31 @@ Source = Annotated[
 ]
 
 
-def verify(call: Call, names: Names = None, all_: All = False, source: Source = False) -> int:
+OracleOption = Annotated[
+    Oracle,
+    typer.Option(
+        "--oracle",
+        help="Who recomputes: Spark, or PostgreSQL in the snapshot of a cut to which the table"
+        " is refreshed.",
+    ),
+]
+
+
+def verify(
+    call: Call,
+    names: Names = None,
+    all_: All = False,
+    source: Source = False,
+    oracle: OracleOption = Oracle.SPARK,
+) -> int:
     """Recompute stream tables and compare them row by row; the exit code is 1 if one differs."""
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
         done, failed = for_each(
-            call, "verifying", tables, lambda name: project.verify(name, source=source)
+            call,
+            "verifying",
+            tables,
+            lambda name: project.verify(name, source=source, oracle=oracle),
         )
     call.screen.document(
         {
