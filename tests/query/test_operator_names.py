@@ -136,5 +136,6 @@ def test_an_exception_of_our_own_names_the_query(monkeypatch: pytest.MonkeyPatch
     for read in (lambda text: bind(text, Shop()), table_names):
         with pytest.raises(InternalError) as refused:
             read("SELECT id FROM orders")
+        assert refused.value.code == "internal-error"
         assert refused.value.message == "the query could not be read: AttributeError"
         assert refused.value.detail == "'NoneType' object has no attribute 'key'"

@@ -20,7 +20,7 @@ def guarded() -> Iterator[None]:
         raise too_deep() from None
     except Exception as error:
         raise InternalError(
-            "invariant",
+            "internal-error",
             f"the query could not be read: {type(error).__name__}",
             detail=str(error) or None,
             hint="This is a mistake in Headrace. Write the query in another form.",
