@@ -28,3 +28,20 @@ def test_changes_of_shared_parts(query: str, world: World) -> None:
 
     assert net(evaluate(bound.plan, read)) == net(evaluate(bound.written, read))
     check(bound.plan, world)
+
+
+def test_conditions_too_long_to_be_shared_keep_rows_of_nobody_out() -> None:
+    """The group 1 divides by zero, and neither place asks for it."""
+
+    def place(key: int) -> str:
+        values = ", ".join(map(str, (key, *range(1000 * key, 1000 * key + 600))))
+        groups = "SELECT k, sum(10 / x) AS n FROM a GROUP BY k"
+        return f"SELECT k, n FROM ({groups}) AS g WHERE k IN ({values})"
+
+    bound = bind(f"{place(2)} UNION ALL {place(3)}", Small())
+
+    def read(scan: Scan) -> Bag:
+        places = [("c1", "c2").index(physical) for physical, _ in scan.fields]
+        return Counter(tuple(row[i] for i in places) for row in ((1, 0), (2, 2), (3, 5)))
+
+    assert net(evaluate(bound.plan, read)) == {(2, 5): 1, (3, 2): 1}

@@ -99,6 +99,27 @@ def test_an_object_of_users_that_postgresql_prefers_is_refused(
     assert "in the query" in (caught.value.detail or "")
 
 
+@pytest.mark.parametrize(
+    ("query", "type_"),
+    [
+        ("SELECT id, lower(v) AS x FROM t", "DOMAIN lower AS text CHECK (hostile(value))"),
+        ("SELECT id, lower('ABC') AS x FROM t", "DOMAIN lower AS text CHECK (hostile(value))"),
+        ("SELECT count(v) AS x FROM t", "DOMAIN count AS text CHECK (hostile(value))"),
+        ("SELECT id FROM t WHERE upper(v) = 'a'", "TYPE upper AS ENUM ('a')"),
+    ],
+)
+def test_a_type_that_a_call_would_be_a_cast_to_is_refused(
+    project: headrace.Headrace, sql: psycopg.Connection[Any], query: str, type_: str
+) -> None:
+    """PostgreSQL reads f(x) as a cast if no function f takes x as it is, and there is a type f."""
+    planned(project, query)
+    sql.execute("CREATE FUNCTION hostile(text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+    sql.execute(f"CREATE {type_}")
+    with pytest.raises(headrace.UserError) as caught:
+        planned(project, query)
+    assert caught.value.message.endswith(" is not built in")
+
+
 @pytest.mark.parametrize("query", [query for query, _ in SHADOWED])
 def test_the_same_is_refused_in_a_view(
     project: headrace.Headrace, sql: psycopg.Connection[Any], query: str

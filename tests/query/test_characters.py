@@ -56,6 +56,13 @@ QUERIES = (
     " WHERE s.c LIKE 'a %'",
     "SELECT v.x FROM (VALUES ('q'), (NULL), ('abc '::char(4))) v (x), lines",
     "SELECT coalesce(code, NULL) AS c, nullif(code, 'ab') AS n FROM customers",
+    "SELECT id, nullif(coalesce(code, 'ab '), 'ab ') IS NULL AS a,"
+    " coalesce(nullif(coalesce(code, 'x'), 'ab '), 'q') = 'q' AS b,"
+    " concat(nullif(coalesce(code, 'ab '), 'b'), '|') AS c,"
+    " octet_length(nullif(coalesce(code, 'ab '), 'b')) AS d FROM customers",
+    "SELECT id, code = ANY (ARRAY['ab ']) AS a, code = ANY (ARRAY['ab', 'b ']) AS b,"
+    " code <> ALL (ARRAY['ab ', NULL]) AS c, coalesce(code, 'ab ') = ANY (ARRAY['ab ']) AS d,"
+    " code = ANY (ARRAY['ab '::bpchar, 'b']) AS e FROM customers",
 )
 
 
@@ -104,11 +111,16 @@ def printed(value: Any, type_: Type) -> Any:
         "SELECT code AS c FROM customers UNION SELECT 'q' FROM lines",
         "SELECT coalesce(code, 'q') AS c FROM customers ORDER BY c LIMIT 1",
         "SELECT min(coalesce(code, 'q')) AS c FROM customers",
+        "SELECT octet_length(greatest(code, 'ab ')) AS c FROM customers",
+        "SELECT concat(least(code, region), '|') AS c FROM customers",
+        "SELECT id FROM customers WHERE region = ANY (ARRAY[code, region])",
+        "SELECT id FROM customers WHERE code = ANY ('{ab}')",
+        "SELECT id FROM customers WHERE code = ANY (NULL)",
     ],
 )
 def test_where_blanks_decide_it_is_refused(query: str) -> None:
     """Equal values with different blanks: PostgreSQL itself shows any of them."""
     with pytest.raises(UserError) as caught:
         bind(query, OrderedShop(), rules=Rules(Collation.C))
-    assert caught.value.code in ("unsupported-type", "unsupported-function")
+    assert caught.value.code.startswith("unsupported-")
     assert caught.value.hint is not None and "text" in caught.value.hint

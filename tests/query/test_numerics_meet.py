@@ -220,3 +220,18 @@ def test_what_no_numeric_holds_is_refused(query: str) -> None:
     assert refusal.value.code == "unsupported-type"
     assert "numeric" in refusal.value.message
     assert refusal.value.hint is not None
+
+
+def test_the_greatest_constant_of_38_digits() -> None:
+    nines = "9" * 38
+    table = BoundTable(
+        "r_x", "public", "x", (BoundColumn("n", "c1", numeric(38, 0), "numeric(38,0)"),), ()
+    )
+
+    class Schema:
+        def resolve(self, schema: str | None, name: str) -> BoundTable:
+            return table
+
+    plan = bind(f"SELECT n FROM x WHERE n = {nines}", Schema()).plan
+    values = (Decimal(nines), Decimal(nines) - 1)
+    assert evaluate(plan, lambda _: Counter((v,) for v in values)) == {(Decimal(nines),): 1}

@@ -79,7 +79,8 @@ def fitted(value: Value, type_: Type) -> Value:
         value = round_to(Decimal(value), type_.scale)  # type: ignore[arg-type]
         if not value:
             value = value.copy_abs()
-        if abs(value) >= Decimal(10) ** (type_.precision - type_.scale):
+        # abs() would round to the digits of the context.
+        if value.copy_abs() >= Decimal(10) ** (type_.precision - type_.scale):
             raise EvaluationError("numeric out of range")
     elif type_.is_float:
         value = as_stored(float(value), type_)  # type: ignore[arg-type]

@@ -87,15 +87,15 @@ def quantified_array(node: exp.Expr) -> tuple[str, exp.Expr] | None:
 
 def one_or_all(name: str, value: Bound, which: str, array: Bound, node: exp.Expr) -> Scalar:
     """`value name ANY (array)`, `value name ALL (array)`."""
+    if not isinstance(value, Untyped) and not has_arrays(value.type):
+        message = f"a comparison of {value.type.sql} with an array is not maintained"
+        raise refuse("unsupported-query", message, node, "Cast it to text.")
     if isinstance(array, Untyped):
         array = typed(array, array_of(settled(value).type))
     element = array.type.element
     if element is None:
         raise refuse("invalid-query", f"op {which.upper()} requires an array", node)
     scalar = typed(value, element) if isinstance(value, Untyped) else value
-    if scalar.type.kind == "character":
-        message = "a comparison of char(n) with an array is not maintained"
-        raise refuse("unsupported-query", message, node, "Cast it to text.")
     for side in (scalar, array):
         require_exact(side.type, "a comparison", node)
     with located(node):

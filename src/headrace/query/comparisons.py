@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.functions import call, chain
+from headrace.functions import call, cast, chain
 from headrace.plan.scalar import Literal, Outer, Scalar, columns_of, walk
 from headrace.query.array_expressions import one_or_all, quantified_array
 from headrace.query.arrays import array_items
@@ -62,7 +62,8 @@ class Comparisons:
             return self._rows(node, name)
         listed = array_items(node)
         if listed is not None:
-            found = self._one_of(node.this, listed, node)
+            value, *items = (self.bind(part) for part in (node.this, *listed))
+            found = self._one_of(beside_array(value, items, node), items, node)
             return negation(found) if isinstance(node, exp.NEQ) else found
         over = quantified_array(right)
         if over is not None:
@@ -133,11 +134,11 @@ class Comparisons:
         if isinstance(node.this, exp.Tuple):
             equal = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
             return chain("or", [self._rows(one, "=") for one in equal])
-        return self._one_of(node.this, node.expressions, node)
+        value, *items = (self.bind(part) for part in (node.this, *node.expressions))
+        return self._one_of(value, items, node)
 
-    def _one_of(self, subject: exp.Expr, listed: Sequence[exp.Expr], node: exp.Expr) -> Scalar:
+    def _one_of(self, value: Bound, items: Sequence[Bound], node: exp.Expr) -> Scalar:
         """Several constants share one type with the value; a column is compared by itself."""
-        value, *items = (self.bind(part) for part in (subject, *listed))
         constants = [item for item in items if is_constant(item)]
         terms: list[Scalar] = []
         if not lossless_together((value, *constants)):
@@ -188,6 +189,21 @@ def is_constant(bound: Bound) -> bool:
     if isinstance(bound, Untyped):
         return True
     return not columns_of(bound) and not any(isinstance(node, Outer) for node in walk(bound))
+
+
+def beside_array(value: Bound, items: Sequence[Bound], node: exp.Expr) -> Bound:
+    """The value as it is compared with an array that is spelled out, which has a type by itself.
+
+    Beside a char(n) the constants of an IN list are of its type. Those of an array are text.
+    """
+    bare = all(isinstance(item, Untyped) for item in items)
+    if bare and not isinstance(value, Untyped) and is_character(value):
+        return cast(value, replace(value.type, kind="text", length=None, unsized=False))
+    texts = [item for item in items if not isinstance(item, Untyped) and item.type.is_text]
+    if any(map(is_character, texts)) and not all(map(is_character, texts)):
+        hint = "Cast the char(n) expressions to text."
+        raise refuse("unsupported-query", "ARRAY mixes char(n) with another type", node, hint)
+    return value
 
 
 def is_character(bound: Bound) -> bool:

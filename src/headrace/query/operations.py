@@ -142,6 +142,12 @@ def _plain(type_: Type) -> Type:
 
 
 def _extreme(name: str, values: Sequence[Scalar]) -> Scalar:
+    types = {value.type for value in values}
+    if any(type_.kind == "character" for type_ in types) and (
+        len(types) > 1 or any(type_.keeps_blanks for type_ in types)
+    ):
+        message = f"{name} of char(n) beside other texts is not maintained"
+        raise UserError("unsupported-query", message, hint="Cast the char(n) expression to text.")
     if any(value.type.is_text and not value.type.ordered for value in values):
         hint = 'Write COLLATE "C" after the text, or declare the column so.'
         raise UserError("text-order", f"{name} on text needs collation C", hint=hint)
@@ -153,9 +159,10 @@ def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
     for side in (first, second):
         require_exact(side.type, "NULLIF", node)
     result = first_of_nullif(first, second, node, bare=isinstance(right, Untyped))
-    if {first.type.kind, second.type.kind} != {"date", "timestamp"}:
+    moments = {first.type.kind, second.type.kind} == {"date", "timestamp"}
+    if not moments and not first.type.keeps_blanks:
         return call("nullif", result, second)
-    return call("case", compare("=", first, second, node), Literal(None, result.type), result)
+    return call("case", compare("=", left, right, node), Literal(None, result.type), result)
 
 
 def repeatable(bound: Bound, times: int) -> Bound:

@@ -237,9 +237,9 @@ def _left(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage:
     if not empty:
         return step
     plan, text = _shorter(_Query(step.sql, step), empty)
-    known = {wanted.name: wanted for wanted in step.inputs}
-    # Inputs are given with all columns that were asked for.
-    inputs = tuple(known[wanted.name] for wanted in inputs_of(plan))
+    read = {wanted.name for wanted in inputs_of(plan)}
+    # In the order in which, and with all columns with which, they are given.
+    inputs = tuple(wanted for wanted in step.inputs if wanted.name in read)
     return step if text == step.sql else replace(step, plan=plan, inputs=inputs, sql=text)
 
 

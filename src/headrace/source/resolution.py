@@ -23,7 +23,7 @@ from headrace.source.introspect import FIRST_USER_OID
 
 # Views are followed, since they are read as part of the query. Columns may be of users' enums,
 # domains and collations, which are then named here as well; a cast or COLLATE leads to one only
-# if it is called as a built-in one.
+# if it is called as a built-in one, and f(x) to a cast only if a type is called as a function.
 OBJECTS = """
 WITH RECURSIVE views (oid) AS (
     SELECT %(view)s::regclass::oid
@@ -51,6 +51,8 @@ WHERE d.refobjid >= %(first)s
         'pg_collation', 'pg_ts_config', 'pg_ts_dict']::regclass[])
     AND (t.oid IS NULL OR EXISTS (
         SELECT FROM pg_type b WHERE b.typname = t.typname AND b.oid < %(first)s
+    ) OR EXISTS (
+        SELECT FROM pg_proc f WHERE f.proname = t.typname AND f.oid < %(first)s
     ))
     AND (c.oid IS NULL OR c.collname = 'C')
 ORDER BY view NULLS FIRST, object.type, identity

@@ -55,12 +55,13 @@ def verify_postgres(engine: Engine, schema: str, name: str) -> Comparison:
         refresh(engine, schema, name)
         state = engine.catalog.state()
         table = require_table(state, schema, name)
-        question = _question(engine, state, table)
+        # What cannot be asked is refused before anything is taken in.
+        _question(engine, state, table)
 
         def ask(cut: OpenCut, state: State) -> None:
             # The cut is taken in by now, and what is left of it has to be done.
             try:
-                answers.append(_answer(cut, state, table, question))
+                answers.append(_answer(engine, cut, state, table))
             except HeadraceError as error:
                 failures.append(error)
 
@@ -107,8 +108,11 @@ def _question(engine: Engine, state: State, table: StreamTable) -> Question:
     return Question(read_sql(rows, columns), columns)
 
 
-def _answer(cut: OpenCut, state: State, table: StreamTable, question: Question) -> pa.Table:
-    """PostgreSQL's answer in the cut, in the stored types and with weight 1."""
+def _answer(engine: Engine, cut: OpenCut, state: State, table: StreamTable) -> pa.Table:
+    """PostgreSQL's answer in the cut, in the stored types and with weight 1.
+
+    Names are resolved under the locks: nobody can give the name of a source to a view meanwhile.
+    """
     read = {one for each in upstream(state.stream_tables, table) for one in each.inputs}
     sources = [
         source
@@ -117,6 +121,7 @@ def _answer(cut: OpenCut, state: State, table: StreamTable, question: Question) 
     ]
     for source in sources:
         cut.lock(source.oid)
+    question = _question(engine, state, table)
     batches: list[pa.Table] = []
     size = 0
     conninfo = cut.database.conninfo

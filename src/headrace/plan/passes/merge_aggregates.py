@@ -152,7 +152,7 @@ def _together(singles: list[_Single]) -> Operator:
                 new = Column(f"{one.output.id}_argument", scalar.type)
                 column = arguments.setdefault(scalar, new)
             calls.append(replace(one, argument=column))
-    below = tuple(alternatives(tuple(single.conditions for single in singles)))
+    below = alternatives(tuple(single.conditions for single in singles)) or ()
     rows = singles[0].rows
     if below:
         rows = Filter(rows, chain("and", below))

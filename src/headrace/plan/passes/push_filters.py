@@ -54,10 +54,10 @@ def push_filters(plan: Operator) -> Operator:
     pushed = _push(plan, (), groups)
     for _ in range(MOST_ROUNDS):
         if groups.found == groups.asked:
-            break
+            return pushed
         groups = groups.next_round()
         pushed = _push(plan, (), groups)
-    return pushed
+    return _push(plan, (), RepeatedGroups(frozenset()))
 
 
 def _push(plan: Operator, conditions: Conditions, groups: RepeatedGroups) -> Operator:

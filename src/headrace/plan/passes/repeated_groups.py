@@ -55,8 +55,12 @@ class RepeatedGroups:
             return (), own
         if not never and len(places) == 1:
             return own, ()
+        below = alternatives(tuple(places))
+        if below is None:
+            # Groups of rows that no place asks for might raise: each place has groups of its own.
+            return own, ()
         names = {number: column for column, number in numbers.items()}
-        return tuple(renamed(one, names) for one in alternatives(tuple(places))), own
+        return tuple(renamed(one, names) for one in below), own
 
 
 def repeated_groups(plan: Operator) -> RepeatedGroups:
@@ -80,8 +84,11 @@ def _stateful(plan: Operator) -> Iterator[Operator]:
         yield from _stateful(child)
 
 
-def alternatives(places: tuple[Conditions, ...]) -> Conditions:
-    """Conditions that hold for every row that some place asks for."""
+def alternatives(places: tuple[Conditions, ...]) -> Conditions | None:
+    """Conditions that hold for just the rows that some place asks for; None if they are too long.
+
+    The common conditions alone would let in rows that no place asks for.
+    """
     places = tuple(dict.fromkeys(places))
     if not places or not all(places):
         return ()
@@ -90,4 +97,4 @@ def alternatives(places: tuple[Conditions, ...]) -> Conditions:
     if not all(rest):
         return common
     either = chain("or", [chain("and", conditions) for conditions in rest])
-    return common if extent(either).nodes > LARGEST else (*common, either)
+    return None if extent(either).nodes > LARGEST else (*common, either)
