@@ -34,6 +34,8 @@ def test_the_statements_of_the_page(orders: headrace.Headrace, sql: psycopg.Conn
         ("resumed", "public.larger"),
         ("refreshed (SKIPPED)", "public.larger"),
         ("refreshed (FULL)", "public.revenue"),
+        ("verified by spark (equal)", "public.revenue"),
+        ("verified by postgres (equal)", "public.revenue"),
         ("dropped", "public.larger"),
         ("dropped", "public.revenue"),
     ]

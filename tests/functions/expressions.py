@@ -97,6 +97,8 @@ TEXTS = (
         "substring(a0 FROM 1 FOR 2)",
         "concat(a0, a1)",
         "concat_ws('|', a0, a1, a0)",
+        "concat(coalesce(a0, 'q '), '|', CASE WHEN a1 = 'a' THEN a0 ELSE 'longer ' END, '|')",
+        "octet_length(coalesce(a0, 'q '))",
         "octet_length(a0)",
         "length(a0)",
         "a0 LIKE 'a%'",

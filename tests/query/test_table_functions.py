@@ -100,7 +100,7 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
         "generate_series",
     ),
     (
-        "SELECT id FROM docs, ROWS FROM (generate_series(1, 2)) AS r",
+        "SELECT id FROM docs, ROWS FROM (generate_series(1, 2), generate_series(1, 3)) AS r",
         "unsupported-query",
         "ROWS FROM",
     ),

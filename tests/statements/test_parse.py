@@ -55,7 +55,8 @@ def test_every_option() -> None:
     (one,) = parse(
         "CREATE STREAM TABLE t WITH (tier = 'warm', max_change_rows = 1000, refresh_mode = full,"
         " diamond_consistency = none, diamond_schedule_policy = SLOWEST, schedule = calculated,"
-        " cdc_mode = auto, append_only = true, partition_by = 'Region') AS SELECT 1"
+        " cdc_mode = auto, append_only = true, partition_by = 'Region',"
+        " unspecified_order = by_value) AS SELECT 1"
     )
     assert isinstance(one, Create)
     assert one.options == {
@@ -68,6 +69,7 @@ def test_every_option() -> None:
         "cdc_mode": "auto",
         "append_only": "true",
         "partition_by": "Region",
+        "unspecified_order": "by_value",
     }
     assert one.options.keys() == {option.name for option in OPTIONS}
 
