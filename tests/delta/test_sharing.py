@@ -45,3 +45,18 @@ def test_conditions_too_long_to_be_shared_keep_rows_of_nobody_out() -> None:
         return Counter(tuple(row[i] for i in places) for row in ((1, 0), (2, 2), (3, 5)))
 
     assert net(evaluate(bound.plan, read)) == {(2, 5): 1, (3, 2): 1}
+
+
+def test_conditions_too_long_to_be_merged_keep_what_they_have_in_common() -> None:
+    def place(key: int) -> str:
+        values = ", ".join(map(str, (key, *range(1000 * key, 1000 * key + 600))))
+        return f"(SELECT sum(x) AS n FROM a WHERE x > 1 AND k IN ({values}))"
+
+    bound = bind(f"SELECT p.n, q.n AS m FROM {place(2)} AS p, {place(3)} AS q", Small())
+
+    def read(scan: Scan) -> Bag:
+        places = [("c1", "c2").index(physical) for physical, _ in scan.fields]
+        rows = ((2, 1), (2, 2), (3, 0), (3, 5))
+        return Counter(tuple(row[i] for i in places) for row in rows)
+
+    assert net(evaluate(bound.plan, read)) == {(2, 5): 1}

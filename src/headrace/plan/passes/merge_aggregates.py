@@ -152,7 +152,10 @@ def _together(singles: list[_Single]) -> Operator:
                 new = Column(f"{one.output.id}_argument", scalar.type)
                 column = arguments.setdefault(scalar, new)
             calls.append(replace(one, argument=column))
-    below = alternatives(tuple(single.conditions for single in singles)) or ()
+    below = alternatives(tuple(single.conditions for single in singles))
+    if below is None:
+        # Too long: each call has its own conditions, and only the common ones go below.
+        below = tuple(common)
     rows = singles[0].rows
     if below:
         rows = Filter(rows, chain("and", below))
