@@ -182,9 +182,8 @@ def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
     """
     if table.edges:
         return table.edges
-    schema = schema_of(table, state)
     try:
-        return stored_edges(bind(table.query, schema, rules=schema.rules))
+        return stored_edges(rebound(table, state))
     except UserError:
         return dict.fromkeys(table.inputs, ("unknown",))
 
@@ -282,5 +281,5 @@ def _kept_otherwise(relation: str) -> NeedsReinit:
         "kept-otherwise",
         "what is kept for the table is not what this version of Headrace keeps",
         detail=f"The relation is {relation}.",
-        hint="Reinit the stream table: it is computed anew and keeps its served rows.",
+        hint="Reinit the stream table: it is recomputed from scratch and keeps its served rows.",
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from bench.job.data import Movies
@@ -33,8 +34,11 @@ def seen(
 ) -> Iterator[dict[str, Seen]]:
     movies = Movies(titles=100, rows=40)
     texts = queries(FAMILIES)
-    # Of the first two batches the second changes more results.
-    change = lambda sql, number: movies.change(sql, number + 1)  # noqa: E731
+
+    def change(sql: psycopg.Connection[Any], number: int) -> dict[str, int]:
+        """Of the first two batches the second changes more results."""
+        return movies.change(sql, number + 1)
+
     workload = Workload("job", {n: texts[n] for n in CHOSEN}, movies.load, change)
     with run_small(workload, server, spark, tmp_path_factory.mktemp("job")) as result:
         yield result

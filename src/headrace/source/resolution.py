@@ -2,7 +2,7 @@
 
 PostgreSQL records for every view which functions, operators, types and collations its text means,
 by oid. A view of the query is created in a transaction that is rolled back, and never read.
-Built-in objects are told from those of users by their oids.
+Built-in objects have smaller oids than those of users.
 """
 
 from __future__ import annotations
