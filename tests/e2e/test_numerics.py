@@ -20,13 +20,17 @@ QUERIES: dict[str, str] = {
     "alone": "SELECT id FROM s x WHERE NOT EXISTS (SELECT FROM s y WHERE y.m = x.n)",
     "sums": "SELECT g FROM s GROUP BY g HAVING sum(a) <= 0.1 * sum(b)",
     "halves": "SELECT g, sum(k) AS k FROM s GROUP BY g HAVING sum(k) <= 0.5 * sum(k) + 9.4",
+    "either": "SELECT g, coalesce(sum(a), max(n), 0) AS x, greatest(sum(k::bigint), min(n)) AS y"
+    " FROM s WHERE id <> 5 GROUP BY g",
+    "both": "SELECT sum(b) AS x FROM s GROUP BY g UNION SELECT n FROM s",
+    "filled": "SELECT id, coalesce(p, 0) AS p FROM s",
     "signs": "SELECT id, - m AS x, abs(o) AS y, o * 3 AS z FROM s",
 }
 LONG = "12345678901234567890123456789012345"
 CHANGES = (
     "INSERT INTO s VALUES (11, 1, 1.00, 10.00, 18, 1.001, 1.0005, 1.001),"
     f" (12, 2, 0, 0, 0, -{LONG}.678, -1, -1.0000000001)",
-    "UPDATE s SET b = 9.95, n = n + 0.000000000000000001 WHERE id IN (1, 2)",
+    "UPDATE s SET b = 9.95, n = n + 0.000000000000000001, p = 1e-30 WHERE id IN (1, 2)",
     f"UPDATE s SET m = {LONG}.001, o = 1.0010000001 WHERE id IN (3, 11)",
     "DELETE FROM s WHERE id IN (2, 12)",
 )
@@ -35,7 +39,7 @@ CHANGES = (
 def test_the_last_digit_counts(project: headrace.Headrace, sql: psycopg.Connection) -> None:
     sql.execute(
         "CREATE TABLE s (id int PRIMARY KEY, g int, a numeric(7,2), b numeric(7,2), k int,"
-        " m numeric(38,3), n numeric, o numeric(38,10))"
+        " m numeric(38,3), n numeric, o numeric(38,10), p numeric(38,30))"
     )
     sql.execute(
         "INSERT INTO s VALUES (1, 1, 1.00, 9.95, 1, 1.000, 1, 1),"
@@ -52,3 +56,29 @@ def test_the_last_digit_counts(project: headrace.Headrace, sql: psycopg.Connecti
         for name in QUERIES:
             assert not change or project.refresh(name).mode == "DIFFERENTIAL"
             assert_served(project, sql, name)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT coalesce(sum(m), max(n)) AS x FROM s",
+        "SELECT CASE WHEN count(*) > 0 THEN sum(m) ELSE max(n) END AS x FROM s",
+        "SELECT greatest(sum(m), max(n)) AS x FROM s",
+        "SELECT sum(m) AS x FROM s UNION SELECT n FROM s",
+    ],
+)
+def test_a_sum_too_large_for_the_common_type_fails(
+    project: headrace.Headrace, sql: psycopg.Connection, query: str
+) -> None:
+    """Beside the 18 digits after the point of a plain numeric, 20 are left before it."""
+    sql.execute("CREATE TABLE s (id int PRIMARY KEY, m numeric(38,3), n numeric)")
+    sql.execute("INSERT INTO s VALUES (1, 99999999999999999999.998, 1.5)")
+    project.create_stream_table("st", query)
+    assert_served(project, sql, "st")
+    sql.execute("INSERT INTO s VALUES (2, 0.002, 1.5)")
+    with pytest.raises(headrace.UserError) as failure:
+        project.refresh("st")
+    assert failure.value.code == "query-failed"
+    sql.execute("DELETE FROM s WHERE id = 1")
+    assert project.refresh("st").mode != "FULL"
+    assert_served(project, sql, "st")

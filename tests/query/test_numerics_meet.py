@@ -1,7 +1,7 @@
 """Queries in which numerics of different digits meet: as in PostgreSQL to the last digit.
 
 Joins, subqueries, set operations and HAVING over tables whose values differ in their last digit. A
-query that needs one type for both is refused if no numeric of 38 digits holds both.
+query that needs one type for both is refused if a column's declared digits have no room in it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import psycopg
 import pytest
 
 from headrace.errors import UserError
+from headrace.functions import EvaluationError
+from headrace.functions.logic import lossless
 from headrace.plan.evaluate import evaluate
 from headrace.plan.operators import Scan
 from headrace.plan.scalar import Value
@@ -111,7 +113,12 @@ def check(
 
     right = Counter(connection.execute(query).fetchall())
     for plan in (bound.plan, bound.written):
-        ours = Counter(evaluate(plan, read).elements())
+        try:
+            ours = Counter(evaluate(plan, read).elements())
+        except EvaluationError as error:
+            if query in COMMON and "out of range" in str(error) and not lossless(types):
+                return None
+            return f"{query} over {', '.join(map(spelled, types))}: {error}"
         if ours != right:
             differ = f"extra {ours - right}, missing {right - ours}"
             return f"{query} over {', '.join(map(spelled, types))}: {differ}"
@@ -152,6 +159,7 @@ COLUMNS = (
     ("m", numeric(38, 3)),
     ("n", PLAIN),
     ("o", numeric(38, 10)),
+    ("p", numeric(38, 30)),
 )
 
 
@@ -167,14 +175,14 @@ class Sums:
 @pytest.mark.parametrize("last", ["0.995", "1.00", "9.94", "9.95", "10.00", "10.01"])
 def test_sums_that_nearly_are_equal(connection: psycopg.Connection[Any], last: str) -> None:
     one, other = Decimal("1.00"), Decimal(last)
-    near = Decimal("1.000") + Decimal(last).scaleb(-16)
+    near = Decimal("1.000") + Decimal(last).scaleb(-15)
     stored = [
-        (1, one, other, 18, Decimal("1.000"), near, Decimal("1.0000000000")),
-        (2, Decimal(0), Decimal("0.00"), 1, Decimal("-1.000"), -near, Decimal("-0.9999999999")),
+        (1, one, other, 18, Decimal("1.000"), near, Decimal("1.0000000000"), None),
+        (2, Decimal(0), Decimal("0.00"), 1, Decimal("-1.000"), -near, Decimal("-0.9999999999"), 1),
     ]
     connection.execute(f"CREATE TABLE s ({', '.join(f'{n} {t.sql}' for n, t in COLUMNS)})")
     with connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO s VALUES (%s, %s, %s, %s, %s, %s, %s)", stored)
+        cursor.executemany("INSERT INTO s VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", stored)
     # What PostgreSQL has rounded on the way in is what both compute with.
     kept = connection.execute("SELECT * FROM s ORDER BY id").fetchall()
     places = {name: i for i, (name, _) in enumerate(COLUMNS)}
@@ -182,7 +190,7 @@ def test_sums_that_nearly_are_equal(connection: psycopg.Connection[Any], last: s
     def read(scan: Scan) -> Counter[tuple[Value, ...]]:
         return Counter(tuple(row[places[name]] for name, _ in scan.fields) for row in kept)
 
-    for query in SUMS:
+    for query in (*SUMS, *ONE_TYPE):
         bound = bind(query, Sums())
         right = connection.execute(query).fetchall()
         assert Counter(evaluate(bound.plan, read).elements()) == Counter(right), query
@@ -199,11 +207,31 @@ def test_a_sum_has_as_many_digits_as_it_needs() -> None:
     assert stored("0.1 * sum(b)") == "DECIMAL(27,3)"
 
 
+ONE_TYPE = (
+    "SELECT coalesce(sum(a), n) AS x FROM s GROUP BY n",
+    "SELECT CASE WHEN count(*) > 1 THEN sum(a) ELSE max(n) END AS x FROM s",
+    "SELECT CASE WHEN id > 1 THEN sum(b::bigint) ELSE n END AS x FROM s GROUP BY id, n",
+    "SELECT greatest(sum(a), max(n), 0) AS x, least(sum(id::bigint), min(o)) AS y FROM s",
+    "SELECT sum(id::bigint) AS x FROM s UNION SELECT n FROM s",
+    "SELECT n AS x FROM s EXCEPT SELECT sum(b) FROM s",
+    "SELECT x FROM (SELECT sum(a) AS x FROM s) p FULL JOIN (SELECT n AS x FROM s) q USING (x)",
+    "SELECT x FROM (VALUES (1::bigint * 3, 2)) AS v (x, y) UNION ALL SELECT n FROM s",
+    "SELECT id FROM s WHERE ARRAY[n, 1] = (SELECT ARRAY[sum(a), min(n)] FROM s)",
+    "SELECT coalesce(p, 0) AS x, coalesce('1.5', p) AS y, greatest(p, 12345678) AS z FROM s",
+    "SELECT id, sum(a) OVER (ORDER BY p RANGE 10 PRECEDING) AS x FROM s",
+)
+"""What needs one type, which holds every declared column; only sums may be too large for it."""
+
+
 REFUSED = (
     "SELECT CASE WHEN id > 1 THEN m ELSE o END AS x FROM s",
     "SELECT greatest(m, n) AS x FROM s",
     "SELECT m + n AS x FROM s",
     "SELECT m FROM s UNION SELECT o FROM s",
+    "SELECT CASE id WHEN 1 THEN m WHEN 2 THEN 0 ELSE n END AS x FROM s",
+    "SELECT coalesce(p, 123456789) AS x FROM s",
+    "SELECT coalesce(p, '123456789') AS x FROM s",
+    "SELECT coalesce(p, 123456789.5, n) AS x FROM s",
     "SELECT m FROM s AS x FULL JOIN (SELECT o AS m FROM s) AS y USING (m)",
     "SELECT id FROM s WHERE n * n > 2",
     "SELECT n * n AS x, count(*) FROM s GROUP BY n * n",
@@ -220,6 +248,32 @@ def test_what_no_numeric_holds_is_refused(query: str) -> None:
     assert refusal.value.code == "unsupported-type"
     assert "numeric" in refusal.value.message
     assert refusal.value.hint is not None
+
+
+def test_a_sum_too_large_for_the_common_type_is_an_error() -> None:
+    """Twenty digits before the point are left beside the 18 after it of a plain numeric."""
+
+    def answer(query: str, *terms: str) -> list[tuple[Value, ...]]:
+        stored = {name: Decimal(1) for name, _ in COLUMNS} | {"id": 1}
+        rows_ = [stored | {"m": Decimal(term)} for term in terms]
+        return list(
+            evaluate(
+                bind(query, Sums()).plan,
+                lambda scan: Counter(tuple(row[n] for n, _ in scan.fields) for row in rows_),
+            )
+        )
+
+    half = "5" + "0" * 19
+    fits, too_large = (half, half[:-1] + "." + "9" * 3), (half, half)
+    for query in (
+        "SELECT coalesce(sum(m), max(n)) AS x FROM s",
+        "SELECT CASE WHEN count(*) > 0 THEN sum(m) ELSE max(n) END AS x FROM s",
+        "SELECT greatest(sum(m), max(n)) AS x FROM s",
+        "SELECT sum(m) AS x FROM s UNION ALL SELECT n FROM s WHERE id < 0",
+    ):
+        assert answer(query, *fits) == [(sum(map(Decimal, fits)),)], query
+        with pytest.raises(EvaluationError, match="out of range"):
+            answer(query, *too_large)
 
 
 def test_the_greatest_constant_of_38_digits() -> None:

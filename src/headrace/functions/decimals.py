@@ -6,6 +6,8 @@ operands are cast to where the result keeps the digits that count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from headrace.functions.function import spark_binary, spark_cast, spark_function
@@ -35,24 +37,22 @@ def is_lossless(left: Type, right: Type) -> bool:
     return whole + max(left.scale or 0, right.scale or 0) <= MAXIMUM_DIGITS
 
 
-def common_decimal(left: Type, right: Type) -> Type | None:
-    """The decimal that holds every value of both, or None where that needs more than 38 digits.
+def common_decimal(types: Sequence[Type]) -> Type | None:
+    """The decimal with all digits after the point that its types have; None if a column lacks room.
 
-    Quotients are promised 12 digits after the point; those beyond give way to digits before it,
-    and a computed bound such as that of a sum gives way to the 12.
+    A column that declares its digits must fit. Other values, such as sums, are seldom as large as
+    their types allow: one that does not fit is an error when it is computed. Quotients are promised
+    12 digits after the point; those beyond give way to digits before it.
     """
-    scale = max(left.scale or 0, right.scale or 0)
-    whole = max(map(digits_before_point, (left, right)))
-    rounded = left.rounded or right.rounded
-    if is_lossless(left, right):
-        return result_numeric(whole + scale, scale, rounded=rounded)
-    if rounded is None:
-        return None
-    scale = min(scale, max(MAXIMUM_DIGITS - whole, QUOTIENT.scale or 0))
-    declared = [digits_before_point(type_) for type_ in (left, right) if type_.declared]
+    scale = max(type_.scale or 0 for type_ in types)
+    whole = max(map(digits_before_point, types))
+    rounded = next((type_.rounded for type_ in types if type_.rounded), None)
+    if rounded is not None:
+        scale = min(scale, max(MAXIMUM_DIGITS - whole, QUOTIENT.scale or 0))
+    declared = (digits_before_point(type_) for type_ in types if type_.declared)
     if max(declared, default=0) + scale > MAXIMUM_DIGITS:
         return None
-    return result_numeric(MAXIMUM_DIGITS, scale, rounded=rounded)
+    return result_numeric(whole + scale, scale, rounded=rounded)
 
 
 def product_type(left: Type, right: Type) -> Type:

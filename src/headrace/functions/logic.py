@@ -20,19 +20,21 @@ _MOMENTS = ("date", "timestamp", "timestamptz")
 
 
 def common_type(types: Sequence[Type]) -> Type | None:
-    """The type that the branches of CASE, COALESCE and the like are brought to."""
+    """The type that the branches of CASE, COALESCE and the like are brought to.
+
+    None if there is none, or if it is a numeric that a column has too many digits for.
+    """
     if any(type_.is_float for type_ in types):
         # Beside a float the digits of numerics do not count.
         types = [_ANY_NUMERIC if type_.kind == "numeric" else type_ for type_ in types]
+    elif _are_numerics(types) and len(set(types)) > 1:
+        return common_decimal([as_numeric(type_) for type_ in types])
     common = types[0]
     for type_ in types[1:]:
         if type_ == common:
             continue
         if common.is_number and type_.is_number:
-            number = _common_number(common, type_)
-            if number is None:
-                return None
-            common = number
+            common = _common_number(common, type_)
         elif common.is_text and type_.is_text:
             # The first one's type, without a length if kind or length differ.
             alike = (common.kind, common.length) == (type_.kind, type_.length)
@@ -55,18 +57,19 @@ def common_type(types: Sequence[Type]) -> Type | None:
     return common
 
 
-def _common_number(left: Type, right: Type) -> Type | None:
-    """As for operators, but a real beside an integer or numeric stays real.
+def _are_numerics(types: Sequence[Type]) -> bool:
+    """Whether all are exact numbers, and not integers alone."""
+    exact = all(type_.is_number and not type_.is_float for type_ in types)
+    return exact and any(type_.kind == "numeric" for type_ in types)
 
-    None for two numerics that no numeric of 38 digits can hold both.
-    """
+
+def _common_number(left: Type, right: Type) -> Type:
+    """As for operators, but a real beside an integer or numeric stays real."""
     for one, other in ((left, right), (right, left)):
         if one.kind == "real" and not other.is_float:
             return one
     number = common_number(left, right)
     assert number is not None
-    if number.kind == "numeric":
-        return common_decimal(as_numeric(left), as_numeric(right))
     return number
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from headrace.functions import call, cast, common_type
+from headrace.functions import EvaluationError, call, cast, common_type, convert
 from headrace.functions.logic import lossless
 from headrace.functions.numbers import as_numeric, common_number
 from headrace.plan.scalar import Literal, Scalar
@@ -136,12 +136,24 @@ def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
         common = common.bare
     constants = [typed(bound, common) for bound in bounds if isinstance(bound, Untyped)]
     if common.kind in ("numeric", "array"):
-        all_types = [common, *(constant.type for constant in constants)]
+        all_types = [*known, *(constant.type for constant in constants)]
         widest = common_type(all_types)
-        if widest is None:
+        literals = [bound for bound in (*bounds, *constants) if isinstance(bound, Literal)]
+        if widest is None or not all(_holds(widest, literal) for literal in literals):
             raise unmatched(all_types, what, node)
-        common = widest
+        common = widest if not constants else widest.bare
     return common
+
+
+def _holds(type_: Type, literal: Literal) -> bool:
+    """Whether the digits of a constant have room; an integer may have as many as its type has."""
+    if literal.value is None:
+        return True
+    try:
+        convert(literal.value, literal.type, type_)
+    except EvaluationError:
+        return False
+    return True
 
 
 def _common_character(common: Type, constants: Sequence[Untyped]) -> Type:

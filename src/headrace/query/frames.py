@@ -13,7 +13,7 @@ from headrace.functions.logic import lossless
 from headrace.plan.operators import WHOLE, Frame, FrameBound
 from headrace.plan.scalar import Literal
 from headrace.query.constants import constant, folded, whole_number
-from headrace.query.literals import Bound
+from headrace.query.literals import Bound, own_digits
 from headrace.query.ordering import Sorted
 from headrace.query.refusal import refuse
 from headrace.query.unmatched import too_many_digits
@@ -107,7 +107,7 @@ def _distance(offset: Literal, key: Type, node: exp.Expr) -> Literal:
         assert found is not None
         return found
     if key.kind == "numeric" and (offset.type.is_integer or offset.type.kind == "numeric"):
-        if not lossless([key, offset.type]):
+        if not lossless([key, own_digits(offset)]):
             raise too_many_digits("RANGE", [key, offset.type], node)
         return offset
     if key.kind in ("date", "timestamp", "timestamptz") and offset.type.kind == "interval":
