@@ -61,9 +61,10 @@ def connect(
     store: str | None = None,
     setup_dsn: str | None = None,
     *,
+    create: bool = True,
     progress: Progress = no_progress,
 ) -> Headrace:
-    """Open a project, and make it if it is new.
+    """Open a project, and make it if it is new; without `create` that is `no-project`.
 
     Without `dsn` a PostgreSQL server of the project's own runs in the home folder. `spark` is a
     session, a master URL, a Spark Connect address ("sc://…") or None for local Spark, which
@@ -78,15 +79,29 @@ def connect(
         store=store,
         setup_dsn=setup_dsn,
     )
-    return Headrace(where, session, progress)
+    return Headrace(where, session, progress, create=create)
 
 
 @doors
 class Headrace(Readings):
     """An open project. Use it in a `with`, or call `close`."""
 
-    def __init__(self, where: Places, session: SparkSession | None, progress: Progress) -> None:
+    def __init__(
+        self,
+        where: Places,
+        session: SparkSession | None,
+        progress: Progress,
+        *,
+        create: bool = True,
+    ) -> None:
         self.home = where.home.expanduser().absolute()
+        if where.dsn is None and not create and not (self.home / "pg").is_dir():
+            raise UserError(
+                "no-project",
+                f"there is no project in {self.home}",
+                hint="Make one with `headrace init`, or name another folder with --home "
+                "or a server with --dsn.",
+            )
         self._server: EmbeddedServer | None = None
         self._closed = False
         given, setup = (
@@ -104,7 +119,7 @@ class Headrace(Readings):
         )
         try:
             database = Database(given, setup)
-            catalog = PostgresCatalog.open(database.connect)
+            catalog = PostgresCatalog.open(database.connect, create=create)
             store = DeltaStore(where.store or str(self.home / "store"))
             runner = Runner(self._spark)
             self._engine = Engine(database, catalog, store, runner, progress, finish_removals)
@@ -284,7 +299,7 @@ class Headrace(Readings):
     def close(self) -> None:
         """Stop Spark if it was started here, close connections, let go of the embedded server."""
         if not self._closed:
-            self._closed = True
+            self._closed = self._engine.closed = True
             self._engine.merges.close()
             self._engine.runner.close()
             # Cancelled, it ends soon; it must not meet a Spark that is gone.

@@ -70,6 +70,7 @@ class Engine:
     which sources were last found to be captured by triggers although that is not wished, `torn_at`
     those at which triggers were last tried to be taken away that are not needed any more.
     `unanswered` says until when no source is asked by a column that it could not be asked by.
+    An engine that is `closed` is of no use any more.
     `logs` are the servers' logs; a daemon has them streamed. `pasts` are what refreshes took,
     `merges` sums of logs that are made meanwhile.
     """
@@ -81,6 +82,7 @@ class Engine:
     progress: Progress = no_progress
     recovery: Recovery = nothing_else
     watch: Watch = nobody_watches
+    closed: bool = field(default=False, init=False)
     fence: int | None = field(default=None, init=False)
     held: int | None = field(default=None, init=False)
     shared: Lease | None = field(default=None, init=False)

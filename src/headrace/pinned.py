@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
+from headrace.doors import doors
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.lifecycle.names import parse_name
@@ -29,6 +30,7 @@ class Changes(NamedTuple):
     epoch: int
 
 
+@doors
 class PinnedTables:
     """Stream tables as they were published in one state of the catalog; refreshes since are unseen.
 

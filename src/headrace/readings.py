@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from headrace.arguments import whole_number
 from headrace.blockers import blockers
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Refresh, RefreshMode, StreamTable
@@ -83,6 +84,7 @@ class Readings:
 
     def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
         """The latest refreshes of one stream table or of all, newest first."""
+        whole_number("limit", limit)
         relation = None
         if name is not None:
             relation = require_table(self._state(), *self._name(name)).relation

@@ -22,10 +22,14 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from headrace.arguments import LONGEST_SECONDS, check_text
 from headrace.errors import UserError
 from headrace.schedule.cron import is_zone
 
 DEFAULT_HOME = Path(".headrace")
+
+# Settings are counted in PostgreSQL's integer; megabytes of it are still a bigint of bytes.
+MOST = 2**31 - 1
 
 
 class Places(BaseSettings):
@@ -64,15 +68,19 @@ def resolve(reference: str) -> str:
     try:
         match kind:
             case "env":
-                return os.environ[place]
+                found = os.environ[place]
             case "file":
-                return Path(place).expanduser().read_text().strip()
+                found = Path(place).expanduser().read_text(encoding="utf-8").strip()
             case _:
-                return reference
-    except (KeyError, OSError) as error:
+                found = reference
+    except (KeyError, OSError, ValueError, RuntimeError) as error:
         raise UserError(
-            "invalid-dsn", f"nothing is kept at {kind}:{place}", detail=type(error).__name__
+            "invalid-dsn",
+            f"no connection string can be read from {kind}:{place}",
+            detail=type(error).__name__,
         ) from None
+    check_text(found)
+    return found
 
 
 def places(**given: Any) -> Places:
@@ -81,22 +89,31 @@ def places(**given: Any) -> Places:
         return Places(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         raise _invalid(error) from None
+    except (OSError, ValueError) as error:
+        raise UserError(
+            "invalid-option",
+            "headrace.toml of the home folder cannot be read",
+            detail=str(error),
+            hint="Mend or remove it.",
+        ) from None
 
 
 class Settings(BaseModel):
     """How a project behaves; kept in the catalog, changed by `hr.set`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     max_buffer_mb: int = Field(
         1024,
         gt=0,
+        le=MOST,
         description="Size at which a source's change buffer stops growing and the source is copied"
         " anew instead, so that a stopped Headrace never fills the source's disk.",
     )
     compact_threshold: int = Field(
         100_000,
         gt=0,
+        le=MOST,
         description="Rows of a source's change buffer from which on the server sums them up before"
         " they are read, if a sample of them says that at least half would be left out: what came"
         " and went again is never transferred, and not kept in the log.",
@@ -116,6 +133,7 @@ class Settings(BaseModel):
     wal_transition_timeout: float = Field(
         300.0,
         gt=0,
+        le=LONGEST_SECONDS,
         description="Seconds that a source may take on its way from triggers to the log. After"
         " that it stays with triggers, and says why.",
     )
@@ -128,12 +146,14 @@ class Settings(BaseModel):
     slot_lag_warning_threshold_mb: int = Field(
         100,
         gt=0,
+        le=MOST,
         description="Log that the replication slot of a database holds back from which on"
         " `headrace cdc` warns.",
     )
     slot_lag_critical_threshold_mb: int = Field(
         1024,
         gt=0,
+        le=MOST,
         validate_default=True,
         description="Log that the replication slot of a database holds back at which it is let go:"
         " its sources are captured by triggers again and copied anew, so that the server's disk"
@@ -142,21 +162,26 @@ class Settings(BaseModel):
     collect_rows: int = Field(
         500_000,
         gt=0,
+        le=MOST,
         description="Changes up to this many rows come back to the driver; larger ones are"
         " written by the executors.",
     )
     copy_parts: int = Field(
-        16, gt=0, description="Number of parts that a source is copied in, side by side."
+        16, gt=0, le=MOST, description="Number of parts that a source is copied in, side by side."
     )
     history_retention: float = Field(
         86_400.0,
         ge=0,
+        le=LONGEST_SECONDS,
         description="Seconds for which files that were summed up into others are kept, for readers"
         " that hold on to an older state, such as a DataFrame that `hr.table` gave. A day is longer"
         " than any query should take.",
     )
     lease_wait: float = Field(
-        60.0, ge=0, description="Seconds to wait while another process is writing."
+        60.0,
+        ge=0,
+        le=LONGEST_SECONDS,
+        description="Seconds to wait while another process is writing.",
     )
     allow_circular: bool = Field(
         False,
@@ -166,12 +191,14 @@ class Settings(BaseModel):
     max_fixpoint_iterations: int = Field(
         100,
         gt=0,
+        le=MOST,
         description="Rounds after which tables that read each other are taken for endless: the"
         " refresh fails and publishes nothing.",
     )
     max_recursion_levels: int = Field(
         1000,
         gt=0,
+        le=MOST,
         description="Levels after which a recursive query is taken for endless: the refresh fails"
         " and publishes nothing.",
     )
@@ -220,6 +247,7 @@ class Settings(BaseModel):
     lazy_refresh_timeout: float = Field(
         5.0,
         gt=0,
+        le=LONGEST_SECONDS,
         description="Seconds within which a read of a cold or frozen table is followed by a"
         " refresh of it. Also the least time between two refreshes that reads ask for.",
     )
@@ -229,6 +257,7 @@ class Settings(BaseModel):
     max_failures: int = Field(
         5,
         gt=0,
+        le=MOST,
         description="Failures in a row after which a table is suspended until `resume`. What may"
         " pass by itself is tried four times as often; while a server is away, nothing is"
         " suspended.",
@@ -236,6 +265,7 @@ class Settings(BaseModel):
     max_change_rows: int | None = Field(
         None,
         gt=0,
+        le=MOST,
         description="Changed rows of its inputs that a table takes in with one refresh at most:"
         " more suspend it until `resume`, so that a mistake in a source does not spread. For tables"
         " that do not say it themselves.",
@@ -243,6 +273,7 @@ class Settings(BaseModel):
     workers: int = Field(
         4,
         gt=0,
+        le=MOST,
         description="Refreshes that a daemon runs side by side. More keep more of Spark's and"
         " PostgreSQL's cores busy, and take more memory.",
     )

@@ -177,6 +177,7 @@ def test_mistakes(
     sql: psycopg.Connection,
     headrace: Headrace,
 ) -> None:
+    assert headrace("init").code == 0
     result = headrace(*arguments, "--json")
     assert (result.code, result.out) == (exit_code, "")
     assert json.loads(result.error)["error"]["code"] == code

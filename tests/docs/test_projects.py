@@ -61,6 +61,7 @@ def test_the_page(run: Run, dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as sql:
         sql.execute(SHOP[0])
         write(FILES[:2])
+        assert run("init")[0] == 0
         plan, apply, plan_saved, apply_saved, apply_pruned = COMMANDS
         assert run(plan) == (0, SHOWN[0])
         code, shown = run(apply)

@@ -9,7 +9,9 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.embedded import EmbeddedServer
 from headrace.steps import Step
+from tests.conftest import extra_database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,3 +115,37 @@ def test_one_that_dies_is_finished_by_the_next(
         hr.uninstall()
     assert sql.execute(OBJECTS).fetchall() == before
     assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_one_that_fails_leaves_everything_in_place(
+    dsn: str, tmp_path: Path, spark: SparkSession, sql: psycopg.Connection, server: EmbeddedServer
+) -> None:
+    sql.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    sql.execute("DROP ROLE IF EXISTS leaver; CREATE ROLE leaver LOGIN")
+    sql.execute(
+        f'GRANT CREATE ON DATABASE "{sql.info.dbname}" TO leaver;'
+        "GRANT ALL ON SCHEMA public TO leaver; GRANT SELECT ON orders TO leaver"
+    )
+    restricted = dsn.replace("postgres@", "leaver@", 1)
+    with (
+        extra_database(server) as elsewhere,
+        psycopg.connect(elsewhere, autocommit=True) as other,
+        headrace.connect(dsn=restricted, home=tmp_path, spark=spark) as hr,
+    ):
+        other.execute("CREATE TABLE clients (id int PRIMARY KEY)")
+        hr.attach("crm", elsewhere)
+        sql.execute(hr.cdc_sql("orders"))
+        hr.create_stream_table("ids", "SELECT id FROM orders")
+        hr.create_stream_table("names", "SELECT id FROM crm.public.clients")
+        before = [connection.execute(OBJECTS).fetchall() for connection in (sql, other)]
+        with pytest.raises(headrace.UserError) as caught:
+            hr.uninstall()
+        assert caught.value.code == "permission-denied"
+        assert [c.execute(OBJECTS).fetchall() for c in (sql, other)] == before
+        sql.execute("INSERT INTO orders VALUES (1)")
+        other.execute("INSERT INTO clients VALUES (1)")
+        for name in ("ids", "names"):
+            assert hr.refresh(name).mode == "DIFFERENTIAL"
+            assert hr.verify(name, source=True).equal
+        sql.execute("ALTER TABLE orders OWNER TO leaver; DROP OWNED BY leaver CASCADE")
+    sql.execute("DROP ROLE leaver")

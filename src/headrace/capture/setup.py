@@ -129,14 +129,18 @@ def perform(
     *,
     patient: bool = True,
     detail: str = TRIGGERS_WAIT,
+    rehearse: bool = False,
 ) -> None:
-    """Run statements in one transaction, trying again while someone else holds a lock."""
+    """Run statements in one transaction, trying again while someone else holds a lock.
+
+    A transaction that only rehearses them is rolled back.
+    """
     with database.setup_connection() as connection:
         for attempt in range(ATTEMPTS if patient else 1):
             if attempt:
                 time.sleep(PAUSE_SECONDS)
             try:
-                with connection.transaction():
+                with connection.transaction(force_rollback=rehearse):
                     wait = sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_MILLISECONDS)
                     connection.execute(wait)
                     for statement in statements(connection):

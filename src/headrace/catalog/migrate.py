@@ -45,6 +45,16 @@ def migrate(connection: Connection) -> None:
         done = _step(connection)
 
 
+def require_catalog(connection: Connection) -> None:
+    """Raise `no-project` if the database has no catalog."""
+    if _applied(connection) == 0:
+        raise UserError(
+            "no-project",
+            f"there is no project in database {connection.info.dbname}",
+            hint="Make one with `headrace init`, or name another database with --dsn.",
+        )
+
+
 def _step(connection: Connection) -> int:
     """Apply the next migration, if still missing once the lock is ours; how many there are now."""
     with connection.transaction():

@@ -21,7 +21,7 @@ from headrace.catalog.codec import (
     decode_effort,
     to_json,
 )
-from headrace.catalog.migrate import migrate
+from headrace.catalog.migrate import migrate, require_catalog
 from headrace.catalog.postgres_requests import PostgresRequests
 from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh
 from headrace.catalog.session import Session
@@ -42,11 +42,13 @@ class PostgresCatalog(PostgresRequests):
         self._known: dict[tuple[Any, ...], Any] = {}
 
     @staticmethod
-    def open(connect: Callable[[], Connection]) -> PostgresCatalog:
-        """The catalog there, made or brought up to date first."""
+    def open(connect: Callable[[], Connection], *, create: bool = True) -> PostgresCatalog:
+        """The catalog there, brought up to date first; one that is missing is made, or refused."""
         catalog = PostgresCatalog(connect)
         try:
             with catalog._session.use() as connection:
+                if not create:
+                    require_catalog(connection)
                 migrate(connection)
         except BaseException:
             catalog.close()

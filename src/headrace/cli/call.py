@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.cli.progress import Activity
 from headrace.cli.screen import Screen
-from headrace.errors import UserError
 
 if TYPE_CHECKING:
     from headrace.api import Headrace
@@ -56,25 +55,22 @@ class Call:
         return self.activity.doing(about)
 
     @contextmanager
-    def project(self, *, make: bool = False) -> Iterator[Headrace]:
-        """The open project; one that is not there is only made if asked for."""
+    def project(self, *, make: bool = False, changes: bool = False) -> Iterator[Headrace]:
+        """The open project; one that is not there is only made if asked for.
+
+        A command that `changes` something may be the first in a database that was named.
+        """
         with self.doing(f"opening {self.home}"):
-            project = self._open(make)
+            project = self._open(make, changes)
         with project:
             yield project
 
-    def _open(self, make: bool) -> Headrace:
+    def _open(self, make: bool, changes: bool) -> Headrace:
         from headrace.api import connect
         from headrace.cli.log import keep_log
         from headrace.settings import places
 
-        where = places(**self.given.places)
-        if where.dsn is None and not make and not (self.home / "pg").is_dir():
-            raise UserError(
-                "invalid-option",
-                f"there is no project in {self.home}",
-                hint="Make one with `headrace init`, or name another folder with --home "
-                "or a server with --dsn.",
-            )
+        named = places(**self.given.places).dsn is not None
         keep_log(self.home)
-        return connect(**self.given.places, progress=self.activity)
+        create = make or (changes and named)
+        return connect(**self.given.places, create=create, progress=self.activity)

@@ -13,11 +13,10 @@ NAME = "headrace.toml"
 KEPT = ("dsn", "setup_dsn", "spark", "store")
 
 
-def write_project_file(home: Path, given: Given) -> Path | None:
-    """Keep what was given in the home folder's file; gives the file, or None if there is none.
+def check_project_file(home: Path, given: Given) -> tuple[dict[str, str], bool]:
+    """What the home folder's file is to say, and whether it is there; nothing is written.
 
-    A file that says the same already is left as it is; one that says something else is not
-    overwritten. Passwords are not written.
+    UserError if it says something else already, or if a password would be written.
     """
     file = home / NAME
     wanted = {name: value for name in KEPT if (value := getattr(given, name)) is not None}
@@ -31,8 +30,19 @@ def write_project_file(home: Path, given: Given) -> Path | None:
             )
         if name in ("dsn", "setup_dsn"):
             _refuse_password(name, value)
-    if known is not None or not wanted:
-        return file if known is not None else None
+    return wanted, known is not None
+
+
+def write_project_file(home: Path, given: Given) -> Path | None:
+    """Keep what was given in the home folder's file; gives the file, or None if there is none.
+
+    A file that says the same already is left as it is; one that says something else is not
+    overwritten. Passwords are not written.
+    """
+    file = home / NAME
+    wanted, present = check_project_file(home, given)
+    if present or not wanted:
+        return file if present else None
     try:
         home.mkdir(parents=True, exist_ok=True)
         file.write_text(project_file(wanted), encoding="utf-8")

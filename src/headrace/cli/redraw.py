@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headrace.arguments import seconds
 from headrace.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def redraw(
     screen: Screen, look: Callable[[], Picture], every: float, times: int | None = None
 ) -> None:
     """Show what is seen now, and again after every pause; Ctrl-C is the usual end."""
+    seconds("--every", every)
     with suppress(KeyboardInterrupt):
         if screen.as_json or not screen.out.is_terminal:
             _print(screen, look, every, times)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.arguments import whole_number
 from headrace.catalog import Change, State
 from headrace.catalog.records import Database
 from headrace.engine import HOME, Engine
@@ -15,6 +16,7 @@ from headrace.source.conninfo import parse
 from headrace.source.server_identity import ServerIdentity, server_identity
 
 LONGEST_ALIAS = 31
+LARGEST_SHARE = 1_000_000
 
 
 def attach(
@@ -26,8 +28,7 @@ def attach(
     another one, and where a password would come to stand in the catalog.
     """
     _check_alias(engine, alias)
-    if share < 1:
-        raise UserError("invalid-option", "the share of a database must be at least 1")
+    whole_number("share", share, most=LARGEST_SHARE)
     for address in (dsn, setup_dsn):
         if address is not None:
             _refuse_password(address)

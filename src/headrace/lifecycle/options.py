@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.arguments import LARGEST_COUNT
 from headrace.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ def _one_of(*words: str) -> Callable[[Any], str | None]:
 def _count(given: Any) -> int | None:
     """A whole number above zero, also as text."""
     if isinstance(given, str) and given.isascii() and given.isdigit():
-        given = int(given)
+        given = int(given) if len(given) <= len(str(LARGEST_COUNT)) else None
     whole = isinstance(given, int) and not isinstance(given, bool)
-    return given if whole and given > 0 else None
+    return given if whole and 0 < given <= LARGEST_COUNT else None
 
 
 def _flag(given: Any) -> bool | None:
@@ -97,7 +98,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "max_change_rows",
         "more changed input rows than that suspend it",
-        "a whole number above 0",
+        "a whole number from 1 to 9223372036854775807",
         _count,
     ),
     Option(

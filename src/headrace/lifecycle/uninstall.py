@@ -11,7 +11,7 @@ from headrace.capture.setup import perform
 from headrace.capture.statements import script
 from headrace.capture.wal.following import Following
 from headrace.capture.wal.publication import PUBLICATION, read_publication
-from headrace.capture.wal.slot import drop, read_status
+from headrace.capture.wal.slot import drop, read_status, slot_busy
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import StreamTable
 from headrace.engine import HOME, Engine
@@ -37,6 +37,8 @@ WHERE NOT g.tgisinternal AND g.tgparentid = 0
 ORDER BY 2, 3, 1
 """
 
+MAY_DROP_SLOTS = "SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user"
+
 # What is in a schema, as DROP names it, each kind after what depends on it.
 CONTENTS = """
 SELECT 1, 'VIEW', c.oid::regclass::text FROM pg_class c
@@ -61,10 +63,17 @@ ORDER BY 1, 3
 def uninstall(engine: Engine, *, keep_tables: bool) -> None:
     """Remove capture, logs, served tables and catalog; repeating it finishes what was begun.
 
-    UserError `has-dependents`, and nothing is done, where objects of users need what would go.
+    Everything is rehearsed first, in transactions that are rolled back: where objects of users need
+    what would go, where a role lacks a right and where a database or the store does not answer,
+    nothing is done.
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
+        for known, database in _databases(engine, state):
+            if known is not None:
+                engine.logs.release(known.slot)
+            _rehearse_capture(database, known)
+        engine.store.require_writable()
         with engine.database.session() as connection:
             home = _home_sql(connection, state.stream_tables, keep_tables=keep_tables)
             with translated(), connection.transaction(force_rollback=True):
@@ -120,10 +129,33 @@ def _remove_capture(database: Database, following: Following | None) -> None:
     if following is not None:
         # That a slot was dropped no rollback undoes.
         drop(database, following.slot)
+    _perform_removal(database, following)
+
+
+def _rehearse_capture(database: Database, following: Following | None) -> None:
+    """Raise what would stand in the way of removing capture; nothing is changed."""
+    if following is not None:
+        with database.session() as connection, translated():
+            row = connection.execute(MAY_DROP_SLOTS).fetchone()
+            status = read_status(connection, following.slot)
+        if status is not None and status.active_pid is not None:
+            raise slot_busy(following.slot, status)
+        if row is not None and not row[0]:
+            raise UserError(
+                "permission-denied",
+                f"the role may not drop replication slot {following.slot}",
+                hint="Give it REPLICATION, or let a superuser run what --print-sql prints.",
+            )
+    _perform_removal(database, following, rehearse=True)
+
+
+def _perform_removal(
+    database: Database, following: Following | None, *, rehearse: bool = False
+) -> None:
     with database.session() as connection:
-        capture = _capture_sql(connection, following)
+        capture = _capture_sql(connection, following, with_slot=not rehearse)
     try:
-        perform(database, lambda _: capture, "a source")
+        perform(database, lambda _: capture, "a source", rehearse=rehearse)
     except errors.InsufficientPrivilege as error:
         raise UserError(
             "permission-denied",
@@ -134,22 +166,24 @@ def _remove_capture(database: Database, following: Following | None) -> None:
 
 
 def _capture_sql(
-    connection: Connection[Any], following: Following | None
+    connection: Connection[Any], following: Following | None, *, with_slot: bool = True
 ) -> tuple[sql.Composed, ...]:
     with translated():
         triggers = connection.execute(TRIGGERS, [CAPTURE_SCHEMA]).fetchall()
     return (
-        *_log_sql(connection, following),
+        *_log_sql(connection, following, with_slot=with_slot),
         *(_drop("TRIGGER", name, sql.Identifier(*table)) for name, *table in triggers),
         *_schema_sql(connection, CAPTURE_SCHEMA),
     )
 
 
-def _log_sql(connection: Connection[Any], following: Following | None) -> Iterator[sql.Composed]:
+def _log_sql(
+    connection: Connection[Any], following: Following | None, *, with_slot: bool
+) -> Iterator[sql.Composed]:
     """The slot goes first: it cannot be read without the publication."""
     if following is None:
         return
-    if read_status(connection, following.slot) is not None:
+    if with_slot and read_status(connection, following.slot) is not None:
         name = sql.Literal(following.slot)
         yield sql.SQL("SELECT pg_drop_replication_slot({})").format(name)
     if read_publication(connection) is not None:

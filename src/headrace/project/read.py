@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from headrace.arguments import check_text
 from headrace.errors import HeadraceError, UserError
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.circle import Name
@@ -76,6 +77,7 @@ def _read(file: Path, shown: str, default_schema: str) -> list[Wanted]:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("invalid-option", f"{file} cannot be read", detail=str(error)) from None
     with _naming(f"In {shown}."):
+        check_text(text)
         return [_wanted(statement, shown, default_schema) for statement in parse(text)]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
 
+from headrace.arguments import seconds
 from headrace.engine import Engine
 from headrace.errors import Transient, Unavailable
 from headrace.graph.live import LiveGraph
@@ -46,6 +47,7 @@ class Daemon:
 
         When the server or the lease is lost later, it begins anew as soon as they are back.
         """
+        seconds("wait", wait)
         failures = 0
         while not self._stop.is_set():
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
+from headrace.arguments import seconds
 from headrace.capture.snapshot import contains
 from headrace.catalog import State
 from headrace.catalog.records import Source, Status, StreamTable
@@ -34,7 +35,7 @@ def wait_fresh(engine: Engine, schema: str, name: str, timeout: float) -> int:
     Where they never would, and where nobody serves, the table is refreshed. `table-suspended` if it
     stands still, or something that it needs.
     """
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + seconds("timeout", timeout)
     state = engine.catalog.state()
     sources = _sources(state, require_table(state, schema, name))
     numbers = sorted({source.database for source in sources})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from errno import ENOENT
 from pathlib import Path
 from uuid import uuid4
 
@@ -299,6 +301,13 @@ class DeltaStore(Store):
         with self._writing():
             clear_unpublished(self._place, relation, self._paths(relation, newest), pin.epoch)
         return Pin(self._remember(relation, newest).version, pin.epoch)
+
+    def require_writable(self) -> None:
+        number = self._place.trouble(writing=True)
+        # A store that nothing was written to yet has no folder.
+        if number not in (None, ENOENT):
+            error = OSError(number, os.strerror(number))
+            raise unavailable(error, self._place, writing=True)
 
     def drop(self, relation: str) -> None:
         self._commits.forget(relation)

@@ -174,6 +174,9 @@ class MemoryStore(Store):
             newest = self._commit(relation, newest.after_commit((), unwanted), {})
         return Pin(newest.version, pin.epoch)
 
+    def require_writable(self) -> None:
+        """Memory always is."""
+
     def drop(self, relation: str) -> None:
         self._relations.pop(relation, None)
 

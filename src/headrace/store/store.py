@@ -192,6 +192,10 @@ class Store(Protocol):
         """
         ...
 
+    def require_writable(self) -> None:
+        """Raise Unavailable if what is stored cannot be changed or removed."""
+        ...
+
     def drop(self, relation: str) -> None:
         """Remove the log and all its files; a log that is not there is no error."""
         ...

@@ -123,6 +123,17 @@ def advance(database: Database, slot: str, upto: int) -> int:
         return patiently(move)
 
 
+def slot_busy(slot: str, status: SlotStatus, detail: str | None = None) -> Transient:
+    """The error of a slot that another program reads."""
+    hint = f"Another program reads it: SELECT pg_terminate_backend({status.active_pid});"
+    return Transient(
+        "slot-busy",
+        f"replication slot {slot} is in use",
+        detail=detail,
+        hint=hint if status.active_pid else None,
+    )
+
+
 def drop(database: Database, slot: str) -> bool:
     """Drop the slot; False if there is none. `slot-busy` while someone else reads it."""
     with database.connect() as connection:
@@ -134,14 +145,7 @@ def drop(database: Database, slot: str) -> bool:
         except errors.UndefinedObject:
             return False
         except errors.ObjectInUse as error:
-            raise Transient(
-                "slot-busy",
-                f"replication slot {slot} is in use",
-                detail=error.diag.message_primary,
-                hint=f"Another program reads it: SELECT pg_terminate_backend({status.active_pid});"
-                if status.active_pid
-                else None,
-            ) from error
+            raise slot_busy(slot, status, error.diag.message_primary) from error
         except errors.Error as error:
             raise translate(error) from error
     return True

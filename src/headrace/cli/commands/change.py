@@ -117,7 +117,7 @@ def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = Non
 
 def _created(call: Call, act: str, name: str, make: Callable[[Headrace], TableStatus]) -> None:
     """Make a table and tell what it took."""
-    with call.project() as project:
+    with call.project(changes=True) as project:
         started = time.perf_counter()
         with call.doing(f"{act} {name}"):
             table = make(project)

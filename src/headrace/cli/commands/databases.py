@@ -34,7 +34,7 @@ def attach(
     call: Call, alias: Alias, address: Address, setup: SetupAddress = None, share: Share = 1
 ) -> None:
     """Attach a PostgreSQL database, so that queries can read its tables too."""
-    with call.project() as project:
+    with call.project(changes=True) as project:
         project.attach(alias, address, setup_dsn=setup, share=share)
     call.screen.document({"attached": alias})
     call.screen.note(f"Attached {alias}: name its tables {alias}.schema.table in queries.")

@@ -19,6 +19,8 @@ from headrace.errors import UserError
 if TYPE_CHECKING:
     from headrace.api import Headrace
 
+LONGEST_DEMO = 86_400.0
+MOST_LINES = 100_000_000
 # In a pipe the rules between the parts have to end somewhere.
 PIPE_WIDTH = 80
 
@@ -26,10 +28,13 @@ PIPE_WIDTH = 80
 def demo(
     call: Call,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1, help="How long the shop is open.")
+        float, typer.Option("--seconds", min=1, max=LONGEST_DEMO, help="How long the shop is open.")
     ] = 30,
     lines: Annotated[
-        int, typer.Option("--lines", min=100, help="About how many order lines it starts with.")
+        int,
+        typer.Option(
+            "--lines", min=100, max=MOST_LINES, help="About how many order lines it starts with."
+        ),
     ] = 40_000,
 ) -> int:
     """Watch a small shop's stream tables being kept fresh for half a minute.

@@ -89,7 +89,7 @@ def apply(
     saved = None if plan_file is None else load_plan(plan_file)
     if saved is not None and folder is not None:
         saved = replace(saved, folder=str(folder))
-    with call.project() as project:
+    with call.project(changes=True) as project:
         if saved is None:
             with call.doing("planning"):
                 saved = project.plan(folder or Path(), prune=prune)

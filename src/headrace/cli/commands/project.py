@@ -8,7 +8,7 @@ import typer
 
 from headrace.cli.call import Call
 from headrace.cli.documents import setting_document
-from headrace.cli.project_file import write_project_file
+from headrace.cli.project_file import check_project_file, write_project_file
 from headrace.cli.tables import set_values
 from headrace.errors import UserError
 
@@ -21,10 +21,11 @@ def init(call: Call) -> None:
     from headrace.settings import places
     from headrace.source.conninfo import place
 
-    file = write_project_file(call.home, call.given)
+    check_project_file(call.home, call.given)
     with call.project(make=True) as project:
         address = place(project.dsn)
         tables = len(project.status())
+    file = write_project_file(call.home, call.given)
     where = places(**call.given.places)
     facts = {
         "home": str(call.home),
@@ -65,7 +66,7 @@ def change_setting(
             hint=f"Such as: headrace set {name} VALUE.",
         )
     typed = None if value is None else getattr(Settings.of({name: value}), name)
-    with call.project() as project:
+    with call.project(changes=True) as project:
         project.set(name, typed)
         row = next(row for row in _rows(dict(project.settings())) if row["name"] == name)
     call.screen.document(row)

@@ -42,7 +42,7 @@ def run(
         with naming(file):
             parse(text)
     done: list[Done] = []
-    with call.project() as project:
+    with call.project(changes=True) as project:
         for file, text in texts:
             with call.doing(f"running {file}"), naming(file):
                 done += project.run(text)

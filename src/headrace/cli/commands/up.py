@@ -24,7 +24,7 @@ def up(call: Call, wait: Wait = 10.0) -> None:
     Takes in changes of the sources, refreshes what is due, and does what other commands ask for
     meanwhile. What is being done when it is told to stop is finished first.
     """
-    with call.project() as project:
+    with call.project(changes=True) as project:
 
         def tell(said: str) -> None:
             at = datetime.now().astimezone().strftime("%H:%M:%S")
