@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,22 +15,21 @@ import pyarrow.compute as pc
 from headrace.catalog import State
 from headrace.catalog.records import Relation, StageRun, StreamTable
 from headrace.delta.drop_nets import drop_nets, is_grouped
-from headrace.delta.drop_terms import drop_terms, scans
 from headrace.delta.fixed_point import NotConverged
 from headrace.delta.growth import only_grows
-from headrace.delta.origins import Path
 from headrace.engine import Engine
 from headrace.errors import contained
-from headrace.plan.operators import STALE, Empty, Net, Operator
+from headrace.plan.operators import STALE, Net, Operator
 from headrace.refresh.clock import Clock
 from headrace.refresh.loop import run_loop
 from headrace.refresh.plan import Decision, names_of, netted, taking_in
+from headrace.refresh.remaining import remaining
 from headrace.relations.access import Ways
 from headrace.relations.reading import Reading
 from headrace.relations.recursion import endless
 from headrace.relations.reduce import empty_scans, reduced
 from headrace.relations.rows import in_ranges, stored_schema, with_epoch
-from headrace.render import PlanInput, inputs_of, render
+from headrace.render import PlanInput, render
 from headrace.spark.profiles import Profile
 from headrace.spark.run import Input, TooLarge
 from headrace.steps import ComputeLoop, ComputeStage, Step
@@ -41,8 +39,6 @@ from headrace.store import WEIGHT, Pin, net
 MOST_IN_ONE_TASK = 3_000_000
 # Of these, so many may come from files, which several tasks would read faster.
 MOST_FROM_FILES = 1_000_000
-# A plan with this part of its scans left is rendered again: Spark then has less to plan.
-WORTH_ANOTHER_TEXT = 0.6
 
 
 def compute(
@@ -178,13 +174,18 @@ def _compute_stage(
         with clock.phase("look up"):
             found = reduced(ways, step.reduction, step.inputs, inputs)
             inputs = found.inputs
-            step = _left(step, empty_scans(step.plan, step.reduction, step.inputs, found))
-            if isinstance(step.plan, Empty):
+            empty = empty_scans(step.plan, step.reduction, step.inputs, found)
+            left = remaining(step, empty)
+            if left is None:
                 return Computed(relation.pin, step.reason)
+            step = left
             known = {wanted.name for wanted in step.inputs}
             inputs = [given for given in inputs if given.name in known]
     plan = netted(step.plan, large) if large else _unnetted(reading, step, inputs)
     tiny = not large and _in_one_task(reading, step, inputs)
+    if tiny:
+        with clock.phase("read"):
+            inputs = list(map(reading.in_memory, step.inputs, inputs))
     as_planned = tiny == (step.mode == "DIFFERENTIAL") and plan is step.plan
     text = step.sql if as_planned else render(plan, names, one_partition=tiny)
     profile: Profile = "tiny" if tiny else "wide"
@@ -224,37 +225,6 @@ def _unnetted(reading: Reading, step: ComputeStage, inputs: list[Input]) -> Oper
     return step.plan if plan == step.plan else plan
 
 
-@dataclass(frozen=True)
-class _Query:
-    """A step, known by the text of its query."""
-
-    sql: str
-    step: ComputeStage = field(compare=False)
-
-
-def _left(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage:
-    """The step without what empty scans leave without rows, if that is much of it."""
-    if not empty:
-        return step
-    plan, text = _shorter(_Query(step.sql, step), empty)
-    read = {wanted.name for wanted in inputs_of(plan)}
-    # In the order in which, and with all columns with which, they are given.
-    inputs = tuple(wanted for wanted in step.inputs if wanted.name in read)
-    return step if text == step.sql else replace(step, plan=plan, inputs=inputs, sql=text)
-
-
-@lru_cache(maxsize=512)
-def _shorter(query: _Query, empty: frozenset[Path]) -> tuple[Operator, str]:
-    """The query's plan with less to do, and its text, remembered for the next time."""
-    step = query.step
-    plan = drop_terms(step.plan, empty)
-    if isinstance(plan, Empty):
-        return plan, ""
-    if len(list(scans(plan))) > WORTH_ANOTHER_TEXT * len(list(scans(step.plan))):
-        return step.plan, step.sql
-    return plan, render(plan, names_of(step.stage, plan), one_partition=True)
-
-
 def _in_one_task(reading: Reading, step: ComputeStage, inputs: list[Input]) -> bool:
     """Whether one task reads the inputs before several could be started."""
     if step.mode == "FULL":
@@ -281,6 +251,7 @@ def _settled(
     ways.read.extend(wanted for wanted in again.inputs if wanted.version != "stale")
     if again.reduction is not None:
         inputs = reduced(ways, again.reduction, again.inputs, inputs).inputs
+    inputs = list(map(reading.in_memory, again.inputs, inputs))
     found = ways.engine.runner.collect(again.sql, inputs, limit=reading.limit)
     if isinstance(found, TooLarge):
         return found

@@ -108,7 +108,12 @@ class SparkMachine:
         if not self.stored:
             return Input(wanted.name, schema, rows=rows)
         before = self._from_log(PlanInput(name, "before", wanted.columns))
-        return replace(before, name=wanted.name, schema=schema, rows=rows)
+        if before.rows is not None and rows is not None:
+            stored = to_schema(before.rows, schema)
+            rows = pa.concat_tables([stored, to_schema(rows, schema)])
+        return replace(
+            before, name=wanted.name, schema=schema, rows=before.rows if rows is None else rows
+        )
 
     def _from_log(self, wanted: PlanInput) -> Input:
         """An input that is the same in every round."""
@@ -117,7 +122,7 @@ class SparkMachine:
         return self._outside[wanted]
 
     def _read_once(self, wanted: PlanInput) -> Input:
-        found = self.reading.input(wanted)
+        found = self.reading.in_memory(wanted, self.reading.input(wanted))
         if not self.change or not found.files or self.reading.size(wanted) > MOST_KEPT_ROWS:
             return found
         if wanted.version == "after":

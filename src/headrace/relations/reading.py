@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ from headrace.catalog.records import Relation
 from headrace.catalog.state import State
 from headrace.render import PlanInput
 from headrace.spark.run import Input
-from headrace.store import WEIGHT, By, Keys, LogFile, Reach, Store, least_weight, net
+from headrace.store import WEIGHT, By, Keys, LogFile, Reach, Store, least_weight, net, net_retracted
 
 SMALL_ROWS = 10_000
 # Rows that are handed to Spark travel with the task that reads them. Spark takes 128 MB for one.
@@ -66,6 +66,17 @@ class Reading:
         relation = self.state.relation(wanted.relation)
         files = self.store.files(wanted.relation, relation.pin, after, upto)
         return Input(wanted.name, schema, files=tuple(file.uri for file in files))
+
+    def in_memory(self, wanted: PlanInput, given: Input) -> Input:
+        """The input with the rows of its files instead of the files, if these are few.
+
+        Spark then plans the same query once, however many files there come to be.
+        """
+        if not given.files or given.rows is not None or self.size(wanted) > SMALL_ROWS:
+            return given
+        pin = self.state.relation(wanted.relation).pin
+        rows = self.store.read(wanted.relation, pin, *self.span(wanted.relation, wanted.version))
+        return replace(given, files=(), rows=net_retracted(rows.select([WEIGHT, *wanted.columns])))
 
     def only_adds(self, wanted: PlanInput, given: Input) -> bool:
         """Whether a change, as it is given, is known to take no row away."""

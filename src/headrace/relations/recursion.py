@@ -141,7 +141,7 @@ class _Native:
         return [
             Input(one.name, given[one.relation].schema, rows=given[one.relation])
             if one.relation in given
-            else self.reading.input(one)
+            else self.reading.in_memory(one, self.reading.input(one))
             for one in wanted
         ]
 

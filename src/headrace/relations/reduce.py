@@ -22,7 +22,7 @@ from headrace.relations.values import values_of
 from headrace.render import PlanInput
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
-from headrace.store import WEIGHT, Keys
+from headrace.store import WEIGHT, Keys, net_retracted
 
 # Spark reads so many rows before a reduced input could be handed to it. What a change touches has
 # new files each time, and opening these takes Spark longer than the driver compares their keys.
@@ -210,7 +210,7 @@ class _Search:
         if found.num_rows > reading.most_found(wanted) or self._bytes > MOST_BYTES:
             self._bytes -= found.nbytes
             return None
-        return _Piece(indexed, found, way)
+        return _Piece(indexed, net_retracted(found), way)
 
     def _keys(self, one: Restriction) -> pa.Table | None:
         """The keys that a way leads to; None if they are too dear to be computed."""

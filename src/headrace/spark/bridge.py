@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headrace.errors import InternalError
 from headrace.spark.schema import struct
 
 if TYPE_CHECKING:
@@ -23,14 +25,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Leaf:
+    """Rows in the JVM that can be exchanged: a frame of one partition of one Arrow batch.
+
+    `slot` is the array that holds the batch; every job takes from it what is there at its start.
+    """
+
+    frame: DataFrame
+    schema: pa.Schema
+    slot: Any
+
+
 class Bridge:
-    """The way into one session."""
+    """The way into one session. `exchanges` says whether it has leaves."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._jvm: _Jvm | None = None
         self._open = hasattr(session, "_jsparkSession") and not _encrypts(session)
         self._known: dict[str, tuple[pa.Schema, Any]] = {}
+        self.exchanges = self._open
 
     def frame(self, rows: pa.Table, schema: pa.Schema, most: int | None = None) -> DataFrame:
         """The rows, which have that schema, a partition for each chunk, or for `most` rows of it.
@@ -43,6 +58,30 @@ class Bridge:
             except _refusals() as error:
                 self._close(error)
         return self._session.createDataFrame(rows, struct(schema))
+
+    def leaf(self, rows: pa.Table, schema: pa.Schema) -> Leaf | None:
+        """The rows, which have that schema, as a frame whose rows can be exchanged.
+
+        None where they cannot be, or are too many for one batch.
+        """
+        chunk = _one_batch(rows, schema)
+        if not self._open or not self.exchanges or chunk is None:
+            return None
+        try:
+            frame = self._direct_frame(chunk, schema)
+            slot = frame._jdf.logicalPlan().rdd().partitions()[0].values().unsafeArray()  # noqa: SLF001
+        except _refusals() as error:
+            logger.warning("plans of queries are not kept", extra={"error": str(error)})
+            self.exchanges = False
+            return None
+        return Leaf(frame, schema, slot)
+
+    def exchange(self, leaf: Leaf, rows: pa.Table) -> bool:
+        """Have the leaf's frame give these rows from now on; False if they are too many."""
+        chunk = _one_batch(rows, leaf.schema)
+        if chunk is not None:
+            self._put_batch(leaf, chunk)
+        return chunk is not None
 
     def show(self, name: str, schema: pa.Schema, frame: DataFrame) -> None:
         """Have a view of that name give the rows of a frame, which has that schema."""
@@ -59,19 +98,36 @@ class Bridge:
         self._known.pop(name, None)
         self._session.catalog.dropTempView(name)
 
-    def _direct_frame(self, rows: pa.Table, schema: pa.Schema, most: int | None) -> DataFrame:
+    def _direct_frame(
+        self, rows: pa.Table | pa.RecordBatch, schema: pa.Schema, most: int | None = None
+    ) -> DataFrame:
         from pyspark.sql import DataFrame
 
+        jvm = self._in_jvm()
+        batches = self._handed_over(rows, schema, most)
+        taken = jvm.utils.toDataFrame(batches, struct(schema).json(), jvm.session)
+        return DataFrame(taken, self._session)
+
+    def _put_batch(self, leaf: Leaf, rows: pa.RecordBatch) -> None:
+        copied = self._handed_over(rows, leaf.schema).copyToArray(leaf.slot)
+        if copied != 1:
+            raise InternalError("invariant", f"{copied} batches went into a leaf instead of one")
+
+    def _handed_over(
+        self, rows: pa.Table | pa.RecordBatch, schema: pa.Schema, most: int | None = None
+    ) -> Any:
+        """The rows as Arrow batches in the JVM: an iterator over those of a table, or the one."""
         jvm = self._in_jvm()
         descriptor, path = mkstemp(dir=jvm.folder)
         try:
             with os.fdopen(descriptor, "wb") as file, pa.ipc.new_stream(file, schema) as stream:
-                stream.write_table(rows, most)
-            batches = jvm.utils.readArrowStreamFromFile(path)
+                if isinstance(rows, pa.RecordBatch):
+                    stream.write_batch(rows)
+                else:
+                    stream.write_table(rows, most)
+            return jvm.utils.readArrowStreamFromFile(path)
         finally:
             Path(path).unlink()
-        taken = jvm.utils.toDataFrame(batches, struct(schema).json(), jvm.session)
-        return DataFrame(taken, self._session)
 
     def _put(self, name: str, schema: pa.Schema, frame: DataFrame) -> None:
         """Put a frame's plan in the place of a view's; a view of other columns is made anew.
@@ -109,6 +165,14 @@ class _Jvm:
         self.utils = names.PythonSQLUtils
         self.some = names.scala.Some
         self.view = names.org.apache.spark.sql.catalyst.catalog.TemporaryViewRelation
+
+
+def _one_batch(rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch | None:
+    """The rows, also if there are none, as one batch; None if they do not go into one."""
+    batches = rows.combine_chunks().to_batches()
+    if len(batches) > 1:
+        return None
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def _encrypts(session: SparkSession) -> bool:

@@ -8,6 +8,9 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from headrace.spark.prepared import Key, Plans
 from headrace.spark.profiles import COMPILED, INTERPRETED, MOST_INTERPRETED, Profile
 from headrace.spark.session import Spark
 from headrace.spark.views import Input, Views
@@ -25,7 +28,16 @@ class Lane:
     session: SparkSession
     views: Views
     worker: Worker
+    plans: Plans
     interprets: bool = False
+
+    def collect(self, key: Key, inputs: Sequence[Input]) -> pa.Table:
+        """The rows of a query; the plan of one for a single task is kept for the next time."""
+        if self.profile == "tiny" and not any(each.kept_for for each in inputs):
+            self._evaluate(interpreted=_are_few(inputs))
+            return self.plans.collect(key, inputs)
+        self.prepare(inputs)
+        return self.session.sql(key[0]).toArrow()
 
     def prepare(self, inputs: Sequence[Input]) -> None:
         """Have the inputs as views, and expressions evaluated as it suits their number of rows."""
@@ -60,17 +72,23 @@ class Lanes:
         self._free: list[Lane] = []
         self._lock = Lock()
 
-    def take(self, profile: Profile, inputs: Sequence[Input]) -> Lane:
-        """A free lane, that which has most of the inputs registered already, or a new one."""
+    def take(self, profile: Profile, inputs: Sequence[Input], key: Key | None = None) -> Lane:
+        """A free lane or a new one.
+
+        Of several it is one that has the query's plan, or most of the inputs registered.
+        """
         with self._lock:
             fitting = [lane for lane in self._free if lane.profile == profile]
             if fitting:
-                best = max(fitting, key=lambda lane: lane.views.matches(inputs))
+                best = max(
+                    fitting, key=lambda lane: (key in lane.plans, lane.views.matches(inputs))
+                )
                 self._free.remove(best)
                 return best
         session = self._spark.new_session(profile)
         views = Views(session, one_partition=profile == "tiny")
-        return Lane(profile, session, views, Worker(f"headrace-{profile}"))
+        worker = Worker(f"headrace-{profile}")
+        return Lane(profile, session, views, worker, Plans(session, views))
 
     def give(self, lane: Lane) -> None:
         with self._lock:

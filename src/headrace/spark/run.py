@@ -17,6 +17,7 @@ from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
 from headrace.spark.failures import translated
 from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
 from headrace.spark.lanes import Lane, Lanes
+from headrace.spark.prepared import key_of
 from headrace.spark.profiles import Profile
 from headrace.spark.schema import struct
 from headrace.spark.session import Spark
@@ -66,15 +67,12 @@ class Runner:
         limit: int | None = None,
     ) -> pa.Table | TooLarge:
         """The result's rows, or `TooLarge` if there are more than `limit`."""
-
-        def work(session: SparkSession) -> pa.Table | TooLarge:
-            if limit is None:
-                return session.sql(sql).toArrow()
-            # In the text: a limit on the DataFrame would have the whole plan analysed once more.
-            table = session.sql(f"{sql}\nLIMIT {limit + 1:d}").toArrow()
-            return table if table.num_rows <= limit else TooLarge(limit)
-
-        return self.call(profile, inputs, work)
+        # In the text: a limit on the DataFrame would have the whole plan analysed once more.
+        text = sql if limit is None else f"{sql}\nLIMIT {limit + 1:d}"
+        key = key_of(text, inputs)
+        lane = self._lanes.take(profile, inputs, key)
+        table: pa.Table = self._call(lane, lambda: lane.collect(key, inputs))
+        return table if limit is None or table.num_rows <= limit else TooLarge(limit)
 
     def write(
         self,
@@ -135,8 +133,24 @@ class Runner:
         waiting thread cancels the work.
         """
         lane = self._lanes.take(profile, inputs)
+
+        def prepared() -> Result:
+            lane.prepare(inputs)
+            return work(lane.session)
+
+        return self._call(lane, prepared, watch=watch, counted=counted)
+
+    def _call(
+        self,
+        lane: Lane,
+        work: Callable[[], Result],
+        *,
+        watch: Callable[[Jobs, Call], None] | None = None,
+        counted: bool = True,
+    ) -> Result:
+        """Do `work` by the lane's thread, as one call, and give the lane back."""
         call = Call(lane.session, f"headrace-{uuid.uuid4().hex}", get_ident())
-        future = lane.worker.submit(lambda: self._work(lane, call, inputs, work))
+        future = lane.worker.submit(lambda: self._work(lane, call, work))
         self._running[call] = future
         lost = False
         try:
@@ -187,19 +201,12 @@ class Runner:
             self._known_jobs = ConnectJobs() if self._spark.remote else ClassicJobs()
         return self._known_jobs
 
-    def _work(
-        self,
-        lane: Lane,
-        call: Call,
-        inputs: Sequence[Input],
-        work: Callable[[SparkSession], Result],
-    ) -> Result:
+    def _work(self, lane: Lane, call: Call, work: Callable[[], Result]) -> Result:
         jobs = self._jobs
         with translated():
             jobs.begin(call)
             try:
-                lane.prepare(inputs)
-                return work(lane.session)
+                return work()
             finally:
                 jobs.end(call)
                 lane.views.trim()

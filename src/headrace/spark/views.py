@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.spark.bridge import Bridge
+from headrace.spark.bridge import Bridge, Leaf
 from headrace.spark.schema import struct, to_schema
 
 if TYPE_CHECKING:
@@ -74,26 +74,58 @@ class Views:
         Handing rows to the JVM takes dozens of small calls, so several inputs go side by side.
         """
         missing = [wanted for wanted in inputs if not self._is_registered(wanted)]
-        for wanted in missing:
-            # Whatever fails from here on, nobody takes the view for what it was before.
-            self._registered.pop(wanted.name, None)
-        for wanted in missing:
-            if wanted.files:
-                self._show(wanted)
-        from_memory = [wanted for wanted in missing if not wanted.files]
-        if len(from_memory) == 1:
-            self._show(from_memory[0])
-        elif from_memory:
-            wait(showing := [self._hands.submit(self._show, one) for one in from_memory])
-            for shown in showing:
-                shown.result()
+        self._show_all(missing, self._local)
         for wanted in missing:
             self._registered[wanted.name] = wanted
         for wanted in inputs:
             self._registered.move_to_end(wanted.name)
 
-    def _show(self, wanted: Input) -> None:
-        self._bridge.show(wanted.name, wanted.schema, self._frame(wanted))
+    def register_leaves(self, inputs: Sequence[Input]) -> dict[str, Leaf] | None:
+        """Make every input readable under its name, for the query that is planned next.
+
+        The rows of each are in a leaf of its own, given by name. None if some cannot be in one.
+        """
+        leaves: dict[str, Leaf] = {}
+
+        def local(wanted: Input) -> DataFrame:
+            leaf = self._bridge.leaf(_rows(wanted), wanted.schema)
+            if leaf is None:
+                return self._local(wanted)
+            leaves[wanted.name] = leaf
+            return leaf.frame
+
+        self._show_all(inputs, local)
+        for wanted in inputs:
+            # No input is the same as this one, whose rows may be others when they are read again.
+            self._registered[wanted.name] = replace(wanted, rows=wanted.schema.empty_table())
+        return leaves if len(leaves) == sum(map(has_rows, inputs)) else None
+
+    def exchange(self, leaf: Leaf, wanted: Input) -> bool:
+        """Have a leaf give the rows of an input from now on; False if it cannot hold them."""
+        return self._bridge.exchange(leaf, _rows(wanted))
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether inputs can be leaves."""
+        return self._one_partition and self._bridge.exchanges
+
+    def _show_all(self, inputs: Sequence[Input], local: Callable[[Input], DataFrame]) -> None:
+        def show(wanted: Input) -> None:
+            self._bridge.show(wanted.name, wanted.schema, self._frame(wanted, local))
+
+        for wanted in inputs:
+            # Whatever fails from here on, nobody takes the view for what it was before.
+            self._registered.pop(wanted.name, None)
+        for wanted in inputs:
+            if wanted.files:
+                show(wanted)
+        from_memory = [wanted for wanted in inputs if not wanted.files]
+        if len(from_memory) == 1:
+            show(from_memory[0])
+        elif from_memory:
+            wait(showing := [self._hands.submit(show, one) for one in from_memory])
+            for shown in showing:
+                shown.result()
 
     def release(self, name: str) -> None:
         """Let go of what is kept in memory for a piece of work."""
@@ -115,12 +147,12 @@ class Views:
     def _bytes(self) -> int:
         return sum(seen.rows.nbytes for seen in self._registered.values() if seen.rows is not None)
 
-    def _frame(self, wanted: Input) -> DataFrame:
+    def _frame(self, wanted: Input, local: Callable[[Input], DataFrame]) -> DataFrame:
         parts = []
         if wanted.files:
             parts.append(self._scan(wanted))
-        if wanted.rows is not None or not wanted.files:
-            parts.append(self._in_one(self._local(wanted)))
+        if has_rows(wanted):
+            parts.append(self._in_one(local(wanted)))
         return parts[0] if len(parts) == 1 else self._in_one(parts[0].union(parts[1]))
 
     def _scan(self, wanted: Input) -> DataFrame:
@@ -140,10 +172,19 @@ class Views:
         return self._session.read.schema(struct(wanted.schema)).parquet(*wanted.files)
 
     def _local(self, wanted: Input) -> DataFrame:
-        rows = wanted.schema.empty_table() if wanted.rows is None else wanted.rows
         # One chunk: Spark makes a partition of each.
-        table = to_schema(rows, wanted.schema).combine_chunks()
+        table = _rows(wanted).combine_chunks()
         return self._bridge.frame(table, wanted.schema, None if self._one_partition else WIDE_ROWS)
 
     def _in_one(self, frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if self._one_partition else frame
+
+
+def has_rows(wanted: Input) -> bool:
+    """Whether an input is made of rows, which may be none, beside its files."""
+    return wanted.rows is not None or not wanted.files
+
+
+def _rows(wanted: Input) -> pa.Table:
+    rows = wanted.schema.empty_table() if wanted.rows is None else wanted.rows
+    return to_schema(rows, wanted.schema)

@@ -27,7 +27,7 @@ from headrace.store.layout import EPOCH, WEIGHT, least_weight
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.lookup import By, Reach
 from headrace.store.memory import MemoryStore
-from headrace.store.net import net
+from headrace.store.net import net, net_retracted
 from headrace.store.parts import Parts
 from headrace.store.store import Store
 
@@ -47,4 +47,5 @@ __all__ = [
     "Store",
     "least_weight",
     "net",
+    "net_retracted",
 ]

@@ -23,6 +23,8 @@ from headrace.store.recent import Recent
 FOOTER_BYTES = 64 * 1024 * 1024
 # Relations of more rows are not indexed: it would take gigabytes, and minutes.
 MOST_INDEXED = 20_000_000
+# A file of so few rows that was read is likely read again.
+FEW_ROWS = 10_000
 # An index that compares so small a part of a file is not weighed against its row groups.
 FEW = 16
 
@@ -63,7 +65,10 @@ class Reader:
         if recent is not None:
             return recent
         with self._reading(relation, pin, file):
-            return read_part(self._place.files, self._place.path(file.uri), columns)
+            rows = read_part(self._place.files, self._place.path(file.uri), columns)
+        if file.rows <= FEW_ROWS:
+            self.keep(file, rows)
+        return rows
 
     def matching(
         self,

@@ -1,0 +1,155 @@
+"""Queries that come back: Spark's physical plan is kept, and only the rows of its leaves exchanged.
+
+A query of one task costs more to parse, analyse, optimise and plan than to run. The same text over
+inputs of the same columns has the same plan, so its DataFrame is kept: rows go into the partition
+that every job of it serialises, and the DataFrame runs again.
+
+Whatever Spark itself keeps between two runs of one plan would be stale: shuffles, broadcasts,
+subqueries, cached relations. So a plan is kept only if all of its operators, and all of the RDDs
+that they run as, are known to keep nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.spark.bridge import Leaf
+from headrace.spark.views import Input, Views, has_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# How many plans one session keeps, and of how long a text together: a plan of Spark takes some
+# hundred times its text.
+MOST_PLANS = 400
+MOST_TEXT = 6 << 20
+# Rows that a leaf may hold on to between two runs.
+MOST_IDLE_BYTES = 64 << 10
+
+OPERATORS = frozenset(
+    (
+        *("Scan", "FileScan", "FileSourceScan", "LocalTableScan", "OneRowRelation"),
+        *("Filter", "Project", "Union", "Coalesce", "Sort", "Expand", "Generate", "Range"),
+        *("SortMergeJoin", "ShuffledHashJoin", "CartesianProduct"),
+        *("HashAggregate", "ObjectHashAggregate", "SortAggregate"),
+        *("Window", "WindowGroupLimit", "TakeOrderedAndProject"),
+        *("LocalLimit", "GlobalLimit", "CollectLimit"),
+        *("WholeStageCodegen", "InputAdapter", "ColumnarToRow"),
+    )
+)
+RDDS = frozenset(
+    (
+        *("ParallelCollectionRDD", "FileScanRDD", "DataSourceRDD", "EmptyRDDWithPartitions"),
+        *("MapPartitionsRDD", "MapPartitionsWithEvaluatorRDD", "CoalescedRDD"),
+        *("ZippedPartitionsRDD2", "ZippedPartitionsWithEvaluatorRDD"),
+        *("UnionRDD", "PartitionerAwareUnionRDD", "SQLPartitioningAwareUnionRDD"),
+        *("CartesianRDD", "UnsafeCartesianRDD"),
+    )
+)
+_OPERATOR = re.compile(r"[ :+|-]*(?:\*\(\d+\) )?([A-Za-z]*)")
+_RDD = re.compile(r"\b(\w+)\[\d+\] at ")
+
+Key = tuple[str, tuple[tuple[str, pa.Schema, tuple[str, ...], bool], ...]]
+"""A query's text and its inputs but for their rows."""
+
+
+def key_of(sql: str, inputs: Iterable[Input]) -> Key:
+    """What two runs have in common that have the same plan."""
+    return sql, tuple((one.name, one.schema, one.files, has_rows(one)) for one in inputs)
+
+
+def keeps_nothing(operators: str, lineage: str) -> bool:
+    """Whether nothing of a plan outlives a run, by its tree of operators and that of its RDDs.
+
+    A line that no operator begins, such as the rest of a constant, counts as an unknown operator.
+    """
+    named = (_OPERATOR.match(line) for line in operators.splitlines() if line.strip())
+    rdds = _RDD.findall(lineage)
+    return (
+        all(found is not None and found[1] in OPERATORS for found in named)
+        and bool(rdds)
+        and set(rdds) <= RDDS
+        and "CachedPartitions" not in lineage
+    )
+
+
+@dataclass
+class Plan:
+    """A query that can be run again, and the leaves that hold its rows, by the inputs' names."""
+
+    frame: DataFrame
+    leaves: Mapping[str, Leaf]
+    # What each leaf holds; not known means that it has to be exchanged.
+    holding: dict[str, pa.Table | None] = field(default_factory=dict)
+
+
+class Plans:
+    """The kept plans of one session; used by one thread at a time."""
+
+    def __init__(self, session: SparkSession, views: Views) -> None:
+        self._session = session
+        self._views = views
+        self._kept: OrderedDict[Key, Plan] = OrderedDict()
+        self._refused: OrderedDict[Key, None] = OrderedDict()
+        self._text = 0
+
+    def __contains__(self, key: Key | None) -> bool:
+        return key in self._kept
+
+    def collect(self, key: Key, inputs: Sequence[Input]) -> pa.Table:
+        """The rows of a query over these inputs, by its kept plan if there is one."""
+        # Out of the others while it runs: one that fails does not come back.
+        plan = self._kept.pop(key, None)
+        if plan is not None:
+            self._text -= len(key[0])
+            if self._exchange(plan, inputs):
+                return self._run(key, plan)
+        if key in self._refused or not self._views.exchanges:
+            self._views.register(inputs)
+            return self._session.sql(key[0]).toArrow()
+        leaves = self._views.register_leaves(inputs)
+        frame = self._session.sql(key[0])
+        if leaves is not None and _may_be_kept(frame):
+            holding = {one.name: one.rows for one in inputs if one.name in leaves}
+            return self._run(key, Plan(frame, leaves, holding))
+        self._refused[key] = None
+        while len(self._refused) > MOST_PLANS:
+            self._refused.popitem(last=False)
+        return frame.toArrow()
+
+    def _run(self, key: Key, plan: Plan) -> pa.Table:
+        rows = plan.frame.toArrow()
+        for name, held in plan.holding.items():
+            if held is not None and held.nbytes > MOST_IDLE_BYTES:
+                leaf = plan.leaves[name]
+                self._views.exchange(leaf, Input(name, leaf.schema))
+                plan.holding[name] = None
+        self._kept[key] = plan
+        self._text += len(key[0])
+        while len(self._kept) > MOST_PLANS or self._text > MOST_TEXT:
+            (sql, _), _ = self._kept.popitem(last=False)
+            self._text -= len(sql)
+        return rows
+
+    def _exchange(self, plan: Plan, inputs: Sequence[Input]) -> bool:
+        """Have the leaves hold the rows of these inputs; False if one of them cannot."""
+        for wanted in inputs:
+            leaf = plan.leaves.get(wanted.name)
+            if leaf is None or plan.holding[wanted.name] is wanted.rows is not None:
+                continue
+            plan.holding[wanted.name] = None
+            if not self._views.exchange(leaf, wanted):
+                return False
+            plan.holding[wanted.name] = wanted.rows
+        return True
+
+
+def _may_be_kept(frame: DataFrame) -> bool:
+    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
+    return keeps_nothing(plan.toString(), plan.execute().toDebugString())
