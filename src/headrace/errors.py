@@ -72,6 +72,7 @@ class UserError(HeadraceError):
         "permission-denied": "The role lacks a right; the hint has the GRANT that gives it.",
         "capture-not-set-up": "The role may not set up capture; the hint has the SQL for the DBA.",
         "row-security": "Row level security would filter what the role sees of a source.",
+        "untrusted-object": "Somebody else owns what Headrace relies on, or would run as Headrace.",
         "invalid-dsn": "The connection string cannot be parsed.",
         "unsupported-server": "The server's version is outside 15 to 18.",
         "has-dependents": "Other stream tables or users' views need it as it is.",

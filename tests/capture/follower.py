@@ -151,4 +151,4 @@ def differences(followed: Bag, live: Bag) -> str:
 def _comparable(value: Any) -> Any:
     if isinstance(value, float) and value != value:
         return "NaN"
-    return value
+    return tuple(value) if isinstance(value, list) else value

@@ -29,7 +29,7 @@ def test_settings_are_pinned(database: Database) -> None:
                 assert session.execute(f"SHOW {name}").fetchone() == (value,)
             assert session.autocommit
     shown = database.arrow("SELECT current_setting('datestyle'), current_setting('search_path')")
-    assert [column[0].as_py() for column in shown.columns] == ["ISO, MDY", "pg_catalog"]
+    assert [column[0].as_py() for column in shown.columns] == ["ISO, MDY", "pg_catalog, pg_temp"]
     assert 15 <= database.version <= 18
 
 

@@ -44,7 +44,7 @@ def test_columns(connection: psycopg.Connection[Any]) -> None:
         ("?column?", "text", "text"),
     ]
     assert (columns[1].oid, columns[1].typmod) == (1700, (10 << 16 | 2) + 4)
-    assert connection.execute("SHOW search_path").fetchone() == ("pg_catalog",)
+    assert connection.execute("SHOW search_path").fetchone() == ("pg_catalog, pg_temp",)
 
 
 SELECTS = (

@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS {schema}.dirt (
 CREATE TABLE IF NOT EXISTS {schema}.announced (source oid PRIMARY KEY, epoch bigint NOT NULL)"""),
     sql.SQL("""\
 CREATE OR REPLACE FUNCTION {schema}.note_dirt(dirty oid, problem text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, {schema}, pg_temp AS $headrace$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $headrace$
 BEGIN
     BEGIN
         IF pg_relation_size('{schema}.dirt') >= {unchecked} THEN

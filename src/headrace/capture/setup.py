@@ -23,6 +23,7 @@ from headrace.errors import Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
+from headrace.source.ownership import require_own_schema
 from headrace.source.table import SourceTable
 
 # While we wait for a lock on a user's table, whoever comes after us waits behind us: so the waits
@@ -51,9 +52,11 @@ def set_up(
 
     Whatever is done anew is noted as dirt in the same transaction, so the source is copied after
     it. Raises `source-busy` while others hold locks on the table, `capture-not-set-up` with the
-    SQL for a DBA where rights are missing, `cut-interrupted` if the table changed meanwhile.
+    SQL for a DBA where rights are missing, `cut-interrupted` if the table changed meanwhile,
+    `untrusted-object` where others made part of what capture relies on.
     """
     options = CaptureOptions(max_buffer_mb, unlogged)
+    database.require_own_capture(again=True)
     with database.session() as connection:
         runtime = str(_one(connection, "SELECT current_user", ())[0])
         installed = _installed(connection, table, options)
@@ -65,6 +68,7 @@ def set_up(
     obsolete = sorted(set(triggers) - set(trigger_names(table)))
 
     def anew(connection: Connection[Any]) -> Sequence[sql.Composed]:
+        require_own_schema(connection, CAPTURE_SCHEMA, database.roles)
         shared = capture_present(connection)
         return setup_sql(table, roles, options, with_schema=not shared, obsolete=obsolete)
 
@@ -85,7 +89,7 @@ def set_up(
             "capture-not-set-up",
             f"role {runtime} may not set up change capture of {_shown(table)}",
             detail=error.diag.message_primary,
-            hint=f"Let the table's owner or a superuser run in this database:\n{script(complete)}",
+            hint=f"Let a superuser run in this database:\n{script(complete)}",
         ) from error
     except (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName) as error:
         raise Transient(
@@ -101,6 +105,7 @@ def tear_down(database: Database, oid: int, *, patient: bool = True, for_good: b
     `source-busy` while others hold locks on the table; who is not patient tries only once.
     """
     relation: sql.Identifier | None = None
+    database.require_own_capture(again=True)
     with database.session() as connection:
         if not capture_present(connection):
             return

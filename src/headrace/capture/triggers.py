@@ -33,7 +33,7 @@ STATEMENT_TRIGGERS = (
 ROW_TRIGGER = "headrace_capture_row"
 FUNCTION = sql.SQL("""\
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, {schema}, pg_temp AS {quote}
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp{settings} AS {quote}
 #variable_conflict use_column
 DECLARE
     problem text;
@@ -119,6 +119,7 @@ def function_ddl(table: SourceTable, limit: int) -> sql.Composed:
     return FUNCTION.format(
         function=function_name(table.oid),
         schema=sql.Identifier(CAPTURE_SCHEMA),
+        settings=sql.SQL(" SET array_nulls = on" if _has_enum_arrays(table) else ""),
         quote=sql.SQL(f"${tag}$"),
         buffer_name=sql.Literal(buffer_sql(table.oid)),
         limit=sql.Literal(limit),
@@ -167,11 +168,7 @@ def _recording(table: SourceTable, weight: int) -> sql.Composed:
     image = "new" if weight > 0 else "old"
     record = sql.SQL(image.upper() if table.row_triggers else "image")
     values = [
-        sql.SQL("{}.{}{}").format(
-            record,
-            sql.Identifier(column.name),
-            _as_buffered(_stored(column)),
-        )
+        _as_buffered(_stored(column), sql.SQL("{}.{}").format(record, sql.Identifier(column.name)))
         for column in table.stored
     ]
     names = [sql.Identifier(column.physical) for column in table.stored]
@@ -188,16 +185,22 @@ def _recording(table: SourceTable, weight: int) -> sql.Composed:
     )
 
 
+def _has_enum_arrays(table: SourceTable) -> bool:
+    return any(_stored(column).element and _stored(column).is_of_users for column in table.stored)
+
+
 def _stored(column: SourceColumn) -> Type:
     assert column.type is not None
     return column.type
 
 
-def _as_buffered(type_: Type) -> sql.SQL:
-    """The cast of a column's value into the buffer."""
-    if (type_.element or type_).kind != "enum":
-        return sql.SQL("")
-    return sql.SQL("::text" if type_.element is None else "::text[]")
+def _as_buffered(type_: Type, value: sql.Composed) -> sql.Composed:
+    """A column's value as the buffer has it.
+
+    The function runs with the rights of the setup role, in a session of whoever writes: it calls
+    nothing, and names no type, that the owner of the table could have made.
+    """
+    return sql.SQL(type_.read).format(column=value) if type_.is_of_users else value
 
 
 def _buffer_type(type_: Type) -> sql.Composable:

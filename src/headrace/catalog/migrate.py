@@ -11,6 +11,7 @@ from psycopg import sql
 from headrace.catalog import advisory
 from headrace.catalog.catalog import Connection
 from headrace.errors import Unavailable, UserError
+from headrace.source.ownership import require_own_schema
 
 # Files of the folder migrations, in order. A file that was released is never changed.
 MIGRATIONS = (
@@ -37,9 +38,11 @@ _PATIENCE = "SET LOCAL lock_timeout = '60s'"
 def migrate(connection: Connection) -> None:
     """Apply what is missing, each migration in a transaction of its own.
 
-    Any number of processes may do it at once. `migration-newer` if the catalog is ahead of this
-    version; a catalog that is up to date is only read. The connection is in autocommit mode.
+    Any number of processes may do it at once. `untrusted-object` if others made something in its
+    schema, `migration-newer` if the catalog is ahead of this version; a catalog that is up to date
+    is only read. The connection is in autocommit mode.
     """
+    require_own_schema(connection, "headrace")
     done = _applied(connection)
     while done < len(MIGRATIONS):
         done = _step(connection)

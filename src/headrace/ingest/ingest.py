@@ -182,6 +182,7 @@ def has_news(engine: Engine, state: State, number: int, sources: Iterable[Source
     by_log = [source for source in active if source.mode is CaptureMode.WAL]
     by_triggers = [source for source in active if source.mode is not CaptureMode.WAL]
     settings = engine.settings(state)
+    database.require_own_capture()
     with database.session() as connection:
         oids = [source.oid for source in active]
         if went_back(connection, known.snapshot, known.epoch, oids):

@@ -12,6 +12,7 @@ from psycopg import errors, sql
 from headrace.catalog.records import StreamTable
 from headrace.errors import InternalError
 from headrace.publish.change import VisibleChange
+from headrace.publish.own_table import require_own_table
 from headrace.publish.partitions import Slice, slices
 from headrace.publish.served import (
     Connection,
@@ -37,6 +38,7 @@ def apply_change(connection: Connection, table: StreamTable, change: VisibleChan
     """
     if change.is_empty:
         return
+    require_own_table(connection, table)
     connection.execute("SET LOCAL headrace.publishing = 'on'")
     _choose_plans(connection, small=change.inserted + change.deleted <= SMALL_CHANGE)
     staged = stage(connection, table, change)
@@ -157,7 +159,10 @@ def _delete_by_key(
             same.append(sql.SQL("s.{} IS NULL").format(sql.Identifier(name)))
         else:
             old.append(sql.SQL("{} IS NOT NULL").format(staged_column))
-            same.append(sql.SQL("s.{} = {}").format(sql.Identifier(name), staged_column))
+            test = (
+                "enum_eq(s.{}, {})" if table.columns[position - 1].type.is_of_users else "s.{} = {}"
+            )
+            same.append(sql.SQL(test).format(sql.Identifier(name), staged_column))
     return sql.SQL(
         "DELETE FROM {table} s USING (SELECT {key} FROM {staged} d WHERE {condition} GROUP BY {key}"
         " HAVING max({weight}) < 0) d WHERE {old} AND {same}"

@@ -59,7 +59,8 @@ def slices(connection: Connection, table: StreamTable, staged: sql.Identifier) -
         return (Slice(served_name(table), staged, sql.SQL("true")),)
     place = f"c{table.columns.index(column) + 1}"
     known = partitions(connection, table)
-    changed = _changed(connection, staged, place, known)
+    changing = sql.Identifier("d", place)
+    changed = _changed(connection, staged, _as_text(column, changing), known)
     for values in _missing(known, changed):
         known = (*known, _attach(connection, table, values))
     named = _named(known)
@@ -72,8 +73,9 @@ def slices(connection: Connection, table: StreamTable, staged: sql.Identifier) -
         index = sql.SQL("CREATE INDEX ON {} USING hash ({})")
         connection.execute(index.format(staged, sql.Identifier(place)))
         connection.execute(sql.SQL("ANALYZE {}").format(staged))
-    changing = sql.Identifier("d", place)
-    return tuple(Slice(one.name, staged, _condition(changing, one, named)) for one in touched)
+    return tuple(
+        Slice(one.name, staged, _condition(column, changing, one, named)) for one in touched
+    )
 
 
 def partitions(connection: Connection, table: StreamTable) -> tuple[Partition, ...]:
@@ -94,12 +96,16 @@ def partitions(connection: Connection, table: StreamTable) -> tuple[Partition, .
 
 
 def _spelled(column: OutputColumn, bounds: Sequence[str]) -> sql.Composed | None:
-    """A query of the values of partitions: PostgreSQL reads the constants that it wrote itself."""
+    """A query of the values of partitions: PostgreSQL reads the constants that it wrote itself.
+
+    Those of an enum are its labels, and are read as text.
+    """
+    type_ = "text" if column.type.is_of_users else column.served
     rows = [
         sql.SQL("({}, ARRAY[{}]::{}[])").format(
             sql.Literal(place),
             sql.SQL(bound.removeprefix("FOR VALUES IN (").removesuffix(")")),
-            sql.SQL(column.served),
+            sql.SQL(type_),
         )
         for place, bound in enumerate(bounds)
         if bound != "DEFAULT"
@@ -111,13 +117,16 @@ def _spelled(column: OutputColumn, bounds: Sequence[str]) -> sql.Composed | None
 
 
 def _changed(
-    connection: Connection, staged: sql.Identifier, place: str, known: Iterable[Partition]
+    connection: Connection,
+    staged: sql.Identifier,
+    text: sql.Composed,
+    known: Iterable[Partition],
 ) -> tuple[Value, ...]:
     """Values that change: all that have a partition, and enough others, the most frequent first."""
     statement = sql.SQL(
-        "SELECT value FROM (SELECT {}::text AS value, count(*) AS rows FROM {} GROUP BY 1) AS v"
+        "SELECT value FROM (SELECT {} AS value, count(*) AS rows FROM {} d GROUP BY 1) AS v"
         " ORDER BY value IS NULL OR value = ANY (%s) DESC, rows DESC, value LIMIT %s"
-    ).format(sql.Identifier(place), staged)
+    ).format(text, staged)
     names = [value for value in _named(known) if value is not None]
     found = connection.execute(statement, (names, len(names) + MOST_PARTITIONS + 2)).fetchall()
     return tuple(value for (value,) in found)
@@ -148,19 +157,24 @@ def _attach(connection: Connection, table: StreamTable, values: frozenset[Value]
     return Partition(name, values)
 
 
+def _as_text(column: OutputColumn, value: sql.Identifier) -> sql.Composed:
+    return sql.SQL(column.type.as_text).format(column=value)
+
+
 def _condition(
-    column: sql.Identifier, partition: Partition, named: frozenset[Value]
+    by: OutputColumn, column: sql.Identifier, partition: Partition, named: frozenset[Value]
 ) -> sql.Composed:
     """What tells the rows of a partition, whose values are those `named` nowhere if it has none."""
-    values = partition.values
+    values, text = partition.values, _as_text(by, column)
+    compared = text if by.type.is_of_users else column
     tests = [
-        sql.SQL("{} = {}").format(column, sql.Literal(value))
+        sql.SQL("{} = {}").format(compared, sql.Literal(value))
         for value in values
         if value is not None
     ]
     if not values:
         others = [value for value in named if value is not None]
-        tests.append(sql.SQL("{}::text <> ALL ({}::text[])").format(column, sql.Literal(others)))
+        tests.append(sql.SQL("{} <> ALL ({}::text[])").format(text, sql.Literal(others)))
     absent = sql.SQL("{} IS NULL").format(column)
     present = sql.SQL("{} IS NOT NULL AND ({})").format(
         column, sql.SQL(" OR ").join(tests) if tests else sql.SQL("false")

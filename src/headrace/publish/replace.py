@@ -9,9 +9,10 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-from headrace.catalog.records import StreamTable
+from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
 from headrace.publish.change import VisibleChange
+from headrace.publish.own_table import require_own_table
 from headrace.publish.partitions import partitions, slices
 from headrace.publish.remake import remake
 from headrace.publish.served import (
@@ -22,6 +23,7 @@ from headrace.publish.served import (
     index_key,
     index_name,
     partition_column,
+    require_enums,
     row,
     served_name,
 )
@@ -36,6 +38,7 @@ def replace_served(
 
     Rows are compared by their binary images: 1.0 and 1.00 are two values.
     """
+    require_own_table(connection, old)
     # A small change before it in the transaction may have turned these off.
     connection.execute(
         "SET LOCAL headrace.publishing = 'on'; SET LOCAL enable_seqscan = on;"
@@ -86,15 +89,19 @@ def reshape(connection: Connection, old: StreamTable, new: StreamTable) -> None:
 
 
 def _alter_columns(connection: Connection, old: StreamTable, new: StreamTable) -> None:
-    before = {column.name: column.served for column in old.columns}
-    after = {column.name: column.served for column in new.columns}
+    before = {column.name: column for column in old.columns}
+    after = {column.name: column for column in new.columns}
     for name in sorted(before.keys() - after.keys()):
         _alter(connection, new, "DROP COLUMN {}", sql.Identifier(name))
-    for name, type_ in after.items():
+    for name, column in after.items():
+        if column.type.is_of_users:
+            require_enums(connection, served_name(new), column.served)
         if name not in before:
-            _alter(connection, new, "ADD COLUMN {} {}", sql.Identifier(name), sql.SQL(type_))
-        elif before[name] != type_:
-            _retype(connection, new, sql.Identifier(name), sql.SQL(type_))
+            type_ = sql.SQL(column.served)
+            _alter(connection, new, "ADD COLUMN {} {}", sql.Identifier(name), type_)
+        elif before[name].served != column.served:
+            _retype(connection, new, before[name], column)
+    require_enums(connection, served_name(new))
 
 
 def rename(connection: Connection, old: StreamTable, new: StreamTable) -> None:
@@ -135,19 +142,26 @@ def _alter(connection: Connection, table: StreamTable, act: str, *parts: sql.Com
 
 
 def _retype(
-    connection: Connection, table: StreamTable, name: sql.Identifier, type_: sql.SQL
+    connection: Connection, table: StreamTable, old: OutputColumn, new: OutputColumn
 ) -> None:
-    """Another type, with the values where they can be cast; else the rows go first."""
+    """Another type, with the values where they can be cast; else the rows go first.
+
+    The cast from or to a type of users might be their own.
+    """
     act = "ALTER COLUMN {} TYPE {} USING {}"
-    try:
-        with connection.transaction():
-            cast = sql.SQL("{}::{}").format(name, type_)
-            _alter(connection, table, act, name, type_, cast)
-    except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.CannotCoerce):
-        connection.execute("SET LOCAL headrace.publishing = 'on'")
-        connection.execute(sql.SQL("DELETE FROM {}").format(served_name(table)))
-        nothing = sql.SQL("NULL::{}").format(type_)
-        _alter(connection, table, act, name, type_, nothing)
+    name, type_ = sql.Identifier(new.name), sql.SQL(new.served)
+    if not old.type.is_of_users and not new.type.is_of_users:
+        try:
+            with connection.transaction():
+                cast = sql.SQL("{}::{}").format(name, type_)
+                _alter(connection, table, act, name, type_, cast)
+            return
+        except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.CannotCoerce):
+            pass
+    connection.execute("SET LOCAL headrace.publishing = 'on'")
+    connection.execute(sql.SQL("DELETE FROM {}").format(served_name(table)))
+    nothing = sql.SQL("NULL::{}").format(type_)
+    _alter(connection, table, act, name, type_, nothing)
 
 
 def _delete(table: StreamTable, staged: sql.Identifier) -> sql.Composed:

@@ -13,13 +13,25 @@ import psycopg
 from psycopg import sql
 
 from headrace.catalog.records import OutputColumn, StreamTable
-from headrace.errors import UserError
+from headrace.errors import Transient, UserError
+from headrace.source.rights import FIRST_USER_OID
 from headrace.types import Type
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 COMMENT = "Stream table kept by Headrace; written only by publish."
 MOST_KEY_COLUMNS = 8
 MOST_KEY_CHARACTERS = 100
+
+_NO_ENUM = """
+SELECT format_type(t.oid, NULL)
+FROM pg_type t
+LEFT JOIN pg_type e ON e.oid = t.typelem AND e.typarray = t.oid
+WHERE t.oid >= %(first)s AND coalesce(e.typtype, t.typtype) <> 'e' AND (t.oid = ANY (
+    SELECT a.atttypid FROM pg_attribute a
+    WHERE a.attrelid = to_regclass(%(table)s) AND a.attnum > 0 AND NOT a.attisdropped
+) OR t.oid = to_regtype(%(type)s))
+LIMIT 1
+"""
 
 
 def served_name(table: StreamTable) -> sql.Identifier:
@@ -38,9 +50,25 @@ def create_served(connection: Connection, table: StreamTable) -> None:
     if by is not None:
         statement += sql.SQL(" PARTITION BY LIST ({})").format(sql.Identifier(by.name))
     connection.execute(statement)
+    require_enums(connection, name)
     connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(name, sql.Literal(COMMENT)))
     create_index(connection, table)
     guard(connection, name)
+
+
+def require_enums(connection: Connection, name: sql.Identifier, type_: str | None = None) -> None:
+    """Refuse types of users, of the columns of a table and a given one, that are no enums.
+
+    The owner of an enum may give its name to a domain, whose constraints would run when we write.
+    """
+    parameters = {"table": name.as_string(connection), "type": type_, "first": FIRST_USER_OID}
+    other = connection.execute(_NO_ENUM, parameters).fetchone()
+    if other is not None:
+        raise Transient(
+            "cut-interrupted",
+            f"type {other[0]} is not the enum that had this name",
+            detail="The stream table was planned with the type that had the name before.",
+        )
 
 
 def partition_column(table: StreamTable) -> OutputColumn | None:
@@ -91,8 +119,11 @@ def create_index(connection: Connection, table: StreamTable) -> None:
     """Make the index that publish finds rows by."""
     name = sql.Identifier(index_name(table))
     if index_key(table):
+        # Enums are compared by a function, which an index serves only behind other columns.
+        types = {column.name: column.type for column in table.columns}
+        key = sorted(table.key, key=lambda one: types[one].is_of_users)
         statement = sql.SQL("CREATE UNIQUE INDEX {} ON {} ({}) NULLS NOT DISTINCT").format(
-            name, served_name(table), column_names(table.key)
+            name, served_name(table), column_names(tuple(key))
         )
     else:
         statement = sql.SQL("CREATE INDEX {} ON {} ({})").format(

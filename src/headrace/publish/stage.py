@@ -9,24 +9,26 @@ from pyarrow import csv
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.publish.array_text import array_text
 from headrace.publish.change import VisibleChange
-from headrace.publish.served import Connection
+from headrace.publish.served import Connection, served_name
 from headrace.store import WEIGHT
 
 
 def stage(connection: Connection, table: StreamTable, change: VisibleChange) -> sql.Identifier:
     """The change as a temporary table: `_weight`, then the served columns as `c1`, `c2`, …
 
-    It goes with the transaction. No more than a batch of the change is in memory at a time.
+    It goes with the transaction. No more than a batch of the change is in memory at a time. Enums
+    are those of the served table: what has their names now may be something else of a user's.
     """
     name = f"headrace_change_{table.relation}"
     columns = sql.SQL(", ").join(
-        sql.SQL("{} {}").format(sql.Identifier(f"c{i}"), sql.SQL(_staged_type(column)))
+        sql.SQL("{} AS {}").format(_staged_value(column), sql.Identifier(f"c{i}"))
         for i, column in enumerate(table.columns, 1)
     )
     connection.execute(
-        sql.SQL("CREATE TEMPORARY TABLE {} ({} bigint, {}) ON COMMIT DROP").format(
-            sql.Identifier(name), sql.Identifier(WEIGHT), columns
-        )
+        sql.SQL(
+            "CREATE TEMPORARY TABLE {} ON COMMIT DROP AS SELECT NULL::bigint AS {}, {} FROM {} s"
+            " WITH NO DATA"
+        ).format(sql.Identifier(name), sql.Identifier(WEIGHT), columns, served_name(table))
     )
     staged = sql.Identifier("pg_temp", name)
     copying = sql.SQL("COPY {} FROM STDIN (FORMAT csv)").format(staged)
@@ -38,11 +40,14 @@ def stage(connection: Connection, table: StreamTable, change: VisibleChange) -> 
     return staged
 
 
-def _staged_type(column: OutputColumn) -> str:
-    """The served type, but a bpchar whose values all have one length is padded to that."""
-    if column.type.unsized and column.type.length is not None:
-        return f"char({column.type.length})"
-    return column.served
+def _staged_value(column: OutputColumn) -> sql.Composed:
+    """NULL of the served type, but a bpchar whose values all have one length is padded to that."""
+    if column.type.is_of_users:
+        return sql.SQL("s.{}").format(sql.Identifier(column.name))
+    sized = column.type.unsized and column.type.length is not None
+    return sql.SQL("NULL::{}").format(
+        sql.SQL(f"char({column.type.length})" if sized else column.served)
+    )
 
 
 def staged_columns(table: StreamTable, alias: str) -> sql.Composed:

@@ -21,6 +21,8 @@ from psycopg.pq import Ping, TransactionStatus
 from headrace.errors import Transient, Unavailable, UserError
 from headrace.source.conninfo import parse, pinned, place, redacted
 from headrace.source.faults import translate
+from headrace.source.introspect import CAPTURE_SCHEMA
+from headrace.source.ownership import require_own_schema
 
 VERSIONS = range(15, 19)
 # Buffers are mostly dead rows between two vacuums: a sequential scan would read them all.
@@ -55,6 +57,7 @@ class Database:
         self._idle: list[Connection[Row]] = []
         self._idle_arrow: dict[bool, list[Any]] = {False: [], True: []}
         self._reached = False
+        self._capture_is_ours = False
 
     def __repr__(self) -> str:
         return f"Database({place(self._dsn)!r})"
@@ -81,8 +84,28 @@ class Database:
     def search_path(self) -> tuple[str, ...]:
         """The schemas in which the role finds tables by their bare names, as it would itself."""
         with self._open(self._dsn) as connection:
-            row = connection.execute("SELECT current_schemas(false)").fetchone()
+            row = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchone()
         return tuple(row[0]) if row and row[0] else ("public",)
+
+    @cached_property
+    def roles(self) -> tuple[str, ...]:
+        """The runtime role, and the one that sets capture up."""
+        names = []
+        for address in dict.fromkeys((self._dsn, self._setup_dsn or self._dsn)):
+            with self._open(pinned(address, self.version)) as connection:
+                row = connection.execute("SELECT current_user::text").fetchone()
+            names.append(str(row[0]) if row else "")
+        return tuple(names)
+
+    def require_own_capture(self, *, again: bool = False) -> None:
+        """Raise `untrusted-object` if others made part of the schema of change capture.
+
+        Looked at once, and `again` whenever something is made there.
+        """
+        if again or not self._capture_is_ours:
+            with self.session() as connection:
+                require_own_schema(connection, CAPTURE_SCHEMA, self.roles)
+            self._capture_is_ours = True
 
     def connect(self) -> Connection[Row]:
         """A connection of the caller's own."""

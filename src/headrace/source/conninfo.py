@@ -12,12 +12,16 @@ from headrace.errors import UserError
 
 # What a session must not inherit from a role, a database or the environment. The first block
 # decides how values read as text, the second who may stop us or thin the rows we see, the third
-# keeps names in PostgreSQL's own answers (format_type) the same for every reader.
+# keeps names in PostgreSQL's own answers (format_type) the same for every reader, and keeps those
+# of users from being taken for PostgreSQL's. Constraints of a table are not looked at for a plan:
+# their functions would run as ours.
 SETTINGS: Mapping[str, str] = {
     "datestyle": "ISO",
     "timezone": "UTC",
     "intervalstyle": "iso_8601",
     "bytea_output": "hex",
+    "array_nulls": "on",
+    "standard_conforming_strings": "on",
     "extra_float_digits": "3",
     "lc_monetary": "C",
     "row_security": "off",
@@ -28,7 +32,8 @@ SETTINGS: Mapping[str, str] = {
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
     "default_transaction_deferrable": "off",
-    "search_path": "pg_catalog",
+    "search_path": "pg_catalog, pg_temp",
+    "constraint_exclusion": "off",
     "jit": "off",
 }
 SETTINGS_BY_VERSION: tuple[tuple[int, str, str], ...] = ((17, "transaction_timeout", "0"),)

@@ -13,11 +13,11 @@ from psycopg import Connection, Cursor, sql
 
 from headrace.errors import UserError
 from headrace.source.faults import translated
+from headrace.source.rights import FIRST_USER_OID, require_readable
 from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import from_postgres
 
 CAPTURE_SCHEMA = "headrace_capture"
-FIRST_USER_OID = 16384
 
 # `tree` has a table and all that inherit from it, partitions or not. `ordered` is true where a
 # collation sorts by bytes; in UTF-8 that is the order of code points, which is Spark's. `folds` is
@@ -121,15 +121,7 @@ WHERE c.oid = ANY (%(oids)s::oid[])
 
 RESOLVE = """
 SELECT c.oid, n.nspname, c.relkind, c.relpersistence,
-    has_schema_privilege(n.oid, 'USAGE'),
-    has_table_privilege(c.oid, 'SELECT'),
-    row_security_active(c.oid),
-    EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid),
-    EXISTS (
-        SELECT FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
-        WHERE c.relkind = 'p' AND l.relkind = 'f'
-    ),
-    current_user
+    EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
 FROM unnest(%(schemas)s::text[]) WITH ORDINALITY AS s (name, position)
 JOIN pg_namespace n ON n.nspname = s.name
 JOIN pg_class c ON c.relnamespace = n.oid
@@ -178,7 +170,8 @@ def find_table(
 ) -> SourceTable:
     """The table that a query means by a name, if it can be captured and read.
 
-    Raises `unknown-table`, `unsupported-source`, `permission-denied` or `row-security`.
+    Raises `unknown-table`, `unsupported-source`, `permission-denied`, `row-security` or
+    `untrusted-object`.
     """
     shown = name if schema is None else f"{schema}.{name}"
     # PostgreSQL looks into pg_catalog first unless the path says otherwise.
@@ -189,7 +182,7 @@ def find_table(
     if found is None:
         where = schema or ", ".join(search_path)
         raise UserError("unknown-table", f'table "{shown}" does not exist in schema {where}')
-    oid, schema, kind, persistence, usage, select, secured, parent, foreign, role = found
+    oid, schema, kind, persistence, parent = found
     shown = f"{schema}.{name}"
     reason = None
     if oid < FIRST_USER_OID or schema in ("pg_catalog", "information_schema"):
@@ -202,41 +195,16 @@ def find_table(
         reason = "is a temporary table"
     elif kind == "r" and parent:
         reason = "has tables that inherit from it"
-    elif foreign:
-        reason = "has a foreign table as a partition"
     if reason is not None:
         hint = "Only ordinary and partitioned tables can be captured; name the table itself."
         if kind == "r" and parent:
             hint = "Partition the table instead, or read those that inherit, with UNION ALL."
         raise UserError("unsupported-source", f"{shown} {reason}", hint=hint)
-    if not usage:
-        raise _denied(shown, sql.SQL("USAGE ON SCHEMA {}").format(sql.Identifier(schema)), role)
-    if not select:
-        target = sql.SQL("SELECT ON {}").format(sql.Identifier(schema, name))
-        raise _denied(shown, target, role)
-    if secured:
-        raise UserError(
-            "row-security",
-            f"row level security would hide rows of {shown} from role {role}",
-            detail="A stream table over a part of the rows that nobody asked for would be wrong.",
-            hint=sql.SQL("Let a superuser run: ALTER ROLE {} BYPASSRLS; or connect as the owner.")
-            .format(sql.Identifier(role))
-            .as_string(),
-        )
+    require_readable(connection, oid)
     tables = inspect(connection, [oid])
     if oid not in tables:
         raise UserError("unknown-table", f'table "{shown}" was dropped just now')
     return tables[oid]
-
-
-def _denied(shown: str, target: sql.Composed, role: str) -> UserError:
-    grant = sql.SQL("GRANT {} TO {};").format(target, sql.Identifier(role))
-    return UserError(
-        "permission-denied",
-        f"role {role} may not read {shown}",
-        detail="Capture reads and locks the whole table; rights on single columns do not suffice.",
-        hint=f"Let the owner run: {grant.as_string()}",
-    )
 
 
 def _column(fields: dict[str, Any]) -> SourceColumn:

@@ -84,12 +84,12 @@ def misfit_sql(
         for column, condition in misfits
     ]
     values = [
-        sql.SQL("WHEN {} THEN {}::text").format(condition, _reference(column, buffered))
+        sql.SQL("WHEN {} THEN {}").format(condition, _text(column, buffered))
         for column, condition in misfits
     ]
     shown = [
-        sql.SQL("{}, left({}::text, {})").format(
-            sql.Literal(column.name), _reference(column, buffered), MAXIMUM_SHOWN_LENGTH
+        sql.SQL("{}, left({}, {})").format(
+            sql.Literal(column.name), _text(column, buffered), MAXIMUM_SHOWN_LENGTH
         )
         for column in telling_columns(table)
     ]
@@ -214,6 +214,10 @@ def _reference(column: SourceColumn, buffered: bool) -> sql.Identifier:
 
 def _value(column: SourceColumn, buffered: bool) -> sql.Composed:
     return sql.SQL(_type(column).read).format(column=_reference(column, buffered))
+
+
+def _text(column: SourceColumn, buffered: bool) -> sql.Composed:
+    return sql.SQL(_type(column).as_text).format(column=_reference(column, buffered))
 
 
 def _misfits(

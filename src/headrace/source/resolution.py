@@ -1,7 +1,7 @@
 """What PostgreSQL resolves the names in a query to, read from the dependencies of a view.
 
 PostgreSQL records for every view which functions, operators, types and collations its text means,
-by oid. A view of the query is created in a transaction that is rolled back, and never read.
+by oid. A view of the query is created in a transaction that is rolled back, and not read there.
 Built-in objects have smaller oids than those of users.
 """
 
@@ -19,44 +19,47 @@ from psycopg.pq import ExecStatus
 
 from headrace.source.describe import as_subquery, searching
 from headrace.source.faults import translated
-from headrace.source.introspect import FIRST_USER_OID
+from headrace.source.rights import FIRST_USER_OID
 
-# Views are followed, since they are read as part of the query. Columns may be of users' enums,
-# domains and collations, which are then named here as well; a cast or COLLATE leads to one only
-# if it is called as a built-in one, and f(x) to a cast only if a type is called as a function.
-OBJECTS = """
+# Views are followed, since they are read as part of the query. Columns may be of users' enums and
+# collations, which are then named here as well; a cast or COLLATE leads to one only if it is called
+# as a built-in one, and f(x) to a cast only if a type is called as a function. A cast to a domain
+# calls what its constraints call.
+OBJECTS = sql.SQL("""
 WITH RECURSIVE views (oid) AS (
-    SELECT %(view)s::regclass::oid
+    SELECT {view}::regclass::oid
     UNION
     SELECT c.oid FROM views v
     JOIN pg_rewrite r ON r.ev_class = v.oid
     JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
     JOIN pg_class c ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
-    WHERE c.relkind = 'v' AND c.oid >= %(first)s
+    WHERE c.relkind = 'v' AND c.oid >= {first}
 )
 SELECT DISTINCT object.type, CASE d.refclassid
         WHEN 'pg_proc'::regclass THEN d.refobjid::regprocedure::text
         WHEN 'pg_operator'::regclass THEN d.refobjid::regoperator::text
         ELSE object.identity
     END AS identity,
-    CASE WHEN v.oid <> %(view)s::regclass THEN v.oid::regclass::text END AS view
+    CASE WHEN v.oid <> {view}::regclass THEN v.oid::regclass::text END AS view
 FROM views v
 JOIN pg_rewrite r ON r.ev_class = v.oid
 JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
 LEFT JOIN pg_type t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid
 LEFT JOIN pg_collation c ON d.refclassid = 'pg_collation'::regclass AND c.oid = d.refobjid
 CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS object
-WHERE d.refobjid >= %(first)s
+WHERE d.refobjid >= {first}
     AND d.refclassid = ANY (ARRAY['pg_proc', 'pg_operator', 'pg_opfamily', 'pg_opclass', 'pg_type',
         'pg_collation', 'pg_ts_config', 'pg_ts_dict']::regclass[])
-    AND (t.oid IS NULL OR EXISTS (
-        SELECT FROM pg_type b WHERE b.typname = t.typname AND b.oid < %(first)s
+    AND (t.oid IS NULL OR (
+        t.typtype = 'd' AND r.ev_action::text LIKE '%{{COERCETODOMAIN %'
     ) OR EXISTS (
-        SELECT FROM pg_proc f WHERE f.proname = t.typname AND f.oid < %(first)s
+        SELECT FROM pg_type b WHERE b.typname = t.typname AND b.oid < {first}
+    ) OR EXISTS (
+        SELECT FROM pg_proc f WHERE f.proname = t.typname AND f.oid < {first}
     ))
     AND (c.oid IS NULL OR c.collname = 'C')
 ORDER BY view NULLS FIRST, object.type, identity
-"""
+""")
 
 TEXT = "SELECT rtrim(pg_get_viewdef(%(view)s::regclass), ';')"
 
@@ -103,7 +106,7 @@ def resolve(
 ) -> Resolved:
     """The query as PostgreSQL reads it; its first columns get these names, if any are given."""
     # A role that may not create temporary objects has Headrace's own schema.
-    places = (sql.Identifier("pg_temp", "headrace_query"), _own(connection))
+    places = ("pg_temp.headrace_query", own_view(connection.info.backend_pid))
     for place in places:
         with translated(), connection.transaction(force_rollback=True):
             try:
@@ -113,21 +116,27 @@ def resolve(
                     raise
                 continue
             connection.execute("SET LOCAL search_path = pg_catalog")
-            parameters = {"view": place.as_string(), "first": FIRST_USER_OID}
-            rows = connection.execute(OBJECTS, parameters).fetchall()
+            parameters = {"view": place}
+            rows = connection.execute(objects_sql(place)).fetchall()
             text = connection.execute(TEXT, parameters).fetchone()
             assert text is not None
             return Resolved(text[0], tuple(UserObject(*row) for row in rows))
     raise AssertionError("a view was made in neither place")
 
 
-def _own(connection: Connection[Any]) -> sql.Identifier:
-    return sql.Identifier("headrace", f"query_{connection.info.backend_pid}_{os.getpid()}")
+def objects_sql(view: str) -> str:
+    """A query of the user objects that a view calls; `view` is its quoted name."""
+    return OBJECTS.format(view=sql.Literal(view), first=FIRST_USER_OID).as_string()
+
+
+def own_view(number: int) -> str:
+    """The quoted name of a view of our own, in our schema."""
+    return sql.Identifier("headrace", f"query_{number}_{os.getpid()}").as_string()
 
 
 def _create_view(
     connection: Connection[Any],
-    name: sql.Identifier,
+    name: str,
     query: str,
     search_path: Sequence[str],
     names: Sequence[str],
@@ -137,7 +146,7 @@ def _create_view(
     listed = sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
     wanted, called = (listed, f" ({listed})") if names else ("1 AS one", "")
     item = as_subquery(connection, query)
-    text = f"CREATE VIEW {name.as_string()} AS SELECT {wanted} FROM {item}{called}"
+    text = f"CREATE VIEW {name} AS SELECT {wanted} FROM {item}{called}"
     with connection.lock:
         # As one statement with parameters it cannot be several.
         result = connection.pgconn.exec_params(text.encode(), [])

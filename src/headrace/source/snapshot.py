@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 from adbc_driver_manager import Error as ArrowError
 from adbc_driver_postgresql import dbapi
 
-from headrace.errors import Transient, UserError
+from headrace.errors import HeadraceError, Transient, UserError
 from headrace.source.faults import translate
 from headrace.source.ranges import Range
 from headrace.source.reading import read_sql, to_stored
+from headrace.source.resolution import UserObject, objects_sql, own_view
 from headrace.source.table import SourceColumn
 
 # Data exceptions, and a subquery with more than one row.
@@ -49,22 +51,32 @@ def read_in_snapshot(
 
 
 def answer_in_snapshot(
-    conninfo: str, snapshot: str, query: str, columns: Sequence[SourceColumn]
+    conninfo: str,
+    snapshot: str,
+    query: str,
+    columns: Sequence[SourceColumn],
+    refuse: Callable[[UserObject], HeadraceError],
 ) -> Iterator[pa.Table]:
     """The answer to a query made of built-in functions, in the stored types, batch by batch.
 
-    Raises `query-failed` where PostgreSQL cannot compute it.
+    Raises `query-failed` where PostgreSQL cannot compute it, and what `refuse` makes of an object
+    of a user's that it would call. What is answered is a view that has been looked at: the text
+    alone could mean something else a moment later.
     """
     try:
         with (
             dbapi.connect(conninfo, autocommit=True) as connection,
             connection.cursor() as cursor,
         ):
-            _enter(cursor, snapshot, "SET LOCAL search_path = pg_catalog")
-            cursor.execute(query)
+            _enter(cursor, snapshot, "SET LOCAL search_path = pg_catalog, pg_temp", "READ WRITE")
+            view = _create_view(cursor, query)
+            cursor.execute(objects_sql(view))
+            for row in cursor.fetchall():
+                raise refuse(UserObject(*row))
+            cursor.execute(f"SELECT * FROM {view}")
             for batch in cursor.fetch_record_batch():
                 yield to_stored(batch, columns)
-            cursor.execute("COMMIT")
+            cursor.execute("ROLLBACK")
     except ArrowError as error:
         if (error.sqlstate or "")[:2] in _FAILED:
             raise _failed(error) from error
@@ -74,15 +86,24 @@ def answer_in_snapshot(
         raise _failed(error) from error
 
 
+def _create_view(cursor: Any, query: str) -> str:
+    """The name of a view of the query; Headrace's schema has it if the role may not make others."""
+    cursor.execute("SELECT has_database_privilege(current_database(), 'TEMPORARY')")
+    ((temporary,),) = cursor.fetchall()
+    view = "pg_temp.headrace_answer" if temporary else own_view(os.getpid())
+    cursor.execute(f"CREATE VIEW {view} AS {query}")
+    return view
+
+
 def _failed(error: Exception) -> UserError:
     message = str(error).strip().split("\n", 1)[0]
     return UserError("query-failed", f"PostgreSQL could not answer the query: {message}")
 
 
-def _enter(cursor: Any, snapshot: str, lock: str) -> None:
+def _enter(cursor: Any, snapshot: str, lock: str, mode: str = "READ ONLY") -> None:
     quoted = "'" + snapshot.replace("'", "''") + "'"
     try:
-        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        cursor.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {mode}")
         cursor.execute(f"SET TRANSACTION SNAPSHOT {quoted}")
         # Behind a waiting ALTER TABLE this waits for us to end: lock_timeout ends it instead.
         cursor.execute(lock)

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 
 from headrace.source.faults import translated
-from headrace.source.introspect import FIRST_USER_OID
+from headrace.source.rights import FIRST_USER_OID
 
 # Sessions have pg_catalog as their search path: every other name is printed with its schema.
 VIEWS = """

@@ -26,7 +26,8 @@ class Kind:
 
     `read` and `misfit` are SQL templates over `{column}` (a quoted column reference) and the
     type's parameters: what a SELECT asks for, and a condition that is true when the value does
-    not fit. `comparison` says which comparisons mean the same in both engines.
+    not fit. `comparison` says which comparisons mean the same in both engines. No template casts a
+    value of a type that users may own: a cast of the owner's would run with our rights.
     """
 
     name: str
@@ -93,6 +94,14 @@ _FITTING_NUMERIC = (
 # What PostgreSQL itself holds to its digits can still be this.
 NOT_A_NUMBER = "({column} = 'NaN')"
 _FITTING_ARRAY = "(array_ndims({column}) > 1 OR array_lower({column}, 1) <> 1)"
+
+# What PostgreSQL prints, by the type's own output function: the owner of an enum may define its
+# cast to text, but nothing that concat() calls. It prints NULL as nothing, hence the test.
+PRINTED = "CASE WHEN {column} IS NOT NULL THEN pg_catalog.concat({column}) END"
+# A list of what is printed of an array. Sessions and triggers that read it have array_nulls on.
+PRINTED_ARRAY = (
+    "CASE WHEN {column} IS NOT NULL THEN pg_catalog.concat({column})::pg_catalog.text[] END"
+)
 
 KINDS: tuple[Kind, ...] = (
     Kind("boolean", 16, _plain("boolean"), _arrow(pa.bool_()), _plain("BOOLEAN")),
@@ -173,7 +182,7 @@ KINDS: tuple[Kind, ...] = (
         _arrow(pa.string()),
         _plain("STRING"),
         comparison="equality",
-        read="{column}::text",
+        read=PRINTED,
     ),
     # jsonb equality ignores the scale of numbers, text does not: carried, never compared.
     Kind(

@@ -12,6 +12,8 @@ from headrace.types.kinds import (
     KIND_BY_OID,
     MAXIMUM_DIGITS,
     NOT_A_NUMBER,
+    PRINTED,
+    PRINTED_ARRAY,
     Comparison,
     Kind,
 )
@@ -96,9 +98,21 @@ class Type:
         """The SQL template that reads a column of this type as it is stored."""
         if self.keeps_blanks:
             return "textin(bpcharout({column}))"
+        if self.element is not None and self.element.kind == "enum":
+            return PRINTED_ARRAY
         if self.element is not None:
             return self.element.read.replace("::text", "::text[]")
         return self.row.read
+
+    @property
+    def as_text(self) -> str:
+        """The SQL template of a value as text; no cast that a user has defined takes part."""
+        return PRINTED if self.is_of_users else "{column}::text"
+
+    @property
+    def is_of_users(self) -> bool:
+        """Whether the type, or that of an array's elements, is one that a user has made."""
+        return (self.element or self).kind == "enum"
 
     @property
     def misfit(self) -> str | None:

@@ -56,12 +56,16 @@ def stored(query: str, columns: Sequence[OutputColumn]) -> str:
     """A query whose columns are those of another one, as a stream table stores them."""
     numbered = [f"c{number}" for number in range(1, len(columns) + 1)]
     items = [
-        f"CAST({rounded(name, column.type)} AS {column.served})"
-        f" AS {sql.Identifier(column.name).as_string()}"
+        f"{_cast(rounded(name, column.type), column)} AS {sql.Identifier(column.name).as_string()}"
         for name, column in zip(numbered, columns, strict=True)
     ]
     listed = ", ".join(numbered)
     return f"SELECT {', '.join(items)} FROM {_subquery(query)} AS query ({listed})"
+
+
+def _cast(value: str, column: OutputColumn) -> str:
+    """The value in the served type; one of an enum is, and casts of enums may be users' own."""
+    return value if column.type.is_of_users else f"CAST({value} AS {column.served})"
 
 
 def rounded(value: str, type_: Type) -> str:

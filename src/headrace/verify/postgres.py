@@ -125,7 +125,9 @@ def _answer(engine: Engine, cut: OpenCut, state: State, table: StreamTable) -> p
     batches: list[pa.Table] = []
     size = 0
     conninfo = cut.database.conninfo
-    for batch in answer_in_snapshot(conninfo, cut.export(), question.text, question.columns):
+    for batch in answer_in_snapshot(
+        conninfo, cut.export(), question.text, question.columns, not_built_in
+    ):
         batches.append(batch)
         size += batch.nbytes
         if size > LARGEST_ANSWER:

@@ -1,0 +1,142 @@
+"""Whether a role may read source tables, and whether reading them runs what others have made.
+
+Planning a query opens the indexes and statistics of a table and computes their constant parts, as
+the role that asks: whoever owns the table, and a function that one of them calls, could have it run
+with our rights. So every such function has to belong to a role that has our rights already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection, Cursor, sql
+
+from headrace.errors import UserError
+from headrace.source.faults import translated
+
+FIRST_USER_OID = 16384
+
+# Rights are those of this moment, whatever the snapshot of the transaction is. A partitioned
+# table's key depends on functions as an index does.
+RIGHTS = sql.SQL("""
+WITH RECURSIVE tree AS (
+    SELECT c.oid AS root, c.oid, c.relkind FROM pg_class c WHERE c.oid = ANY (%(oids)s::oid[])
+    UNION ALL
+    SELECT t.root, c.oid, c.relkind
+    FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid JOIN pg_class c ON c.oid = i.inhrelid
+), planned AS (
+    SELECT t.root, 'pg_class'::regclass AS classid, t.oid FROM tree t WHERE t.relkind = 'p'
+    UNION ALL
+    SELECT t.root, 'pg_class'::regclass, i.indexrelid
+    FROM tree t JOIN pg_index i ON i.indrelid = t.oid
+    WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL
+    UNION ALL
+    SELECT t.root, 'pg_statistic_ext'::regclass, s.oid
+    FROM tree t JOIN pg_statistic_ext s ON s.stxrelid = t.oid WHERE s.stxexprs IS NOT NULL
+), called AS (
+    SELECT p.root, f.oid::regprocedure::text AS function
+    FROM planned p
+    JOIN pg_depend d ON d.classid = p.classid AND d.objid = p.oid AND d.refobjid >= {first}
+    LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+    JOIN pg_proc f ON f.oid = o.oprcode
+        OR d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
+    WHERE f.oid >= {first} AND NOT pg_has_role(f.proowner, current_user, 'MEMBER')
+)
+SELECT c.oid, n.nspname, c.relname, current_user,
+    has_schema_privilege(n.oid, 'USAGE'),
+    has_table_privilege(c.oid, 'SELECT'),
+    row_security_active(c.oid),
+    EXISTS (SELECT FROM tree t WHERE t.root = c.oid AND t.relkind = 'f'),
+    (SELECT min(k.function) FROM called k WHERE k.root = c.oid)
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = ANY (%(oids)s::oid[])
+""").format(first=sql.Literal(FIRST_USER_OID))
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What a role may do with a source table; `function` is one that reading could run."""
+
+    oid: int
+    schema: str
+    name: str
+    role: str
+    usage: bool
+    select: bool
+    secured: bool
+    foreign: bool
+    function: str | None
+
+    def problem(self) -> UserError | None:
+        """Why the table must not be read, with what its owner can do about it."""
+        shown = f"{self.schema}.{self.name}"
+        if not self.usage:
+            schema = sql.Identifier(self.schema)
+            return self._denied(sql.SQL("USAGE ON SCHEMA {}").format(schema))
+        if not self.select:
+            return self._denied(sql.SQL("SELECT ON {}").format(_name(self.schema, self.name)))
+        if self.secured:
+            return UserError(
+                "row-security",
+                f"row level security would hide rows of {shown} from role {self.role}",
+                detail="A stream table over a part of the rows that nobody asked for would be"
+                " wrong.",
+                hint=f"Let a superuser run: ALTER ROLE {self._role} BYPASSRLS; or connect as the"
+                " owner.",
+            )
+        if self.foreign:
+            return UserError(
+                "unsupported-source",
+                f"{shown} has a foreign table as a partition",
+                hint="Only ordinary and partitioned tables can be captured.",
+            )
+        if self.function is not None:
+            return UserError(
+                "untrusted-object",
+                f"reading {shown} could run function {self.function} as role {self.role}",
+                detail="PostgreSQL computes the constant parts of a table's indexes and statistics"
+                " with the rights of whoever reads the table, and the function belongs to a role"
+                " that does not have them.",
+                hint="Drop the index or statistics, or let a superuser own the function:"
+                f" ALTER FUNCTION {self.function} OWNER TO {self._role};",
+            )
+        return None
+
+    @property
+    def _role(self) -> str:
+        return sql.Identifier(self.role).as_string()
+
+    def _denied(self, target: sql.Composed) -> UserError:
+        return UserError(
+            "permission-denied",
+            f"role {self.role} may not read {self.schema}.{self.name}",
+            detail="Capture reads and locks the whole table; rights on single columns do not"
+            " suffice.",
+            hint=f"Let the owner run: GRANT {target.as_string()} TO {self._role};",
+        )
+
+
+def ask_rights(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
+    """Send the question; in a pipeline the answer is read later."""
+    return connection.execute(RIGHTS, {"oids": sorted(oids)})
+
+
+def read_rights(answer: Cursor[Any]) -> dict[int, UserError]:
+    """Read the answer to `ask_rights`: the tables that must not be read, with the reason."""
+    problems = {row[0]: Rights(*row).problem() for row in answer}
+    return {oid: problem for oid, problem in problems.items() if problem is not None}
+
+
+def require_readable(connection: Connection[Any], oid: int) -> None:
+    """Raise why a table must not be read, if that is so."""
+    with translated():
+        problem = read_rights(ask_rights(connection, [oid])).get(oid)
+    if problem is not None:
+        raise problem
+
+
+def _name(schema: str, name: str) -> sql.Identifier:
+    return sql.Identifier(schema, name)
