@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
 import headrace
 from headrace.functions import FUNCTION_BY_NAME
+from tests.schedule.running import Running
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.e2e
 
@@ -171,3 +177,35 @@ def test_statements(shop: headrace.Headrace, sql: psycopg.Connection) -> None:
     ]
     newest = shop._engine.catalog.receipts()[0]
     assert "source public.orders" in newest.detail
+
+
+def test_over_sources_captured_from_the_wal(
+    shop: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """The answer's snapshot and the end of what is read from the WAL are one cut."""
+    shop.set("cdc_mode", "wal")
+    shop.create_stream_tables({name: QUERIES[name] for name in ("sums", "joined", "viewed")})
+    for change in ("INSERT INTO orders (id, customer, amount) VALUES (900, 2, 30)", CHANGE):
+        sql.execute(change)
+        shop.refresh("viewed")
+    assert {source.mode for source in shop._engine.catalog.state().sources} == {"WAL"}
+    sql.execute("UPDATE orders SET amount = amount * 2, customer = 5 WHERE id % 3 = 0")
+    for name in ("sums", "joined", "viewed"):
+        receipt = shop.verify(name, oracle="postgres")
+        assert receipt.equal, (name, receipt.detail)
+    assert {source.mode for source in shop._engine.catalog.state().sources} == {"WAL"}
+
+
+def test_a_statement_that_a_daemon_executes(
+    shop: headrace.Headrace, sql: psycopg.Connection, dsn: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    with Running(shop), headrace.connect(dsn=dsn, home=tmp_path, spark=spark) as client:
+        client.run(f"CREATE STREAM TABLE sums AS {QUERIES['sums']}")
+        sql.execute(CHANGE)
+        (done,) = client.run("VERIFY STREAM TABLE sums ORACLE postgres")
+        assert (done.act, done.equal) == ("verified by postgres (equal)", True)
+        with pytest.raises(headrace.UserError) as caught:
+            client.run("VERIFY STREAM TABLE sums ORACLE delphi")
+        assert caught.value.code in ("invalid-option", "syntax-error")
+    newest = shop._engine.catalog.receipts()[0]
+    assert (newest.oracle, newest.equal) == ("postgres", True)

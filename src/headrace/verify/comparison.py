@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.spark.run import TooLarge
+from headrace.store import WEIGHT
 from headrace.types import Type
-from headrace.verify.difference import remaining, weighted_rows
+from headrace.verify.difference import Row, is_inexact, remaining, weighted_rows
 
 MOST_DIFFERENCES = 100_000
+"""Of more rows, this is what a receipt says of either side."""
 SAMPLE = 5
 
 
@@ -46,13 +49,29 @@ def compared(
     """
     if isinstance(difference, TooLarge):
         return Comparison(what, difference.limit, difference.limit)
-    rows = weighted_rows(difference) if exact else remaining(difference, types, digits=digits)
+    if exact or not any(is_inexact(type_, digits=digits) for type_ in types):
+        weights = difference[WEIGHT]
+        missing, surplus = (_total(weights, side) for side in (pc.greater, pc.less))
+        sample = weighted_rows(difference.slice(0, SAMPLE))
+        return Comparison(what, missing, -surplus, _shown(sample, names))
+    rows = remaining(difference, types, digits=digits, most=MOST_DIFFERENCES)
+    if rows is None:
+        return Comparison(what, MOST_DIFFERENCES, MOST_DIFFERENCES)
     return Comparison(
         what,
         sum(weight for weight, _ in rows if weight > 0),
         -sum(weight for weight, _ in rows if weight < 0),
-        tuple(
-            {"copies": weight, **dict(zip(names, map(str, values), strict=True))}
-            for weight, values in rows[:SAMPLE]
-        ),
+        _shown(rows[:SAMPLE], names),
+    )
+
+
+def _total(weights: pa.ChunkedArray, side: Callable[..., Any]) -> int:
+    """The sum of the weights on one side of zero."""
+    return pc.sum(weights.filter(side(weights, 0))).as_py() or 0
+
+
+def _shown(rows: Sequence[Row], names: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {"copies": weight, **dict(zip(names, map(str, values), strict=True))}
+        for weight, values in rows
     )
