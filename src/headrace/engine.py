@@ -251,4 +251,9 @@ def _stopped(state: State, relation: str, error: NeedsReinit) -> list[Source | S
     needing: list[Source | StreamTable] = [owner] if owner is not None else []
     if isinstance(owner, Source):
         needing += state.readers(relation)
-    return [replace(one, status=Status.SUSPENDED, reason=reason) for one in needing]
+    return [
+        one.suspended(reason)
+        if isinstance(one, StreamTable)
+        else replace(one, status=Status.SUSPENDED, reason=reason)
+        for one in needing
+    ]

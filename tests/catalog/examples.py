@@ -93,6 +93,7 @@ TABLE = StreamTable(
     names={"rorders": Named("shop", 'or"ders', ("id", "amount"))},
     views=(View("shop", "v", "SELECT 1 AS a", ("a",)),),
     held=True,
+    awaits_rebuild=True,
     edges={"rorders": ("aggregate", "NOT EXISTS"), "rothers": ()},
 )
 CUT = Cut(9, 1, "10:20:10,14,15", NOON)
@@ -223,6 +224,7 @@ stream_tables = st.builds(
     names=st.dictionaries(identifiers, st.builds(Named, names, names, tuples(names)), max_size=2),
     views=tuples(st.builds(View, names, names, names, tuples(names))),
     held=st.booleans(),
+    awaits_rebuild=st.booleans(),
     edges=st.dictionaries(identifiers, tuples(names), max_size=3),
     default_collation=st.sampled_from(Collation),
 )

@@ -329,3 +329,23 @@ def test_it_outlives_a_restart_of_the_server(tmp_path: Path, spark: object) -> N
                 running.until(lambda: answer(again.dsn, "SELECT v FROM totals") == 6)
         assert running.heard("interrupted")
         assert project.verify("totals", source=True).equal
+
+
+def test_a_wider_type_is_rebuilt_by_the_daemon(
+    project: headrace.Headrace, client: Client, sql: psycopg.Connection
+) -> None:
+    with Running(project) as running:
+        client.create_stream_table("totals", TOTALS, schedule="100ms")
+        client.create_stream_table("most", "SELECT max(v) AS v FROM totals", schedule="100ms")
+        sql.execute("ALTER TABLE t ALTER v TYPE bigint")
+        sql.execute("INSERT INTO t VALUES (1, 5000000000)")
+        running.until(lambda: value(sql, "SELECT max(v)::text FROM most") == "5000000045")
+        for name in ("totals", "most"):
+            assert table_of(client, name).status == "ACTIVE"
+            assert not table_of(client, name).awaits_rebuild
+            assert client.verify(name, source=True).equal
+        sql.execute("UPDATE t SET v = v + 1 WHERE k = 1")
+        client.wait_fresh("most")
+        assert client.history("totals")[0].mode == "DIFFERENTIAL"
+    for name in ("totals", "most"):
+        assert_served(client, sql, name)

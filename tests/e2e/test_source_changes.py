@@ -146,6 +146,41 @@ def test_a_wider_type_rebuilds_what_uses_the_column(
     assert {table.status for table in orders.status()} == {"ACTIVE"}
 
 
+def test_a_refresh_rebuilds_only_what_it_needs_over_a_wider_type(
+    orders: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute("CREATE TABLE notes (id int, pages int)")
+    sql.execute("INSERT INTO notes VALUES (1, 10), (2, NULL)")
+    orders.create_stream_table("noted", "SELECT id, pages FROM notes")
+    orders.create_stream_table("longest", "SELECT max(pages) AS pages FROM noted")
+    for table, column in (("orders", "amount"), ("notes", "pages")):
+        sql.execute(f"ALTER TABLE {table} ALTER {column} TYPE bigint")
+
+    def awaiting() -> set[str]:
+        tables = orders._engine.catalog.state().stream_tables
+        return {table.name for table in tables if table.awaits_rebuild}
+
+    assert orders.refresh("totals").mode == "FULL"
+    assert_served(orders, sql, "totals")
+    assert awaiting() == {"noted"}, "it does not read the other table"
+    assert orders.refresh("longest").mode == "FULL"
+    assert awaiting() == set()
+    for name in ("noted", "longest"):
+        assert_served(orders, sql, name)
+
+
+def test_a_column_that_is_gone_beside_a_wider_one_suspends(
+    orders: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    orders.create_stream_table("both", "SELECT amount, note FROM orders")
+    sql.execute("ALTER TABLE orders ALTER amount TYPE bigint, ALTER note TYPE int USING 0")
+    with pytest.raises(headrace.UserError) as caught:
+        orders.refresh("both")
+    assert caught.value.code == "table-suspended"
+    (both,) = (t for t in orders._engine.catalog.state().stream_tables if t.name == "both")
+    assert not both.awaits_rebuild
+
+
 def test_a_query_that_a_wider_type_does_not_suit_stays_suspended(
     orders: headrace.Headrace, sql: psycopg.Connection
 ) -> None:

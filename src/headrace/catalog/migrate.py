@@ -29,6 +29,7 @@ MIGRATIONS = (
     "0012_append_only",
     "0013_collation",
     "0014_oracles",
+    "0015_awaits_rebuild",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

@@ -6,7 +6,7 @@ Records are shared between states and threads: nothing inside them is changed, m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -155,7 +155,8 @@ class StreamTable:
     and its `views` see of each input, whatever that is called and has by now.
     `epoch` is the published one (0 before the first), `as_of` the time of the cut behind it.
     `key` names the output columns that are unique together, empty if the result is a bag without
-    a key. `held` says that it was suspended by hand, so that only `resume` lets it go on.
+    a key. `held` says that it was suspended by hand, so that only `resume` lets it go on, and
+    `awaits_rebuild` that the next refresh rebuilds it, because a column has a wider type.
     `edges` gives for each relation that it reads the operators that make it non-monotone in that,
     none if it is monotone; it is empty for a table that was made before edges were kept.
     `failures` counts refreshes that failed in a row; `own_scans` those scans of the served table
@@ -188,6 +189,17 @@ class StreamTable:
     failures: int = 0
     own_scans: int = 0
     default_collation: Collation = Collation.OTHER
+    awaits_rebuild: bool = False
+
+    def suspended(self, reason: str, *, awaits_rebuild: bool = False) -> StreamTable:
+        """The table as it is after it was suspended, with the reason."""
+        status = Status.SUSPENDED
+        return replace(self, status=status, reason=reason, awaits_rebuild=awaits_rebuild)
+
+    @property
+    def is_to_be_rebuilt(self) -> bool:
+        """Whether the next refresh rebuilds it, unless somebody suspended it by hand."""
+        return self.awaits_rebuild and self.status is Status.SUSPENDED and not self.held
 
 
 def taken_in(table: StreamTable, relation: str) -> int:

@@ -71,13 +71,15 @@ class Taking:
 class Taken:
     """What a source contributed to a cut.
 
-    `complaints` gives, for each reader that cannot go on, the reason; `copied` says that the
-    source is whole again, so that readers it had stopped may go on.
+    `complaints` gives, for each reader that cannot go on, the reason, and `rebuilt` says which of
+    them only have to be rebuilt; `copied` says that the source is whole again, so that readers it
+    had stopped may go on.
     """
 
     source: Source
     relation: Relation
     complaints: dict[str, str] = field(default_factory=dict)
+    rebuilt: frozenset[str] = frozenset()
     copied: bool = False
 
 
@@ -220,7 +222,8 @@ def _take_copy(
     with engine.step(CopySource(relation.id, epoch)):
         pin = copy_source(engine, settings, cut, part, relation, epoch)
     shape = shape_of(source, table)
-    complaints = {}
+    complaints: dict[str, str] = {}
+    rebuilt: set[str] = set()
     for reader in state.readers(source.relation):
         # Those that are to be made anew are bound to the source as it is then.
         if reader.status is Status.SUSPENDED or is_stale(reader):
@@ -228,6 +231,8 @@ def _take_copy(
         lost = [column for column in shape.lost if _uses(reader, state, source, column)]
         if lost:
             complaints[reader.relation] = shape.reason(source, lost[0])
+            if shape.wider.issuperset(lost):
+                rebuilt.add(reader.relation)
     whole = replace(
         source,
         columns=tuple(replace(c, type=None) if c in shape.lost else c for c in source.columns),
@@ -237,7 +242,7 @@ def _take_copy(
         status=Status.ACTIVE,
         reason=None,
     )
-    return Taken(whole, replace(relation, pin=pin), complaints, copied=True)
+    return Taken(whole, replace(relation, pin=pin), complaints, frozenset(rebuilt), copied=True)
 
 
 def _uses(reader: StreamTable, state: State, source: Source, column: SourceColumn) -> bool:
@@ -257,17 +262,18 @@ def suspended(state: State, source: Source, relation: Relation, error: HeadraceE
 def stopped_or_freed(state: State, taken: tuple[Taken, ...]) -> tuple[StreamTable, ...]:
     """The stream tables that stop, or go on again, with this cut."""
     complaints = {name: why for one in taken for name, why in one.complaints.items()}
+    barred = {name for one in taken for name in one.complaints.keys() - one.rebuilt}
     stopped = {one.source.relation for one in taken if one.source.status is Status.SUSPENDED}
     whole = {one.source.relation for one in taken if one.copied}
     result = []
     for table in state.stream_tables:
         if table.relation in complaints:
-            reason = complaints[table.relation]
-            result.append(replace(table, status=Status.SUSPENDED, reason=reason))
+            rebuild = table.relation not in barred
+            result.append(table.suspended(complaints[table.relation], awaits_rebuild=rebuild))
         elif table.held or is_stale(table) or table.status is not Status.SUSPENDED:
             continue
         elif _freed(state, table, whole, stopped):
-            result.append(replace(table, status=Status.ACTIVE, reason=None))
+            result.append(replace(table, status=Status.ACTIVE, reason=None, awaits_rebuild=False))
     return tuple(result)
 
 

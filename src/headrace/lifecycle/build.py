@@ -120,7 +120,7 @@ def _told(state: State, moved: Mapping[str, str]) -> list[StreamTable]:
 def _failed(reader: StreamTable, failing: Mapping[str, str]) -> StreamTable:
     if reader.relation not in failing:
         return reader
-    return replace(reader, status=Status.SUSPENDED, reason=failing[reader.relation])
+    return reader.suspended(failing[reader.relation])
 
 
 def _check_sources(state: State, makings: tuple[Making, ...]) -> None:

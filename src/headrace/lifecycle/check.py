@@ -169,6 +169,7 @@ def rebind(
         frontier={},
         epoch=0,
         held=False,
+        awaits_rebuild=False,
     )
     inputs = inputs_of(anew, state)
     collation = home_collation(reach.home)

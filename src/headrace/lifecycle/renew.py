@@ -11,7 +11,6 @@ from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import upstream
 from headrace.graph.cycles import cycles
-from headrace.ingest.shape import awaits_rebuild
 from headrace.lifecycle.build import build
 from headrace.lifecycle.change import change
 from headrace.lifecycle.planning import plan
@@ -20,6 +19,7 @@ from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.whole import changed_views, is_whole
 from headrace.lifecycle.wish import READER, Wish
 from headrace.refresh.refresh import refresh_table, require_table
+from headrace.refresh.together import together
 
 BY_HAND = "suspended by hand"
 
@@ -47,7 +47,9 @@ def resume(engine: Engine, schema: str, name: str) -> StreamTable:
         if table.status is Status.ACTIVE:
             return table
         if table.held and not is_stale(table) and _is_whole(engine, state, table):
-            going = replace(table, status=Status.ACTIVE, reason=None, held=False)
+            going = replace(
+                table, status=Status.ACTIVE, reason=None, held=False, awaits_rebuild=False
+            )
             change(engine, table, going, lease.fence)
         else:
             _renew(engine, state, {table.relation: "resumed"}, lease.fence)
@@ -72,7 +74,7 @@ def refresh(engine: Engine, schema: str, name: str, asked: RefreshMode | None = 
         try:
             return _refresh(engine, schema, name, asked, lease.fence)
         except UserError as error:
-            if error.code != "table-suspended" or not _awaiting(engine.catalog.state()):
+            if error.code != "table-suspended" or not _awaiting(engine, schema, name):
                 raise
         return _refresh(engine, schema, name, asked, lease.fence)
 
@@ -81,11 +83,11 @@ def _refresh(
     engine: Engine, schema: str, name: str, asked: RefreshMode | None, fence: int
 ) -> Refresh:
     done: dict[str, Refresh] = {}
-    for one in _awaiting(engine.catalog.state()):
-        # With a source that is captured again its other readers are rebuilt as well.
-        state = engine.catalog.state()
-        if one in _awaiting(state):
+    for one in _awaiting(engine, schema, name):
+        # Rebuilding one of them may have rebuilt others that read it.
+        if one in _awaiting(engine, schema, name):
             assert one.reason is not None
+            state = engine.catalog.state()
             done |= _renew_or_suspend(engine, state, {one.relation: one.reason}, fence)
     state = engine.catalog.state()
     table = require_table(state, schema, name)
@@ -94,8 +96,14 @@ def _refresh(
     return _refresh_going(engine, state, table, asked, fence)
 
 
-def _awaiting(state: State) -> list[StreamTable]:
-    return [table for table in state.stream_tables if awaits_rebuild(table)]
+def _awaiting(engine: Engine, schema: str, name: str) -> list[StreamTable]:
+    """What is to be rebuilt of a table and all that is refreshed with it."""
+    state = engine.catalog.state()
+    if not any(one.is_to_be_rebuilt for one in state.stream_tables):
+        return []
+    table = require_table(state, schema, name)
+    needed = together(state, [table], engine.settings(state))
+    return [one for one in needed if one.is_to_be_rebuilt]
 
 
 def _refresh_going(
@@ -151,6 +159,5 @@ def _renew_or_suspend(
         for one in engine.catalog.state().stream_tables:
             if one.relation in reasons:
                 reason = f"{reasons[one.relation]}: {error.message}"
-                stopped = replace(one, status=Status.SUSPENDED, reason=reason)
-                change(engine, one, stopped, fence)
+                change(engine, one, one.suspended(reason), fence)
         return {}

@@ -105,6 +105,7 @@ def _published(one: Advanced, now: datetime) -> StreamTable:
     return replace(
         one.table,
         status=Status.ACTIVE,
+        awaits_rebuild=False,
         reason=None,
         frontier=one.frontier,
         epoch=one.refresh.epoch,

@@ -215,7 +215,7 @@ def _marked(table: StreamTable, error: HeadraceError) -> StreamTable:
     if isinstance(error, Transient) or table.status is Status.SUSPENDED:
         return counted
     if blows_fuse(error):
-        return replace(table, status=Status.SUSPENDED, reason=error.message)
+        return table.suspended(error.message)
     return replace(counted, status=Status.ERROR, reason=error.message)
 
 

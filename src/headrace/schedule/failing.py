@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 
 from headrace.catalog import Change, State
@@ -20,6 +19,6 @@ def stop_failing(engine: Engine, tables: Iterable[StreamTable], why: str, fence:
             found = current.origin(table.relation)
             if isinstance(found, StreamTable) and found.status is not Status.SUSPENDED:
                 reason = f"suspended after {found.failures} failures in a row: {why}"
-                stopped = replace(found, status=Status.SUSPENDED, reason=reason)
+                stopped = found.suspended(reason)
                 change = Change(put=(stopped,))
                 engine.catalog.commit(change, fence=fence, apply=partial(alert, table=stopped))

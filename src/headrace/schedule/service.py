@@ -10,7 +10,6 @@ from headrace.catalog.catalog import lease_lost
 from headrace.catalog.records import Status, StreamTable, is_stale
 from headrace.errors import HeadraceError
 from headrace.graph.live import LiveGraph
-from headrace.ingest.shape import awaits_rebuild
 from headrace.lifecycle.whole import changed_views
 from headrace.refresh.epochs import lacks
 from headrace.schedule.agenda import agenda, followed, passed, startable
@@ -134,7 +133,7 @@ class Service:
         stale = [
             table
             for table in state.stream_tables
-            if awaits_rebuild(table) or (is_stale(table) and table.status is not Status.SUSPENDED)
+            if table.is_to_be_rebuilt or (is_stale(table) and table.status is not Status.SUSPENDED)
         ]
         if any(self._make_anew(table) for table in stale if table.relation in known):
             return True
