@@ -16,6 +16,7 @@ from headrace.query.builtin_types import NotBuiltIn, PostgresTokenizer
 from headrace.query.from_syntax import FromParser
 from headrace.query.operator_names import check_operator_names, check_unicode_names
 from headrace.query.plain_forms import with_plain_forms
+from headrace.query.white_space import check_white_space
 
 UNARY_PLUS = "+"
 _WITH_KEYWORDS = frozenset(
@@ -47,9 +48,7 @@ class _Parser(FromParser):
     }
     UNARY_PARSERS = {
         **PostgresParser.UNARY_PARSERS,
-        TokenType.PLUS: lambda self: self.expression(
-            exp.Anonymous(this=UNARY_PLUS, expressions=[self._parse_unary()])
-        ),
+        TokenType.PLUS: lambda self: self._parse_unary_plus(),
     }
 
     # The right side stays what was written, not a path of sqlglot's own.
@@ -64,6 +63,12 @@ class _Parser(FromParser):
     }
 
     QUOTED_TYPES_TO_PRESERVE = NotBuiltIn()
+
+    def _parse_unary_plus(self) -> exp.Expr:
+        operand = self._parse_unary()
+        if operand is None:
+            self.raise_error("an operand is missing")
+        return self.expression(exp.Anonymous(this=UNARY_PLUS, expressions=[operand]))
 
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True
@@ -111,6 +116,7 @@ def parse(text: str) -> exp.Query:
     """The query's syntax tree; UserError if the text is not exactly one query."""
     try:
         tokens = _POSTGRES.tokenize(text)
+        check_white_space(text, tokens)
         check_operator_names(text, tokens)
         check_unicode_names(tokens)
         _refuse_junk_after_numbers(tokens)

@@ -16,7 +16,7 @@ from headrace.statements.statement import Place
 
 Kind = Literal["word", "name", "string", "symbol"]
 
-_SPACE = re.compile(r"(?:\s+|--[^\r\n]*)+")
+_SPACE = re.compile(r"(?:[ \t\n\r\f\v]+|--[^\r\n]*)+")
 _COMMENT = re.compile(r"/\*|\*/")
 _DOLLAR = re.compile(r"\$(?:[^\W\d]\w*)?\$")
 _WORD = re.compile(r"[^\W\d][\w$]*")
