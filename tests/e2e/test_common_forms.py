@@ -25,6 +25,14 @@ QUERIES: dict[str, str] = {
     "rows_in_order": "SELECT a.id, b.id AS other FROM sales a JOIN sales b"
     " ON (a.region, a.id) < (b.region, b.id)",
     "one_row": "SELECT count(*) AS n, sum(amount) AS s FROM sales LIMIT 100",
+    "arrays_of_queries": "SELECT a.id, ARRAY(SELECT b.id FROM sales b WHERE b.region = a.region"
+    " ORDER BY b.amount DESC NULLS LAST, b.id) AS peers FROM sales a",
+    "arrays_of_fractions": "SELECT region,"
+    " percentile_disc(ARRAY[0.25, 0.5, NULL]) WITHIN GROUP (ORDER BY amount) AS d,"
+    " percentile_cont(ARRAY[0, 0.5, 1]) WITHIN GROUP (ORDER BY amount DESC) AS c"
+    " FROM sales GROUP BY region",
+    "behind_an_offset": "SELECT id FROM sales a WHERE EXISTS (SELECT code FROM sales b"
+    " WHERE b.region = a.region ORDER BY b.sold OFFSET 1)",
     "least_of_casts": "SELECT min(sold::text) AS first, max(id::text) AS last FROM sales",
 }
 
@@ -36,18 +44,18 @@ CHANGES = (
 )
 
 
+SALES = """
+CREATE TABLE sales (id int PRIMARY KEY, code char(3), amount numeric(9,2), sold date,
+    region varchar(10));
+INSERT INTO sales VALUES (1, 'x', 10, '2024-01-01', 'north'), (2, 'xy', 2.5, NULL, 'south'),
+    (3, NULL, -1, '2023-12-31', NULL), (9, 'zzz', 7, '2024-01-02', 'north')
+"""
+
+
 def test_they_stay_what_postgresql_says(
     project: headrace.Headrace, sql: psycopg.Connection
 ) -> None:
-    sql.execute(
-        "CREATE TABLE sales (id int PRIMARY KEY, code char(3), amount numeric(9,2), sold date,"
-        " region varchar(10))"
-    )
-    sql.execute(
-        "INSERT INTO sales VALUES (1, 'x', 10, '2024-01-01', 'north'),"
-        " (2, 'xy', 2.5, NULL, 'south'),"
-        " (3, NULL, -1, '2023-12-31', NULL), (9, 'zzz', 7, '2024-01-02', 'north')"
-    )
+    sql.execute(SALES)
     project.create_stream_tables(
         {name: {"query": query, "refresh_mode": "DIFFERENTIAL"} for name, query in QUERIES.items()}
     )
@@ -57,3 +65,25 @@ def test_they_stay_what_postgresql_says(
         for name in QUERIES:
             assert not change or project.refresh(name).mode == "DIFFERENTIAL"
             assert_served(project, sql, name)
+
+
+def test_a_branch_that_is_never_true_costs_nothing(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute(SALES)
+    sql.execute("CREATE TABLE returns (id int PRIMARY KEY); INSERT INTO returns VALUES (1)")
+    project.create_stream_table(
+        "ids",
+        "SELECT id FROM sales UNION ALL SELECT id FROM returns WHERE 1 = 2",
+        refresh_mode="DIFFERENTIAL",
+    )
+    assert_served(project, sql, "ids")
+    sql.execute("INSERT INTO returns VALUES (2)")
+    done = project.refresh("ids")
+    assert (done.rows_inserted, done.rows_deleted, done.spark_jobs) == (0, 0, 0)
+    sql.execute("DELETE FROM sales WHERE id = 1; DELETE FROM returns WHERE id = 1")
+    assert project.refresh("ids").mode == "DIFFERENTIAL"
+    assert_served(project, sql, "ids")
+    assert project.verify("ids", source=True).equal
+    assert project.reinit("ids").mode == "FULL"
+    assert_served(project, sql, "ids")

@@ -135,7 +135,8 @@ CALLS: tuple[tuple[str, ...], ...] = (
      "sum(i) FILTER (WHERE h = 1)",
      "stddev(n) FILTER (WHERE i IS NULL)", "bool_and(i > 0) FILTER (WHERE o)"),
     ("count(DISTINCT i)", "sum(DISTINCT i)", "avg(DISTINCT i)", "min(DISTINCT i)"),
-    ("count(DISTINCT t)", "string_agg(DISTINCT t, '-' ORDER BY t DESC)"),
+    ("count(DISTINCT t)", "string_agg(DISTINCT t, '-' ORDER BY t DESC)",
+     "string_agg(DISTINCT t, ',')"),
     ("count(DISTINCT i)", "count(DISTINCT f)", "sum(DISTINCT n)", "avg(DISTINCT w)", "count(*)",
      "stddev(DISTINCT h)", "bit_xor(DISTINCT i)", "corr(DISTINCT f, r)", "max(DISTINCT t)",
      "string_agg(DISTINCT t, ',' ORDER BY t)", "count(DISTINCT i) FILTER (WHERE o)"),
@@ -337,7 +338,6 @@ def test_groups(query: str, database: psycopg.Connection[Any]) -> None:
     ("call", "code"),
     [
         ("string_agg(t, ',')", "unsupported-query"),
-        ("string_agg(DISTINCT t, ',')", "unsupported-query"),
         ("string_agg(i, ',' ORDER BY i)", "unsupported-function"),
         ("string_agg(t ORDER BY t)", "invalid-query"),
         ("string_agg(DISTINCT t, ',' ORDER BY i)", "invalid-query"),

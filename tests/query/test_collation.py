@@ -10,10 +10,10 @@ import pytest
 
 from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
-from headrace.query import bind
+from headrace.query import BoundColumn, BoundTable, bind
 from headrace.query.rules import Rules
 from headrace.source.collation import home_collation
-from headrace.types import Collation
+from headrace.types import INTEGER, Collation, Type
 from tests.query.shop import Shop, load, read
 from tests.query.test_against_postgres import bag, ours, postgres_types
 
@@ -108,3 +108,56 @@ def test_the_collation_of_a_database(dsn: str, made: str, collation: Collation) 
                 assert home_collation(there) is collation
         finally:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class Texts:
+    """A column under collation C, and one under another that is not the database's."""
+
+    def resolve(self, schema: str | None, name: str) -> BoundTable:
+        types = {"id": INTEGER, "c": Type("text", folds=True), "o": Type("text", ordered=False)}
+        columns = (BoundColumn(n, n, type_, type_.sql) for n, type_ in types.items())
+        return BoundTable("t", "public", "t", tuple(columns), (("id",),))
+
+
+@pytest.mark.parametrize("collation", [Collation.C, Collation.OTHER])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "string_agg('a', {} ORDER BY id)",
+        "string_agg({}, ',' ORDER BY id)",
+        "string_agg('a'::text, {} ORDER BY id)",
+        "max(array_to_string(ARRAY['a'], {}))",
+        "max(array_to_string(ARRAY['a', NULL], ',', {}))",
+        "max(array_to_string(ARRAY[{}], ','))",
+        "max(array_to_string('{{a}}'::text[], {}))",
+        "max('a' || {})",
+    ],
+)
+def test_a_constant_gives_up_its_collation(expression: str, collation: Collation) -> None:
+    """Whatever the database has, the result has the collation of the column."""
+
+    def ordered(column: str) -> bool:
+        query = f"SELECT {expression.format(column)} AS s FROM t"
+        try:
+            return bind(query, Texts(), rules=Rules(collation)).plan.columns[0].type.ordered
+        except UserError as error:
+            if error.code != "text-order":
+                raise
+            return False
+
+    assert ordered("c")
+    assert not ordered("o")
+
+
+def test_two_collations_that_differ_order_nothing() -> None:
+    for expression in ("string_agg(c, o ORDER BY id)", "string_agg(o, c ORDER BY id)"):
+        plan = bind(f"SELECT {expression} AS s FROM t", Texts(), rules=Rules(Collation.C)).plan
+        assert not plan.columns[0].type.ordered
+
+
+def test_distinct_texts_come_in_their_own_order() -> None:
+    """That of the column, also beside a constant; under another collation nothing sorts them."""
+    for collation in (Collation.C, Collation.OTHER):
+        bind("SELECT string_agg(DISTINCT c, ',') AS s FROM t", Texts(), rules=Rules(collation))
+        with pytest.raises(UserError, match="ORDER BY"):
+            bind("SELECT string_agg(DISTINCT o, ',') AS s FROM t", Texts(), rules=Rules(collation))

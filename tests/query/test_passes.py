@@ -130,3 +130,22 @@ def test_a_join_inside_every_alternative_is_a_join() -> None:
     assert condition_of("SELECT id FROM orders WHERE qty > 1 OR (qty > 1 AND id = 1)") == (
         "(qty_1_c5 > 1)"
     )
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "SELECT id FROM customers WHERE 1 = 2",
+        "SELECT l.orders FROM lines l JOIN customers c ON c.id = l.orders WHERE false AND true",
+        "SELECT c.id + 1 FROM (SELECT id FROM customers WHERE NULL::boolean) AS c",
+    ],
+)
+def test_a_branch_that_is_never_true_reads_nothing(branch: str) -> None:
+    def read(query: str) -> set[str]:
+        return {n.relation for n in nodes(bind(query, Shop()).plan) if isinstance(n, Scan)}
+
+    only = read("SELECT id FROM orders")
+    assert read(f"SELECT id FROM orders UNION ALL {branch}") == only
+    assert read(f"SELECT id FROM orders UNION {branch}") == only
+    assert read(f"{branch} UNION ALL SELECT id FROM orders UNION ALL SELECT id FROM orders") == only
+    assert read(f"{branch} UNION ALL {branch}") == read(branch), "something stays"

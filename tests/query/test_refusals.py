@@ -374,3 +374,20 @@ def test_hint_names_the_likely_column() -> None:
     with pytest.raises(UserError) as raised:
         bind("SELECT o.amont FROM orders o", Shop())
     assert raised.value.hint == 'Did you mean "amount"?'
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT at - at AS x FROM orders",
+        "SELECT at - at AS x, count(*) AS n FROM orders GROUP BY at - at",
+        "SELECT min(at - at) AS x FROM orders",
+        "SELECT at - at AS x FROM orders UNION SELECT at - at FROM orders",
+    ],
+)
+def test_intervals_that_are_equal_but_not_the_same(query: str) -> None:
+    with pytest.raises(UserError) as caught:
+        bind(query, Shop())
+    assert "'1 day' and '24 hours' are equal" in (caught.value.hint or "")
+    assert "extract(epoch FROM" in (caught.value.hint or "")
+    bind("SELECT extract(epoch FROM at - at) AS x, count(*) AS n FROM orders GROUP BY 1", Shop())

@@ -79,6 +79,30 @@ def test_queries_in_rows_that_are_spelled_out(small: psycopg.Connection[Any], qu
     assert_postgres_own(small, query)
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, x FROM a WHERE EXISTS (SELECT FROM b WHERE b.k = a.k ORDER BY b.x)",
+        "SELECT k, x FROM a WHERE EXISTS (SELECT x FROM b WHERE b.k = a.k ORDER BY 1 LIMIT 1)",
+        "SELECT k, x FROM a WHERE EXISTS (SELECT FROM b WHERE b.k = a.k FETCH FIRST ROW ONLY)",
+        "SELECT k, x FROM a WHERE EXISTS (SELECT FROM b WHERE b.k = a.k LIMIT 0)",
+        "SELECT k, x FROM a WHERE EXISTS (SELECT FROM b WHERE b.k = a.k OFFSET 0)",
+        "SELECT k, x FROM a WHERE EXISTS (SELECT FROM b WHERE b.k = a.k OFFSET 1)",
+        "SELECT k, x FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.k >= a.k OFFSET 2 LIMIT 5)",
+        "SELECT k, EXISTS (SELECT x FROM b WHERE b.k >= a.k ORDER BY x OFFSET 1) AS e FROM a",
+        "SELECT k, EXISTS (SELECT DISTINCT x FROM b WHERE b.k >= a.k OFFSET 1) AS e FROM a",
+        "SELECT k, EXISTS (SELECT k FROM b WHERE b.x < a.x GROUP BY k OFFSET 1) AS e FROM a",
+        "SELECT k, EXISTS (SELECT max(x) FROM b WHERE b.x < a.x OFFSET 1) AS e FROM a",
+        "SELECT k, EXISTS (SELECT k FROM b WHERE b.x < a.x UNION SELECT 5 OFFSET 1) AS e FROM a",
+        "SELECT k, EXISTS (WITH q AS (TABLE b) SELECT FROM q WHERE q.k = a.k OFFSET 1) AS e FROM a",
+    ],
+)
+def test_exists_asks_for_no_order_and_counts_behind_an_offset(
+    small: psycopg.Connection[Any], query: str
+) -> None:
+    assert_postgres_own(small, query)
+
+
 def unlowered(plan: Operator) -> Iterator[object]:
     """What lowering should have taken away."""
     if isinstance(plan, Lateral):

@@ -15,7 +15,7 @@ from headrace.functions.function import Function, spark_cast, spark_function
 from headrace.functions.let import let
 from headrace.functions.logic import common_type
 from headrace.functions.spark import case, minus, number
-from headrace.plan.scalar import Scalar, Value
+from headrace.plan.scalar import Call, Literal, Scalar, Value
 from headrace.types import BOOLEAN, INTEGER, TEXT, Type, array_of, has_arrays
 
 Expression = exp.Expression
@@ -154,7 +154,22 @@ def _text_type(arguments: Sequence[Scalar]) -> Type | None:
     element = array.type.element
     if element is None or element.kind != TEXT.kind or not all(t.type.is_text for t in texts):
         return None
-    return Type(TEXT.kind, ordered=element.ordered, folds=element.folds)
+    typed = [(array, element), *((text, text.type) for text in texts)]
+    # The collation of constants gives way, as everywhere.
+    types = [type_ for scalar, type_ in typed if not _is_constant(scalar)]
+    types = types or [type_ for _, type_ in typed]
+    return Type(
+        TEXT.kind,
+        ordered=all(type_.ordered for type_ in types),
+        folds=all(type_.folds for type_ in types),
+    )
+
+
+def _is_constant(scalar: Scalar) -> bool:
+    """Whether it is a constant, or an array of constants that is spelled out."""
+    if isinstance(scalar, Call) and scalar.function in ("array", "cast"):
+        return all(map(_is_constant, scalar.arguments))
+    return isinstance(scalar, Literal)
 
 
 def _text_spark(arguments: Sequence[Expression], *_: object) -> Expression:

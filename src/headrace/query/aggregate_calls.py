@@ -10,13 +10,14 @@ from sqlglot import exp
 
 from headrace.functions import AGGREGATE_BY_NAME, AggregateFunction, call, cast
 from headrace.functions.aggregates.zeros import without_sign_of_zero
+from headrace.functions.text import text_of
 from headrace.plan.scalar import Column, Literal, Outer, Scalar, walk
 from headrace.query.array_expressions import as_element
 from headrace.query.coerce import settled
 from headrace.query.grouping import Request
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.ordering import sorted_entry
-from headrace.query.refusal import incomparable, located, refuse
+from headrace.query.refusal import EQUAL_INTERVALS, incomparable, located, refuse
 from headrace.query.rules import order_by_value
 from headrace.query.unmatched import require_exact
 from headrace.types import BIGINT, DOUBLE, Type, plain_text
@@ -143,7 +144,18 @@ def _coerced(function: AggregateFunction, bound: Sequence[Bound], node: exp.Expr
                 found.append(as_element(without_sign_of_zero(settled(argument))))
             else:
                 found.append(settled(argument))
-    return found
+    return _collated(found) if function.name == "string_agg" else found
+
+
+def _collated(texts: Sequence[Scalar]) -> list[Scalar]:
+    """The texts, of which a constant gives up its collation for that of another one."""
+    decided = text_of(texts)
+    return [
+        replace(text, type=replace(text.type, ordered=decided.ordered, folds=decided.folds))
+        if isinstance(text, Literal) and text.type.is_text
+        else text
+        for text in texts
+    ]
 
 
 def _as_text(bound: Bound) -> Scalar:
@@ -165,7 +177,7 @@ def _type(function: AggregateFunction, arguments: Sequence[Scalar], node: exp.Ex
     if name in ("min", "max") and types[0].is_text and not types[0].ordered:
         hint = 'Write COLLATE "C" after the text, or declare the column so.'
         raise refuse("text-order", f"{name} on text needs collation C", node, hint)
-    way_out = "Cast it to text." if types[0].kind == "character" else None
+    way_out = {"character": "Cast it to text.", "interval": EQUAL_INTERVALS}.get(types[0].kind)
     shown = ", ".join(each.sql for each in types)
     raise refuse("unsupported-function", f"{name}({shown}) is not maintained", node, way_out)
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from headrace.functions import chain
-from headrace.plan.scalar import Column, Outer, Scalar, Subquery
+from headrace.plan.scalar import Column, Literal, Outer, Scalar, Subquery
 from headrace.query.block import Block
 from headrace.query.context import Context
 from headrace.query.literals import Bound, Untyped
 from headrace.query.operations import compare, negation
 from headrace.query.refusal import refuse
 from headrace.query.scope import Scope
+from headrace.types import BIGINT
 
 BindQuery = Callable[[exp.Expr, Context], Block]
 
@@ -32,7 +33,12 @@ class Inner:
         self.quotients: set[Column] = set()
 
     def exists(self, node: exp.Exists, scope: Scope) -> Scalar:
-        return Subquery("exists", self._block(_rows_alone(node.this), scope).plan)
+        """EXISTS; whether rows are left after an OFFSET is a question of their number."""
+        query, skipped = _rows_alone(node.this)
+        if not skipped:
+            return Subquery("exists", self._block(query, scope).plan)
+        count = self.scalar(_count_of(query), scope)
+        return compare(">", count, Literal(skipped, BIGINT), node)
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Scalar:
         """The value of `(SELECT …)`."""
@@ -70,31 +76,48 @@ class Inner:
         return block
 
 
-def _rows_alone(node: exp.Expr) -> exp.Expr:
-    """EXISTS asks for rows alone: columns are not computed, and the first rows do as well as all.
+def _rows_alone(node: exp.Expr) -> tuple[exp.Expr, int]:
+    """The query of EXISTS without what does not matter to it, and how many rows it skips.
 
-    A call may be an aggregate or give rows, so a select list with one stays.
+    EXISTS asks for rows alone: their order does not count, the first rows do as well as all, and
+    columns are not computed. A call may be an aggregate or give rows, so a select list with one
+    stays.
     """
-    query = unwrapped(node)
-    if not isinstance(query, exp.Select):
-        return query
+    query, skipped = unwrapped(node), 0
+    if not isinstance(query, exp.Query):
+        return query, 0
     query = query.copy()
-    if _has_some_limit(query):
-        query.set("limit", None)
-        query.set("order", None)
+    limit, offset = _count(query, "limit"), _count(query, "offset")
+    if limit and offset is not None:
+        skipped = offset
+        for clause in ("limit", "offset", "order"):
+            query.set(clause, None)
     read = ("distinct", "group", "having", "order")
     called = any(item.find(exp.Func) for item in query.expressions)
-    if not called and not any(query.args.get(clause) for clause in read):
+    if not isinstance(query, exp.Select) or called:
+        return query, skipped
+    if not any(query.args.get(clause) for clause in read):
         query.set("expressions", [exp.Literal.number(1)])
-    return query
+    return query, skipped
 
 
-def _has_some_limit(query: exp.Select) -> bool:
-    """Whether the query is cut to a number of its first rows that is not 0."""
-    limit = query.args.get("limit")
-    count = limit.args.get("expression") if isinstance(limit, exp.Limit) else None
-    constant = isinstance(count, exp.Literal) and count.name.isdigit() and int(count.name) > 0
-    return constant and not query.args.get("offset")
+def _count(query: exp.Query, clause: str) -> int | None:
+    """The number that LIMIT or OFFSET names; None if it is no plain number. All is more than 0."""
+    found = query.args.get(clause)
+    if found is None:
+        return 1 if clause == "limit" else 0
+    number = found.args.get("count" if isinstance(found, exp.Fetch) else "expression")
+    if number is None:
+        return 1
+    constant = isinstance(number, exp.Literal) and number.name.isdigit()
+    return int(number.name) if constant else None
+
+
+def _count_of(query: exp.Expr) -> exp.Select:
+    """`SELECT count(*) FROM (query)`."""
+    count = exp.Anonymous(this="count", expressions=[exp.Star()])
+    rows = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("skipped")))
+    return exp.Select(expressions=[count], from_=exp.From(this=rows))
 
 
 def unwrapped(node: exp.Expr) -> exp.Expr:

@@ -11,6 +11,11 @@ from sqlglot import exp
 from headrace.errors import UserError
 from headrace.types import Type
 
+EQUAL_INTERVALS = (
+    "To PostgreSQL '1 day' and '24 hours' are equal, and it shows either."
+    " Use extract(epoch FROM …), which has one value for both."
+)
+
 
 def position(node: exp.Expr) -> tuple[int, int] | None:
     """Line and column where the node's text begins, both from 1, if the parser kept them.
@@ -39,7 +44,8 @@ def refuse(code: str, message: str, node: exp.Expr, hint: str | None = None) -> 
 
 def incomparable(clause: str, type_: Type, node: exp.Expr) -> UserError:
     """The error for a clause that compares values of a type that does not compare."""
-    hint = "Cast it to text." if type_.is_text else None
+    hint = EQUAL_INTERVALS if type_.kind == "interval" else None
+    hint = "Cast it to text." if type_.is_text else hint
     message = f"{clause} on {type_.sql} is not maintained"
     return refuse("unsupported-type", message, node, hint)
 

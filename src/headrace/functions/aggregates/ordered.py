@@ -27,8 +27,12 @@ def _joined_type(argument: Type | None, separator: Type | None = None) -> Type |
     texts = (argument, separator)
     if not all(type_ is not None and type_.kind == "text" for type_ in texts):
         return None
-    assert argument is not None
-    return Type("text", ordered=argument.ordered, folds=argument.folds)
+    assert argument is not None and separator is not None
+    return Type(
+        "text",
+        ordered=argument.ordered and separator.ordered,
+        folds=argument.folds and separator.folds,
+    )
 
 
 def _joined(inputs: Inputs, _: Type) -> Value:

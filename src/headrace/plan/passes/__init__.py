@@ -7,6 +7,7 @@ from collections.abc import Callable
 from headrace.plan.operators import Operator
 from headrace.plan.passes.compute_keys import compute_keys
 from headrace.plan.passes.drop_distincts import drop_distincts
+from headrace.plan.passes.drop_empty_branches import drop_empty_branches
 from headrace.plan.passes.factor_conditions import factor_conditions
 from headrace.plan.passes.fold_constants import fold_constants
 from headrace.plan.passes.lift_projects import lift_projects
@@ -22,6 +23,7 @@ Pass = Callable[[Operator], Operator]
 
 PASSES: tuple[Pass, ...] = (
     fold_constants,
+    drop_empty_branches,
     factor_conditions,
     merge_aggregates,
     split_distinct,
@@ -51,6 +53,7 @@ __all__ = [
     "Pass",
     "compute_keys",
     "drop_distincts",
+    "drop_empty_branches",
     "factor_conditions",
     "fold_constants",
     "improve",
