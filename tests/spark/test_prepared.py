@@ -17,7 +17,7 @@ from headrace.plan.stages import cut_stages
 from headrace.query import bind
 from headrace.render import render
 from headrace.spark import prepared
-from headrace.spark.prepared import keeps_nothing, key_of
+from headrace.spark.prepared import Room, keeps_nothing, key_of
 from headrace.spark.run import Input, Runner
 from headrace.spark.session import Spark
 from headrace.spark.views import Views
@@ -226,7 +226,7 @@ def test_plans_are_bounded_and_large_rows_are_let_go(
     for sql in (*texts, texts[2]):
         assert keeping.collect(sql, [of("a", 1)])
     assert kept(keeping) == [texts[3], texts[4], texts[2]]
-    monkeypatch.setattr(prepared, "MOST_TEXT", 2 * len(texts[0]))
+    monkeypatch.setattr(Room, "of", lambda *_: 2 * len(texts[0]))
     many = Input("a", NUMBERS, rows=numbers(*range(10_000)))
     found = keeping.collect(texts[3], [many])
     assert isinstance(found, pa.Table)
@@ -238,6 +238,16 @@ def test_plans_are_bounded_and_large_rows_are_let_go(
     again = keeping.collect(texts[3], [many])
     assert isinstance(again, pa.Table)
     assert bag(again) == bag(found)
+
+
+@pytest.mark.spark
+def test_sessions_divide_the_heap(ours: Spark) -> None:
+    session, room = ours.new_session("tiny"), Room()
+    room.sessions = 1
+    whole = room.of(session)
+    assert whole > 100_000
+    room.sessions = 4
+    assert room.of(session) == whole // 4
 
 
 @pytest.mark.spark

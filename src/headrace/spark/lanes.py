@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.spark.prepared import Key, Plans
+from headrace.spark.prepared import Key, Plans, Room
 from headrace.spark.profiles import COMPILED, INTERPRETED, MOST_INTERPRETED, Profile
 from headrace.spark.session import Spark
 from headrace.spark.views import Input, Views
@@ -71,6 +71,7 @@ class Lanes:
         self._spark = spark
         self._free: list[Lane] = []
         self._lock = Lock()
+        self._room = Room()
 
     def take(self, profile: Profile, inputs: Sequence[Input], key: Key | None = None) -> Lane:
         """A free lane or a new one.
@@ -88,7 +89,8 @@ class Lanes:
         session = self._spark.new_session(profile)
         views = Views(session, one_partition=profile == "tiny")
         worker = Worker(f"headrace-{profile}")
-        return Lane(profile, session, views, worker, Plans(session, views))
+        self._room.sessions += profile == "tiny"
+        return Lane(profile, session, views, worker, Plans(session, views, self._room))
 
     def give(self, lane: Lane) -> None:
         with self._lock:
@@ -104,5 +106,6 @@ class Lanes:
     def close(self) -> None:
         """Let go of the sessions that nobody uses."""
         with self._lock:
+            self._room = Room()
             while self._free:
                 self._free.pop().worker.stop()

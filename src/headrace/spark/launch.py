@@ -137,7 +137,8 @@ def start(
 
 def _settings(memory: str) -> dict[str, str]:
     # The UI would listen on every interface without a password. 100 generated classes, Spark's
-    # default, are soon used up by many stream tables.
+    # default, are soon used up by many stream tables. Of 1,000 queries it would keep the plans as
+    # text, for a page that nobody sees.
     return {
         "spark.app.name": "headrace",
         "spark.ui.enabled": "false",
@@ -146,6 +147,7 @@ def _settings(memory: str) -> dict[str, str]:
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|conninfo",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.sql.ui.retainedExecutions": "20",
         "spark.executorEnv.PYTHONPATH": str(_package_folder()),
     }
 

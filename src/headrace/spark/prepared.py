@@ -1,8 +1,8 @@
 """Queries that come back: Spark's physical plan is kept, and only the rows of its leaves exchanged.
 
 A query of one task costs more to parse, analyse, optimise and plan than to run. The same text over
-inputs of the same columns has the same plan, so its DataFrame is kept: rows go into the partition
-that every job of it serialises, and the DataFrame runs again.
+inputs of the same columns has the same plan, so that is kept: rows go into the partition
+that every job of it serialises, and the plan runs again.
 
 Whatever Spark itself keeps between two runs of one plan would be stale: shuffles, broadcasts,
 subqueries, cached relations. So a plan is kept only if all of its operators, and all of the RDDs
@@ -25,10 +25,11 @@ from headrace.spark.views import Input, Views, has_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# How many plans one session keeps, and of how long a text together: a plan of Spark takes some
-# hundred times its text.
-MOST_PLANS = 400
-MOST_TEXT = 6 << 20
+# All sessions together keep plans in so much of the JVM's heap, by the length of their texts: a
+# plan takes some 64 bytes a character.
+PART_OF_HEAP = 4
+BYTES_A_CHARACTER = 64
+MOST_PLANS = 2_000
 # Rows that a leaf may hold on to between two runs.
 MOST_IDLE_BYTES = 64 << 10
 
@@ -89,11 +90,26 @@ class Plan:
     holding: dict[str, pa.Table | None] = field(default_factory=dict)
 
 
+class Room:
+    """How much text the plans of one session may have; sessions divide the heap among them."""
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self._all: int | None = None
+
+    def of(self, session: SparkSession) -> int:
+        if self._all is None:
+            heap = session._jvm.java.lang.Runtime.getRuntime().maxMemory()  # type: ignore[union-attr]  # noqa: SLF001
+            self._all = heap // PART_OF_HEAP // BYTES_A_CHARACTER
+        return self._all // max(1, self.sessions)
+
+
 class Plans:
     """The kept plans of one session; used by one thread at a time."""
 
-    def __init__(self, session: SparkSession, views: Views) -> None:
+    def __init__(self, session: SparkSession, views: Views, room: Room) -> None:
         self._session = session
+        self._room = room
         self._views = views
         self._kept: OrderedDict[Key, Plan] = OrderedDict()
         self._refused: OrderedDict[Key, None] = OrderedDict()
@@ -115,9 +131,10 @@ class Plans:
             return self._session.sql(key[0]).toArrow()
         leaves = self._views.register_leaves(inputs)
         frame = self._session.sql(key[0])
-        if leaves is not None and _may_be_kept(frame):
+        again = None if leaves is None else _again(frame)
+        if leaves is not None and again is not None:
             holding = {one.name: one.rows for one in inputs if one.name in leaves}
-            return self._run(key, Plan(frame, leaves, holding))
+            return self._run(key, Plan(again, leaves, holding))
         self._refused[key] = None
         while len(self._refused) > MOST_PLANS:
             self._refused.popitem(last=False)
@@ -132,7 +149,8 @@ class Plans:
                 plan.holding[name] = None
         self._kept[key] = plan
         self._text += len(key[0])
-        while len(self._kept) > MOST_PLANS or self._text > MOST_TEXT:
+        most = self._room.of(self._session)
+        while len(self._kept) > MOST_PLANS or self._text > most:
             (sql, _), _ = self._kept.popitem(last=False)
             self._text -= len(sql)
         return rows
@@ -150,6 +168,18 @@ class Plans:
         return True
 
 
-def _may_be_kept(frame: DataFrame) -> bool:
-    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
-    return keeps_nothing(plan.toString(), plan.execute().toDebugString())
+def _again(frame: DataFrame) -> DataFrame | None:
+    """A frame that runs another's physical plan and holds on to nothing else; None if it may not.
+
+    The parsed, analysed and optimised forms of a query take much more memory than its RDDs.
+    """
+    from pyspark.sql import DataFrame
+
+    given = frame._jdf  # noqa: SLF001
+    plan = given.queryExecution().executedPlan()
+    rows = plan.execute()
+    if not keeps_nothing(plan.toString(), rows.toDebugString()):
+        return None
+    session = frame.sparkSession
+    again = session._jsparkSession.internalCreateDataFrame(rows, given.schema(), False)  # noqa: SLF001
+    return DataFrame(again, session)
