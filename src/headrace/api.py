@@ -16,6 +16,7 @@ from headrace.errors import UserError
 from headrace.lifecycle.alter import KEEP, Alteration, Keep
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.options import refresh_mode as refresh_mode_of
+from headrace.lifecycle.repair import Damage
 from headrace.lifecycle.run import Done
 from headrace.lifecycle.sources import finish_removals
 from headrace.lifecycle.uninstall import uninstall, uninstall_sql
@@ -31,6 +32,7 @@ from headrace.schedule.commands import (
     CreateOrReplace,
     Drop,
     Reinit,
+    Repair,
     Resume,
     Run,
     Suspend,
@@ -198,6 +200,13 @@ class Headrace(Readings):
     def reinit(self, name: str) -> Refresh:
         """Make a stream table anew from its inputs, also where logs are lost or damaged."""
         return submit(self._engine, Reinit(*self._name(name)))
+
+    def repair(self) -> tuple[Damage, ...]:
+        """Read all that is stored, and make anew what is lost or damaged; what that was.
+
+        Damaged sources are copied again, damaged stream tables are made anew, with their readers.
+        """
+        return submit(self._engine, Repair())
 
     def run(self, text: str) -> tuple[Done, ...]:
         """Run statements about stream tables, such as CREATE STREAM TABLE … AS SELECT …;"""

@@ -15,6 +15,7 @@ from headrace.errors import UserError
 from headrace.graph.draw import FORMATS
 from headrace.graph.network import Network
 from headrace.group_status import GroupMember
+from headrace.lifecycle.repair import Damage
 from headrace.lifecycle.run import Done
 from headrace.project.plan import Act, ProjectPlan, TableChange
 from headrace.refresh.explain import ExplainedStage, Explanation
@@ -190,6 +191,12 @@ class MemoryProject:
     def reinit(self, name: str) -> Refresh:
         self._act("reinit", name)
         return refresh("FULL")
+
+    def repair(self) -> tuple[Damage, ...]:
+        self._act("repair", None)
+        return (
+            () if self.equal else (Damage("public.t", "source", "rows.parquet is missing", True),)
+        )
 
     def run(self, text: str) -> tuple[Done, ...]:
         self._act("run", text)

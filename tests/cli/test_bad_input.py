@@ -82,6 +82,7 @@ READING = (
     ("suspend", "t"),
     ("resume", "t"),
     ("reinit", "t"),
+    ("repair",),
     ("detach", "crm"),
     ("uninstall", "--print-sql"),
     ("psql", "--", "-c", "SELECT 1"),

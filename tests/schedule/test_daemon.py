@@ -393,3 +393,32 @@ class TestUp:
         with Up(tmp_path, dsn) as up:
             up.until_serving()
             assert up.end() == 0, up.said
+
+
+def test_a_server_that_is_back_is_noticed_within_seconds(
+    project: headrace.Headrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it was away: the pauses between two attempts stay short."""
+    pauses: list[float] = []
+    daemon = project.daemon()
+    # As if it had served before.
+    daemon._ears = Ears(project._engine.database)
+
+    def away(_wait: float) -> Any:
+        raise Unavailable("server-unreachable", "it is away")
+
+    def wait(seconds: float) -> bool:
+        pauses.append(seconds)
+        if len(pauses) == 30:
+            daemon.stop()
+        return False
+
+    monkeypatch.setattr(project._engine, "serving", away)
+    monkeypatch.setattr(daemon._stop, "wait", wait)
+    monkeypatch.setattr(daemon._random, "random", lambda: 1.0)
+    try:
+        daemon.run(0)
+    finally:
+        daemon._ears.close()
+    assert len(pauses) == 30
+    assert max(pauses) <= 5

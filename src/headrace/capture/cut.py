@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection, errors, sql
 
 from headrace.capture.announced import UNKNOWN, ask_announced, was_put_back
-from headrace.capture.busy import SourcesBusy, busy_owner
+from headrace.capture.busy import SourcesUnusable, busy_owner, unreadable
 from headrace.capture.dirt import (
     Captured,
     reason_to_copy,
@@ -88,7 +88,7 @@ class OpenCut:
         try:
             with translated():
                 _lock(self.connection, {oid: self.tables[oid]})
-        except SourcesBusy as error:
+        except SourcesUnusable as error:
             # The cut is open, and perhaps taken in: nobody is to take it once more.
             raise error.why[oid] from error
 
@@ -218,7 +218,10 @@ def _lock(connection: Connection[Any], tables: Mapping[int, SourceTable]) -> Non
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
             raise _interrupted(table) from error
         except psycopg.errors.LockNotAvailable as error:
-            raise SourcesBusy({table.oid: busy_owner(table)}) from error
+            raise SourcesUnusable({table.oid: busy_owner(table)}) from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            refused = unreadable(table, connection.info.user, error.diag.message_primary)
+            raise SourcesUnusable({table.oid: refused}) from error
 
 
 def _require_same(locked: Mapping[int, SourceTable], tables: Mapping[int, SourceTable]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from headrace.capture.health import Health
 from headrace.source.table import SourceColumn, SourceTable
@@ -49,7 +49,7 @@ def reason_to_copy(
     if epoch is not None and health.acknowledged_epoch > epoch:
         return f"it was taken in up to epoch {health.acknowledged_epoch}, which is not known here"
     return (
-        health.fault(captured_part(source, table))
+        health.fault(captured_part(source, table), table)
         or health.emptied()
         or health.copy_due
         or health.dirt
@@ -102,9 +102,25 @@ def rewrite(before: str, now: str, *, by_triggers: bool = True) -> str | None:
         return "the table was truncated or rewritten, or its partitions changed"
     if by_triggers and old["triggers"] != new["triggers"]:
         return "the triggers were disabled or replaced for a while"
+    if by_triggers and "marks" in old and _were_changed(old, new):
+        return "rights of the triggers were changed, so that they may have recorded nothing"
     if relabelled(before, now):
         return "a label of an enum was renamed"
     return None
+
+
+def _were_changed(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether a right that recording needs may have been missing for a while.
+
+    A function that has another text was given another limit, by us; one that was changed and has
+    the same text was another one meanwhile.
+    """
+    if old["marks"] != new["marks"]:
+        return True
+    before, now = old["function"] or {}, new["function"] or {}
+    if before.get("rights") != now.get("rights"):
+        return True
+    return before.get("text") == now.get("text") and before != now
 
 
 def relabelled(before: str, now: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection, Cursor, sql
@@ -11,8 +11,10 @@ from psycopg import Connection, Cursor, sql
 from headrace.capture.layout import FULL, SET_UP
 from headrace.capture.triggers import definition, trigger_names
 from headrace.source.faults import translated
-from headrace.source.introspect import CAPTURE_SCHEMA
+from headrace.source.introspect import CAPTURE_SCHEMA, NEEDED_FUNCTIONS
 from headrace.source.table import SourceTable
+
+RIGHTS = "the owner of the trigger function lacks a right that recording changes needs"
 
 PRESENT = sql.SQL("SELECT count(*) = 4 FROM pg_class c WHERE c.oid IN ({})").format(
     sql.SQL(", ").join(
@@ -53,11 +55,26 @@ SELECT s.source, s.definition, s.unlogged, s.max_buffer_bytes, s.acknowledged_ep
             WHERE g.tgrelid = c.oid AND g.tgfoid = f.oid AND g.tgenabled = 'A'
         )
     ),
-    coalesce(has_function_privilege(r.relowner, f.oid, 'EXECUTE'), false)
+    coalesce(has_function_privilege(r.relowner, f.oid, 'EXECUTE'), false),
+    coalesce(
+        f.prosecdef
+        AND has_schema_privilege(f.proowner, n.oid, 'USAGE')
+        AND has_table_privilege(f.proowner, b.oid, 'INSERT')
+        AND has_table_privilege(f.proowner, d.oid, 'INSERT')
+        AND has_function_privilege(f.proowner, m.oid, 'EXECUTE')
+        AND NOT EXISTS (
+            SELECT FROM pg_proc p
+            WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ({needed})
+                AND NOT has_function_privilege(f.proowner, p.oid, 'EXECUTE')
+        ),
+        false
+    )
 FROM {schema}.sources s
 LEFT JOIN pg_namespace n ON n.nspname = {name}
 LEFT JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.source
 LEFT JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = 'capture_' || s.source
+LEFT JOIN pg_class d ON d.relnamespace = n.oid AND d.relname = 'dirt'
+LEFT JOIN pg_proc m ON m.pronamespace = n.oid AND m.proname = 'note_dirt'
 LEFT JOIN pg_class r ON r.oid = s.source
 WHERE s.source = ANY (%(oids)s::oid[])
 """).format(
@@ -65,6 +82,7 @@ WHERE s.source = ANY (%(oids)s::oid[])
     name=sql.Literal(CAPTURE_SCHEMA),
     set_up=sql.Literal(SET_UP),
     full=sql.Literal(FULL),
+    needed=sql.SQL(", ").join(map(sql.Literal, NEEDED_FUNCTIONS)),
 )
 
 
@@ -74,7 +92,8 @@ class Health:
 
     `copy_due` and `dirt` are reasons to copy the source anew, the first kept since a copy was
     begun, the second noted by triggers. `alive` is false once the server crashed after a copy,
-    which matters where something is `unlogged`.
+    which matters where something is `unlogged`. `permitted`: the function's owner, in whose name
+    it runs, may record changes and leave notes.
     """
 
     source: int
@@ -90,20 +109,28 @@ class Health:
     triggers: frozenset[str]
     bare_partitions: int
     executable: bool
+    permitted: bool
 
-    def fault(self, table: SourceTable) -> str | None:
-        """What keeps the changes of `table` (with its captured columns) from being recorded."""
+    def fault(self, table: SourceTable, whole: SourceTable | None = None) -> str | None:
+        """What keeps the changes of `table` (with its captured columns) from being recorded.
+
+        More columns of the `whole` table may be recorded than those, as a DBA's script does.
+        """
         columns = {"_seq", "_xid", "_weight", *(column.physical for column in table.stored)}
         missing = sorted(set(trigger_names(table)) - self.triggers)
         if not self.buffer_columns >= columns:
             return "the buffer is missing or was changed"
         if missing:
             return f"trigger {missing[0]} is missing or disabled"
+        if not self.permitted:
+            return RIGHTS
         if self.bare_partitions and table.row_triggers:
             return "a trigger on a partition is missing or disabled"
         if table.row_triggers and not self.executable:
             return "the table's owner may not execute the trigger function"
-        if self.definition != definition(table, unlogged=self.unlogged_buffer):
+        recorded = table if whole is None else recorded_part(whole, self.buffer_columns)
+        wanted = {definition(one, unlogged=self.unlogged_buffer) for one in (table, recorded)}
+        if self.definition not in wanted:
             return "captured columns are not what they were when capture was set up"
         return None
 
@@ -117,6 +144,17 @@ class Health:
         if self.unlogged and not self.alive:
             return "a crash of the server emptied an unlogged table"
         return None
+
+
+def recorded_part(table: SourceTable, buffered: Collection[str]) -> SourceTable:
+    """The table with only those columns typed that a buffer has."""
+    return replace(
+        table,
+        columns=tuple(
+            column if column.physical in buffered else replace(column, type=None)
+            for column in table.columns
+        ),
+    )
 
 
 def capture_present(connection: Connection[Any]) -> bool:
@@ -141,16 +179,25 @@ def _frozen(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(frozenset(value) if isinstance(value, list) else value for value in row)
 
 
-def check(connection: Connection[Any], tables: Iterable[SourceTable]) -> dict[int, str]:
-    """The tables whose changes are not being recorded, each with the reason."""
-    tables = tuple(tables)
+def check(
+    connection: Connection[Any],
+    tables: Iterable[SourceTable],
+    whole: Mapping[int, SourceTable] | None = None,
+) -> dict[int, str]:
+    """The tables whose changes are not being recorded, each with the reason.
+
+    `tables` have their captured columns; `whole` has them, by oid, with all.
+    """
+    tables, whole = tuple(tables), whole or {}
     missing = "capture is not set up"
     if not capture_present(connection):
         return {table.oid: missing for table in tables}
     with translated():
         health = read_health(ask_health(connection, [table.oid for table in tables]))
     faults = {
-        table.oid: health[table.oid].fault(table) if table.oid in health else missing
+        table.oid: health[table.oid].fault(table, whole.get(table.oid))
+        if table.oid in health
+        else missing
         for table in tables
     }
     return {oid: fault for oid, fault in faults.items() if fault is not None}

@@ -29,6 +29,8 @@ UNCHECKED_DIRT_BYTES = 65536
 
 SCHEMA = (
     sql.SQL("CREATE SCHEMA IF NOT EXISTS {schema}"),
+    # An owner that has lost its rights gives them back to itself.
+    sql.SQL("GRANT ALL ON SCHEMA {schema} TO CURRENT_USER"),
     sql.SQL("""\
 CREATE TABLE IF NOT EXISTS {schema}.sources (
     source oid PRIMARY KEY,
@@ -72,10 +74,11 @@ EXCEPTION WHEN OTHERS THEN
 END
 $headrace$"""),
     sql.SQL("REVOKE ALL ON FUNCTION {schema}.note_dirt(oid, text) FROM PUBLIC"),
+    sql.SQL("GRANT EXECUTE ON FUNCTION {schema}.note_dirt(oid, text) TO CURRENT_USER"),
     sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}"),
     sql.SQL("""\
 GRANT SELECT, INSERT, UPDATE, DELETE
-ON {schema}.sources, {schema}.dirt, {schema}.alive, {schema}.announced TO {role}"""),
+ON {schema}.sources, {schema}.dirt, {schema}.alive, {schema}.announced TO CURRENT_USER, {role}"""),
 )
 
 

@@ -1,7 +1,7 @@
 """One cheap question: whether any source has changes that no cut has taken in.
 
-It is asked many times a second, so it looks into the buffers and at nothing else. What makes a
-source dirty without writing to its buffer is found by `pending`, which is asked less often.
+It is asked many times a second, so it looks into the buffers, and whether the tables are still
+there. What else makes a source dirty is found by `pending`, which is asked less often.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from headrace.capture.changes import NEW
 from headrace.capture.layout import buffer_name
 from headrace.source.faults import translated
 
+GONE = sql.SQL("SELECT count(*) < {number} FROM pg_class WHERE oid = ANY ({oids}::oid[])")
+
 
 def question(oids: Sequence[int], snapshot: str) -> bytes:
     """The question about these sources, since the snapshot of the last cut.
 
     It is text already: putting it together takes longer than asking it.
     """
-    asked = sql.SQL("SELECT EXISTS ({})").format(
+    asked = sql.SQL("SELECT EXISTS ({}) OR ({})").format(
         sql.SQL(" UNION ALL ").join(
             NEW.format(oid=sql.Literal(oid), buffer=buffer_name(oid), after=sql.Literal(snapshot))
             for oid in oids
-        )
+        ),
+        GONE.format(oids=sql.Literal(sorted(oids)), number=sql.Literal(len(oids))),
     )
     return asked.as_bytes()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import Connection, errors, sql
 
-from headrace.capture.busy import SourcesBusy, busy_writers
+from headrace.capture.busy import SourcesUnusable, busy_writers
 from headrace.capture.dirt import Captured, relabelled
 from headrace.capture.health import capture_present
 from headrace.capture.layout import buffer_name
@@ -48,7 +48,8 @@ def settle(connection: Connection[Any], sources: Sequence[Captured]) -> Mapping[
 
     From here until the copy is acknowledged the source database itself remembers that one is
     due. A buffer that is full, or holds enum labels of before they were renamed, is emptied:
-    what was in it is in the snapshot to come. Raises SourcesBusy for those that writers keep busy.
+    what was in it is in the snapshot to come. Raises SourcesUnusable for those that writers keep
+    busy.
     """
     with translated():
         tables = inspect(connection, [source.oid for source in sources])
@@ -63,7 +64,7 @@ def settle(connection: Connection[Any], sources: Sequence[Captured]) -> Mapping[
         ready = {oid for oid, table in alone.items() if _settle_once(connection, sources, table)}
     busy = {oid: busy_writers(table) for oid, table in tables.items() if oid not in ready}
     if busy:
-        raise SourcesBusy(busy)
+        raise SourcesUnusable(busy)
     return tables
 
 

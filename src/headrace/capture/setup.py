@@ -18,7 +18,7 @@ from headrace.capture.statements import (
     setup_sql,
     teardown_sql,
 )
-from headrace.capture.triggers import ALL_TRIGGERS, definition, trigger_names
+from headrace.capture.triggers import ALL_TRIGGERS, trigger_names
 from headrace.errors import Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -47,8 +47,12 @@ def set_up(
     *,
     max_buffer_mb: int = CaptureOptions.max_buffer_mb,
     unlogged: bool = False,
+    whole: SourceTable | None = None,
 ) -> bool:
     """Make the triggers record every change of `table.stored` from now on; False if they did.
+
+    What a DBA is given to run records all columns of the `whole` table, so that it is enough also
+    for readers that are rebuilt over columns which have changed; as is what was run already.
 
     Whatever is done anew is noted as dirt in the same transaction, so the source is copied after
     it. Raises `source-busy` while others hold locks on the table, `capture-not-set-up` with the
@@ -59,7 +63,9 @@ def set_up(
     database.require_own_capture(again=True)
     with database.session() as connection:
         runtime = str(_one(connection, "SELECT current_user", ())[0])
-        installed = _installed(connection, table, options)
+        installed = _installed(connection, table, options, whole)
+        permitted = _is_permitted(connection, table.oid)
+        shared = permitted and capture_present(connection)
         parties = _one(connection, PARTIES, {"names": list(ALL_TRIGGERS), "oid": table.oid})
         if not parties or parties[:2] != (table.schema, table.name):
             raise Transient("cut-interrupted", f"{_shown(table)} was renamed or dropped just now")
@@ -69,7 +75,8 @@ def set_up(
 
     def anew(connection: Connection[Any]) -> Sequence[sql.Composed]:
         require_own_schema(connection, CAPTURE_SCHEMA, database.roles)
-        shared = capture_present(connection)
+        # What all sources share is left alone where it can be: its rights are watched.
+        shared = permitted and capture_present(connection)
         return setup_sql(table, roles, options, with_schema=not shared, obsolete=obsolete)
 
     if installed is not None:
@@ -84,7 +91,9 @@ def set_up(
     try:
         perform(database, anew, _shown(table))
     except errors.InsufficientPrivilege as error:
-        complete = setup_sql(table, roles, options, obsolete=obsolete)
+        complete = setup_sql(
+            whole or table, roles, options, with_schema=not shared, obsolete=obsolete
+        )
         raise UserError(
             "capture-not-set-up",
             f"role {runtime} may not set up change capture of {_shown(table)}",
@@ -172,7 +181,10 @@ def perform(
 
 
 def _installed(
-    connection: Connection[Any], table: SourceTable, options: CaptureOptions
+    connection: Connection[Any],
+    table: SourceTable,
+    options: CaptureOptions,
+    whole: SourceTable | None,
 ) -> Health | None:
     """What is set up, if it is what is wanted; a role without a right to look sees nothing."""
     try:
@@ -181,10 +193,20 @@ def _installed(
         health = read_health(ask_health(connection, [table.oid])).get(table.oid)
     except errors.InsufficientPrivilege:
         return None
-    wanted = definition(table, unlogged=options.unlogged)
-    if health is None or health.definition != wanted or health.fault(table) is not None:
+    if health is None or health.unlogged_buffer != options.unlogged:
         return None
-    return health
+    return None if health.fault(table, whole) else health
+
+
+def _is_permitted(connection: Connection[Any], oid: int) -> bool:
+    """Whether capture, where it is set up, has the rights that it needs."""
+    try:
+        if not capture_present(connection):
+            return True
+        health = read_health(ask_health(connection, [oid])).get(oid)
+    except (UserError, errors.InsufficientPrivilege):
+        return False
+    return health is None or health.permitted
 
 
 def _remove_schema(connection: Connection[Any]) -> Sequence[sql.Composed]:

@@ -82,6 +82,8 @@ def setup_sql(
         _sql("GRANT SELECT, DELETE, TRUNCATE ON {} TO {}", buffer, runtime),
         function_ddl(table, options.max_buffer_bytes),
         _sql("REVOKE ALL ON FUNCTION {}() FROM PUBLIC", function),
+        # It runs in the name of whoever owns the buffer.
+        _sql("ALTER FUNCTION {}() OWNER TO CURRENT_USER", function),
         *(for_owner if table.row_triggers else ()),
         *trigger_ddl(table),
         REMEMBER.format(

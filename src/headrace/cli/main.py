@@ -20,6 +20,7 @@ from headrace.cli.commands.groups import groups
 from headrace.cli.commands.plan import apply, plan
 from headrace.cli.commands.project import change_setting, init, list_settings
 from headrace.cli.commands.psql import psql
+from headrace.cli.commands.repair import repair
 from headrace.cli.commands.run import run
 from headrace.cli.commands.show import history, ls, status
 from headrace.cli.commands.strata import components, explain_strata, graph, strata
@@ -57,6 +58,7 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("suspend", suspend),
     ("resume", resume),
     ("reinit", reinit),
+    ("repair", repair),
     ("drop", drop),
     ("attach", attach),
     ("detach", detach),

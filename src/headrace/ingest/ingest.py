@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from headrace.capture.busy import SourcesBusy
+from headrace.capture.busy import SourcesUnusable
 from headrace.capture.changes import pending
 from headrace.capture.cut import OpenCut, flush_if_behind, open_cut, went_back
 from headrace.capture.dirt import captured_part
@@ -17,7 +17,7 @@ from headrace.capture.setup import set_up
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
-from headrace.errors import Transient
+from headrace.errors import Transient, UserError
 from headrace.ingest.follow import (
     advance_quietly,
     followed_of,
@@ -34,6 +34,8 @@ from headrace.source.introspect import inspect
 from headrace.steps import SetUpCapture, TakeCut
 
 ATTEMPTS = 5
+# What keeps one source from being taken in, and no other.
+LEFT_OUT = frozenset({"source-busy", "capture-not-set-up", "untrusted-object"})
 
 
 def ingest(
@@ -71,9 +73,10 @@ def ingest_database(
     fence: int,
     *,
     retry: frozenset[str] = frozenset(),
+    required: bool = True,
     inside: Callable[[OpenCut, State], None] | None = None,
 ) -> State:
-    """What `ingest` does, for one database."""
+    """What `ingest` does, for one database; sources in `retry` are `required`, or only tried."""
     state = begin_transitions(engine, state, number, fence)
     fallen = unwished(state, engine.settings(state), number)
     waiting = (s.oid for s in sources_in(state, number) if _wants_copy(s, retry))
@@ -85,9 +88,10 @@ def ingest_database(
             return advance_quietly(engine, state, number, fence)
         try:
             done = _try(engine, state, number, attempt, fence, inside)
-        except SourcesBusy as error:
-            busy = {source: error.why[source.oid] for source in sources if source.oid in error.why}
-            state = leave_out(engine, state, busy, attempt.fallen, retry, fence)
+        except SourcesUnusable as error:
+            out = {source: error.why[source.oid] for source in sources if source.oid in error.why}
+            asked = retry if required else frozenset()
+            state = leave_out(engine, state, out, attempt.fallen, asked, fence)
             # Such a round does not count: there is less to copy after each.
             attempt = attempt.without(error.why)
             continue
@@ -211,12 +215,12 @@ def _mend_capture(
 ) -> None:
     """Triggers and buffers that fit the tables as they are, before the snapshot is taken.
 
-    Raises SourcesBusy for those that others keep busy.
+    Raises SourcesUnusable for those that others keep busy, or that wait for a DBA.
     """
     with database.session() as connection:
         tables = inspect(connection, [source.oid for source in sources])
     settings = engine.settings(state)
-    busy: dict[int, Transient] = {}
+    unusable: dict[int, Transient | UserError] = {}
     for source in sources:
         if source.oid not in tables:
             continue
@@ -228,10 +232,12 @@ def _mend_capture(
                     table,
                     max_buffer_mb=settings.max_buffer_mb,
                     unlogged=settings.unlogged_buffers,
+                    whole=tables[source.oid],
                 )
-        except Transient as error:
-            if error.code != "source-busy":
+        except (Transient, UserError) as error:
+            # A source that is new is somebody's wish, who is told.
+            if error.code not in LEFT_OUT or source.status is Status.INITIALIZING:
                 raise
-            busy[source.oid] = error
-    if busy:
-        raise SourcesBusy(busy)
+            unusable[source.oid] = error
+    if unusable:
+        raise SourcesUnusable(unusable)

@@ -1,4 +1,4 @@
-"""Sources that others keep busy are left out of a cut: only those that read them wait."""
+"""Sources that cannot be taken in are left out of a cut: only those that read them wait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import Source
 from headrace.engine import Engine
-from headrace.errors import Transient
+from headrace.errors import Transient, UserError
 from headrace.ingest.modes import UNWISHED, announce_change
 from headrace.ingest.take import stopped_or_freed, suspended
 from headrace.steps import Postpone
@@ -16,20 +16,20 @@ from headrace.steps import Postpone
 def leave_out(
     engine: Engine,
     state: State,
-    busy: Mapping[Source, Transient],
+    unusable: Mapping[Source, Transient | UserError],
     fallen: Mapping[int, str],
     asked: frozenset[str],
     fence: int,
 ) -> State:
-    """Have busy sources stand still; a refresh of one of their readers copies them.
+    """Suspend the sources, with the reason; a refresh of one of their readers copies them.
 
     Those that were `asked` for (relation ids) are an error. Those (oids) that have `fallen` only
     because they shall not be read from the log any more are read from it for a while longer.
     """
-    for source, error in busy.items():
+    for source, error in unusable.items():
         if source.relation in asked:
             raise error
-    waiting = {s: error for s, error in busy.items() if fallen.get(s.oid) != UNWISHED}
+    waiting = {s: error for s, error in unusable.items() if fallen.get(s.oid) != UNWISHED}
     if not waiting:
         return state
     taken = tuple(

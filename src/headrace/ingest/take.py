@@ -31,16 +31,15 @@ from headrace.catalog.records import (
 )
 from headrace.definition import define, used_columns
 from headrace.engine import Engine
-from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged
+from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, UserError
 from headrace.ingest.append_only import tell_if_reverted, watched
 from headrace.ingest.copying import copy_source
 from headrace.ingest.follow import NO_LOG, LogChanges, log_of
 from headrace.ingest.modes import announce_change
-from headrace.ingest.shape import shape_of
+from headrace.ingest.shape import Shape, shape_of
 from headrace.ingest.transition import completes
 from headrace.publish.alert import alert_source
 from headrace.relations.rows import with_missing_columns
-from headrace.source.table import SourceColumn
 from headrace.steps import Acknowledge, Announce, AppendChange, CopySource, PinCut
 from headrace.store import net
 
@@ -191,6 +190,10 @@ def _take_one(engine: Engine, state: State, taking: Taking, source: Source, epoc
         return _take_copy(engine, state, taking.cut, source, relation, epoch)
     except (NeedsReinit, SchemaChanged) as error:
         return suspended(state, source, relation, error)
+    except UserError as error:
+        if error.code != "permission-denied" or source.status is Status.INITIALIZING:
+            raise
+        return suspended(state, source, relation, error)
 
 
 def _take_change(
@@ -225,13 +228,10 @@ def _take_copy(
     complaints: dict[str, str] = {}
     rebuilt: set[str] = set()
     for reader in state.readers(source.relation):
-        # Those that are to be made anew are bound to the source as it is then.
-        if reader.status is Status.SUSPENDED or is_stale(reader):
-            continue
-        lost = [column for column in shape.lost if _uses(reader, state, source, column)]
-        if lost:
-            complaints[reader.relation] = shape.reason(source, lost[0])
-            if shape.wider.issuperset(lost):
+        lack = _lack(reader, state, source, shape) if _goes_on(reader, source) else None
+        if lack is not None:
+            complaints[reader.relation] = lack.reason
+            if lack.rebuilt:
                 rebuilt.add(reader.relation)
     whole = replace(
         source,
@@ -245,8 +245,35 @@ def _take_copy(
     return Taken(whole, replace(relation, pin=pin), complaints, frozenset(rebuilt), copied=True)
 
 
-def _uses(reader: StreamTable, state: State, source: Source, column: SourceColumn) -> bool:
-    return column.physical in used_columns(define(reader, state).plan, source.relation)
+def _goes_on(reader: StreamTable, source: Source) -> bool:
+    """Whether a reader is followed once the source is whole.
+
+    Those that are to be made anew are bound to the source as it is then. One that is suspended goes
+    on if the source had stopped it, whatever else may have happened since.
+    """
+    if reader.held or is_stale(reader):
+        return False
+    return reader.status is not Status.SUSPENDED or source.status is Status.SUSPENDED
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why a reader cannot go on, and whether it only waits to be rebuilt."""
+
+    reason: str
+    rebuilt: bool
+
+
+def _lack(reader: StreamTable, state: State, source: Source, shape: Shape) -> Lack | None:
+    """What a reader lacks of a source: columns that it uses and that are not what they were."""
+    try:
+        used = used_columns(define(reader, state).plan, source.relation)
+    except UserError:
+        # A column was lost earlier, and another reason to stand still has come since.
+        reason = f"a column of {source.schema}.{source.name} that it uses was dropped or altered"
+        return Lack(reason, reader.awaits_rebuild)
+    lost = [column for column in shape.lost if column.physical in used]
+    return Lack(shape.reason(source, lost[0]), shape.wider.issuperset(lost)) if lost else None
 
 
 def suspended(state: State, source: Source, relation: Relation, error: HeadraceError) -> Taken:

@@ -35,6 +35,7 @@ NOTHING = "-- Nothing is missing.\n"
 class Needs:
     """What was found of tables of one database: which lack triggers, which shall leave theirs.
 
+    Those that lack triggers have all their columns, so that one script is enough.
     `published` is the publication, `identities` are by oid.
     """
 
@@ -109,10 +110,10 @@ def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTab
         table.oid: state.source(number, table.oid) or source_of(table, "", number)
         for table in tables
     }
-    tables = [captured_part(sources[table.oid], table) for table in tables]
+    parts = [captured_part(sources[table.oid], table) for table in tables]
     database = _database(engine, state, number)
     with database.session() as connection, translated():
-        missing = check(connection, tables)
+        missing = check(connection, parts, {table.oid: table for table in tables})
         return Needs(
             read_server(connection, slot),
             database.version,
@@ -123,12 +124,12 @@ def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTab
                 if table.oid in missing and sources[table.oid].mode is not CaptureMode.WAL
             ),
             tuple(
-                table
-                for table in tables
-                if wished_mode(state, settings, sources[table.oid]) != "trigger"
+                part
+                for part in parts
+                if wished_mode(state, settings, sources[part.oid]) != "trigger"
             ),
             capture_present(connection),
-            identities(connection, tables, database.version),
+            identities(connection, parts, database.version),
             read_publication(connection),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from headrace.errors import Transient
 from headrace.publish.announce import announce
 from headrace.publish.apply import apply_change
 from headrace.publish.change import VisibleChange
+from headrace.publish.lock import ATTEMPTS, PAUSE_SECONDS, lock_served
 from headrace.publish.own_scans import counting_own_scans
 from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served
@@ -61,7 +63,13 @@ def publish(
     settings = engine.settings(state)
     watched = tuple(table for table in tables if is_watched(table, settings))
 
+    # A daemon's other threads publish, too; who is alone has time.
+    shared = engine.shared is not None
+    there = tuple(one.table for one in advanced if one.old is None and one.table.epoch > 0)
+
     def serve(transaction: Transaction) -> None:
+        if shared:
+            lock_served(transaction, there)
         with counting_own_scans(transaction, watched):
             write(transaction)
 
@@ -81,12 +89,17 @@ def publish(
         put=(*besides.put, *relations, *tables),
         refreshes=(*besides.refreshes, *refreshes),
     )
-    with (
-        engine.step(Publish(tuple(table.relation for table in tables))),
-        engine.changing(state) as current,
-    ):
-        _require_same(advanced, current)
-        engine.catalog.commit(change, fence=fence, apply=serve)
+    with engine.step(Publish(tuple(table.relation for table in tables))):
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with engine.changing(state) as current:
+                    _require_same(advanced, current)
+                    engine.catalog.commit(change, fence=fence, apply=serve)
+                break
+            except Transient as error:
+                if error.code != "source-busy" or not shared or attempt == ATTEMPTS:
+                    raise
+            time.sleep(PAUSE_SECONDS)
     for one in advanced:
         one.change.discard()
     return refreshes

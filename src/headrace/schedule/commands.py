@@ -21,6 +21,7 @@ from headrace.lifecycle.check import Request
 from headrace.lifecycle.create import create, create_or_replace
 from headrace.lifecycle.drop import drop
 from headrace.lifecycle.renew import refresh, reinit, resume, suspend
+from headrace.lifecycle.repair import Damage, repair
 from headrace.lifecycle.run import Done, run
 from headrace.project.apply import apply_project
 from headrace.project.document import plan_document, plan_of, wishes_document, wishes_of
@@ -40,6 +41,10 @@ TABLES: Answer[tuple[StreamTable, ...]] = Answer(
 REFRESH = Answer(REFRESHES.encode, REFRESHES.decode)
 RECEIPT = Answer(RECEIPTS.encode, RECEIPTS.decode)
 PLAN = Answer(plan_document, plan_of)
+DAMAGES: Answer[tuple[Damage, ...]] = Answer(
+    lambda found: [vars(one) for one in found],
+    lambda value: tuple(Damage(**one) for one in value),
+)
 STATEMENTS: Answer[tuple[Done, ...]] = Answer(
     lambda done: [vars(one) for one in done], lambda value: tuple(Done(**one) for one in value)
 )
@@ -195,6 +200,18 @@ class Reinit(Command[records.Refresh]):
 
 
 @dataclass(frozen=True)
+class Repair(Command[tuple[Damage, ...]]):
+    verb = "repair"
+
+    @property
+    def answer(self) -> Answer[tuple[Damage, ...]]:
+        return DAMAGES
+
+    def perform(self, engine: Engine) -> tuple[Damage, ...]:
+        return repair(engine)
+
+
+@dataclass(frozen=True)
 class Run(Command[tuple[Done, ...]]):
     """A script. It keeps the lease from its first statement to its last: nobody comes between."""
 
@@ -269,6 +286,7 @@ COMMANDS: tuple[type[Command[Any]], ...] = (
     Suspend,
     Resume,
     Reinit,
+    Repair,
     Run,
     Verify,
     Apply,

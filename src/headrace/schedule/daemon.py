@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from random import Random
 
 from headrace.arguments import seconds
@@ -17,8 +17,7 @@ from headrace.errors import Transient, Unavailable
 from headrace.graph.live import LiveGraph
 from headrace.schedule.agenda import Memory
 from headrace.schedule.ears import Ears
-from headrace.schedule.intake import NEVER_SUSPENDED
-from headrace.schedule.retry import after_failure
+from headrace.schedule.retry import RECONNECT
 from headrace.schedule.service import Service
 from headrace.schedule.shift import Shift, Tell, clock, logger
 
@@ -64,5 +63,5 @@ class Daemon:
                 failures += 1
                 self._tell(f"interrupted: {error.message}")
                 logger.warning("interrupted", extra={"code": error.code, "error": error.message})
-                pause = after_failure(type(error), failures, NEVER_SUSPENDED, self._random)
-                self._stop.wait((pause or timedelta()).total_seconds())
+                pause = RECONNECT.bound(failures) * self._random.random()
+                self._stop.wait(pause.total_seconds())

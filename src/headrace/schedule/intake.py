@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection
 from datetime import timedelta
 
+from headrace.capture.standing import standing
 from headrace.capture.wal.news import look, pause
 from headrace.capture.wal.streamed import StreamedLog
 from headrace.catalog import State, records
 from headrace.catalog.records import CaptureMode, Status
 from headrace.engine import HOME
-from headrace.errors import HeadraceError, NeedsReinit
+from headrace.errors import HeadraceError, NeedsReinit, Unavailable
 from headrace.ingest.follow import log_of
 from headrace.ingest.ingest import databases_of, ingest_database, sources_in
 from headrace.ingest.streaming import keep_streaming
@@ -41,6 +43,8 @@ class Intake:
         self._not_before = 0.0
         self._stalls = 0
         self._stalled_until = 0.0
+        # How the sources that stand still stood when they were last tried.
+        self._standing: dict[int, str] = {}
         # Up to this position the log has nothing new, and is not asked again before this time.
         self._quiet = 0
         self._ask_log_at = 0.0
@@ -94,7 +98,8 @@ class Intake:
         return after
 
     def _try_stopped(self, state: State) -> State:
-        """Take in a cut with the sources that stand still, from time to time."""
+        """Take in a cut with the sources that stand still: from time to time, and as soon as
+        something about one of them changes."""
         sources = sources_in(state, self._number)
         stopped = {one.relation for one in sources if one.status is Status.SUSPENDED}
         waiting = {
@@ -106,13 +111,17 @@ class Intake:
         if not waiting:
             self._stalls, self._stalled_until = 0, 0.0
             return state
-        if time.monotonic() < self._stalled_until:
+        found = self._stands(state, [one.oid for one in sources if one.relation in waiting])
+        if time.monotonic() < self._stalled_until and found == self._standing:
             return state
+        self._standing = found
         shift = self._shift
         engine, fence = shift.engine, shift.lease.fence
         kind: type[HeadraceError] = NeedsReinit
         try:
-            after = ingest_database(engine, state, self._number, fence, retry=frozenset(waiting))
+            after = ingest_database(
+                engine, state, self._number, fence, retry=frozenset(waiting), required=False
+            )
         except HeadraceError as error:
             if error.code in ENDING:
                 raise
@@ -124,6 +133,11 @@ class Intake:
         wait = after_failure(kind, self._stalls, NEVER_SUSPENDED, shift.random)
         self._stalled_until = time.monotonic() + (wait or timedelta()).total_seconds()
         return after
+
+    def _stands(self, state: State, oids: Collection[int]) -> dict[int, str]:
+        database = self._shift.engine.source_database(state.database(self._number))
+        with database.session() as connection:
+            return standing(connection, oids)
 
     def _has_news(self, state: State) -> bool:
         database = state.database(self._number)
@@ -179,7 +193,8 @@ class Intake:
         shift = self._shift
         self.close()
         self._failures += 1
-        wait = after_failure(type(error), self._failures, NEVER_SUSPENDED, shift.random)
+        # A cut that fails as a whole costs little, and everything waits for it: at most a minute.
+        wait = after_failure(Unavailable, self._failures, NEVER_SUSPENDED, shift.random)
         self._not_before = time.monotonic() + (wait or timedelta()).total_seconds()
         sources = sources_in(state, self._number)
         shift.engine.roll_back((source.relation for source in sources), shift.lease.fence)

@@ -28,6 +28,8 @@ class Backoff:
 
 # What is missing outside of Headrace comes back at some time; every table waits for it.
 OUTSIDE = Backoff(timedelta(seconds=1), timedelta(minutes=1), None)
+# A server that restarts is back within seconds, and asking whether it is costs nothing.
+RECONNECT = Backoff(timedelta(milliseconds=250), timedelta(seconds=5), None)
 # What passes by itself should have passed after some more attempts than others get.
 PASSING = Backoff(timedelta(seconds=1), timedelta(minutes=5), 4)
 # Everything else waits for someone to mend it: the data, the query, Headrace.

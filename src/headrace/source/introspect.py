@@ -18,6 +18,8 @@ from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import from_postgres
 
 CAPTURE_SCHEMA = "headrace_capture"
+# What `note_dirt` and the triggers call.
+NEEDED_FUNCTIONS = ("pg_current_xact_id", "clock_timestamp", "left", "format", "pg_relation_size")
 
 # `tree` has a table and all that inherit from it, partitions or not. `ordered` is true where a
 # collation sorts by bytes; in UTF-8 that is the order of code points, which is Spark's. `folds` is
@@ -108,6 +110,31 @@ SELECT c.oid, n.nspname, c.relname,
             JOIN pg_namespace fn ON fn.oid = f.pronamespace
             WHERE t.root = c.oid AND fn.nspname = {schema}
         ),
+        -- What a trigger needs to leave a mark when it cannot record a change. A right that was
+        -- taken away and given back has left another xmin.
+        'marks', (
+            SELECT jsonb_build_object('schemas', (
+                SELECT jsonb_object_agg(m.nspname, m.xmin::text) FROM pg_namespace m
+                WHERE m.nspname IN ({schema}, 'pg_catalog')
+            ), 'notes', (
+                SELECT d.xmin::text FROM pg_class d JOIN pg_namespace m ON m.oid = d.relnamespace
+                WHERE m.nspname = {schema} AND d.relname = 'dirt'
+            ), 'functions', (
+                SELECT jsonb_object_agg(f.oid::text, f.xmin::text)
+                FROM pg_proc f JOIN pg_namespace m ON m.oid = f.pronamespace
+                WHERE m.nspname = {schema} AND f.proname = 'note_dirt'
+                    OR m.nspname = 'pg_catalog' AND f.proname IN ({needed})
+            ))
+        ),
+        'function', (
+            SELECT jsonb_build_object(
+                'xmin', f.xmin::text,
+                'text', md5(f.prosrc),
+                'rights', concat_ws(' ', f.proowner, f.prosecdef, f.proacl)
+            )
+            FROM pg_proc f JOIN pg_namespace m ON m.oid = f.pronamespace
+            WHERE m.nspname = {schema} AND f.proname = 'capture_' || c.oid
+        ),
         'labels', (
             SELECT coalesce(jsonb_object_agg(e.oid::text, e.enumlabel), '{{}}')
             FROM columns s JOIN pg_enum e ON e.enumtypid = coalesce(s.element, s.oid)
@@ -117,7 +144,10 @@ SELECT c.oid, n.nspname, c.relname,
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = ANY (%(oids)s::oid[])
-""").format(schema=sql.Literal(CAPTURE_SCHEMA))
+""").format(
+    schema=sql.Literal(CAPTURE_SCHEMA),
+    needed=sql.SQL(", ").join(map(sql.Literal, NEEDED_FUNCTIONS)),
+)
 
 RESOLVE = """
 SELECT c.oid, n.nspname, c.relkind, c.relpersistence,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -18,7 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from headrace.store.actions import add_action, remove_action
 from headrace.store.arrangement import Arrangement
-from headrace.store.failure import behind, lease_lost, unavailable
+from headrace.store.failure import behind, lease_lost, unavailable, unreadable
 from headrace.store.layout import EPOCH, WEIGHT, columns_of, stored
 from headrace.store.log import Log, LogFile, Pin, in_order
 from headrace.store.place import Place
@@ -31,7 +32,8 @@ APART = "headrace.apart"
 LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 CHECKPOINT_SUFFIX = ".checkpoint.parquet"
-COMPACTION = CommitProperties(custom_metadata={LABEL: "compaction"}, max_commit_retries=0)
+# How many actions a commit has besides its own description, which stands first.
+ACTIONS = "headrace.actions"
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 # Removed files are not remembered in checkpoints, which would grow with every commit: vacuum keeps
 # a record of its own.
@@ -116,7 +118,7 @@ class Commits:
                 actions,
                 "append",
                 table.schema(),
-                commit_properties=COMPACTION if compaction else EXACT,
+                commit_properties=_said(len(actions), compaction=compaction),
                 post_commithook_properties=NO_HOOKS,
             )
             self._place.make_durable(
@@ -139,13 +141,39 @@ class Commits:
 
     def is_compaction(self, relation: str, version: int) -> bool:
         """Whether the commit that made a version changed files and no rows."""
-        path = self._place.path(self._place.uri(relation, log_path(version)))
+        actions = self._actions(relation, Pin(version, 0))
+        return any(action.get("commitInfo", {}).get(LABEL) == "compaction" for action in actions)
+
+    def require_whole(self, relation: str, pin: Pin, newest: int) -> None:
+        """Raise `store-behind` if a commit since the last checkpoint has lost some of its lines.
+
+        delta-rs takes a file that was cut off between two lines for all of a commit, and an empty
+        one for a commit without actions.
+        """
+        entries = self._place.files.get_file_info(
+            pafs.FileSelector(f"{relation}/{LOG_FOLDER}", allow_not_found=True)
+        )
+        checkpoints = [
+            version_of(entry.base_name)
+            for entry in entries
+            if entry.base_name.endswith(CHECKPOINT_SUFFIX)
+        ]
+        first = max((version for version in checkpoints if version <= newest), default=0)
+        for version in range(first + 1, newest + 1):
+            info, *others = self._actions(relation, Pin(version, pin.epoch)) or [{}]
+            said = info.get("commitInfo")
+            if said is None or len(others) < int(said.get(ACTIONS, 0)):
+                raise behind(relation, pin, f"the commit of version {version} was cut off")
+
+    def _actions(self, relation: str, pin: Pin) -> list[dict[str, Any]]:
+        """The lines of the commit that made the pin's version."""
+        path = self._place.path(self._place.uri(relation, log_path(pin.version)))
         try:
             with self._place.files.open_input_stream(path) as commit:
-                actions = [json.loads(line) for line in commit.read().splitlines() if line]
-        except OSError as error:
-            raise unavailable(error, self._place, writing=False) from error
-        return any(action.get("commitInfo", {}).get(LABEL) == "compaction" for action in actions)
+                return [json.loads(line) for line in commit.read().splitlines() if line]
+        except (OSError, ValueError) as error:
+            found = f"the commit of version {pin.version} cannot be read"
+            raise unreadable(error, self._place, relation, pin, found) from error
 
     def newest(self, relation: str, pin: Pin) -> Log:
         """The log as it is now, wherever the pin is."""
@@ -162,13 +190,11 @@ class Commits:
                 return log
         try:
             table = self._open(relation, pin.version)
-        except DeltaError as error:
+        except (OSError, ValueError, DeltaError) as error:
             self.forget(relation)
             newest = self._newest(relation, pin).version()
             found = f"the log's newest version is {newest}, and that one cannot be read"
-            raise behind(relation, pin, found) from error
-        except OSError as error:
-            raise unavailable(error, self._place, writing=False) from error
+            raise unreadable(error, self._place, relation, pin, found) from error
         return self._log(relation, pin, table)
 
     def forget(self, relation: str) -> None:
@@ -203,11 +229,10 @@ class Commits:
             if self._place.trouble(writing=False) is None:
                 raise behind(relation, pin, "there is no such table") from error
             raise unavailable(error, self._place, writing=False) from error
-        except (OSError, DeltaError) as error:
+        except (OSError, ValueError, DeltaError) as error:
             self.forget(relation)
-            if self._place.local and self._place.trouble(writing=False) is None:
-                raise behind(relation, pin, f"the log cannot be read: {error}") from error
-            raise unavailable(error, self._place, writing=False) from error
+            found = f"the log cannot be read: {error}"
+            raise unreadable(error, self._place, relation, pin, found) from error
         return table
 
     def _open(self, relation: str, version: int | None = None) -> DeltaTable:
@@ -217,10 +242,16 @@ class Commits:
     def _log(self, relation: str, pin: Pin, table: DeltaTable) -> Log:
         """The opened table's files, by the statistics that every commit of ours carries."""
         version = -1
+        live: list[dict[str, Any]] = []
         # It may move on while it is looked at: files and version have to be of one moment.
-        while version != table.version():
-            version = table.version()
-            live = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        try:
+            while version != table.version():
+                version = table.version()
+                live = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        except (OSError, ValueError, DeltaError) as error:
+            self.forget(relation)
+            found = f"the files of version {version} cannot be read from the log"
+            raise unreadable(error, self._place, relation, pin, found) from error
         for each in live:
             if None in (each["num_records"], each[f"min.{EPOCH}"], each[f"max.{EPOCH}"]):
                 raise behind(relation, pin, f"{each['path']} was added by someone else")
@@ -264,6 +295,12 @@ class Commits:
         for path, version in versions.items():
             if 0 <= version < first:
                 files.delete_file(path)
+
+
+def _said(actions: int, *, compaction: bool) -> CommitProperties:
+    """What a commit says about itself."""
+    label = {LABEL: "compaction"} if compaction else {}
+    return CommitProperties(custom_metadata={ACTIONS: str(actions), **label}, max_commit_retries=0)
 
 
 def _kept(arrangement: Arrangement) -> dict[str, str]:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from headrace.errors import HeadraceError, InternalError
+from headrace.errors import HeadraceError, InternalError, NeedsReinit
 from headrace.store.apart import bounds_of, check_apart, kept_apart
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.commit import Commits
@@ -43,6 +43,7 @@ from headrace.store.vacuum import (
     clear_unpublished,
     clear_written,
     is_over,
+    lost_files,
     unnamed_since,
     vacuum,
 )
@@ -287,7 +288,11 @@ class DeltaStore(Store):
             raise behind(relation, pin, f"the log ends at version {newest.version}")
         if newest.version > pin.version and self._commits.is_compaction(relation, pin.version + 1):
             pin = Pin(pin.version + 1, pin.epoch)
+        self._commits.require_whole(relation, pin, newest.version)
         unwanted = newest.beyond(pin.epoch)
+        wanted = [file for file in newest.files if file not in unwanted]
+        if found := lost_files(self._place, wanted):
+            raise behind(relation, pin, found)
         if newest.version > pin.version:
             pinned = self._log(relation, pin)
             before = set(pinned.files).difference(pinned.beyond(pin.epoch))
@@ -301,6 +306,22 @@ class DeltaStore(Store):
         with self._writing():
             clear_unpublished(self._place, relation, self._paths(relation, newest), pin.epoch)
         return Pin(self._remember(relation, newest).version, pin.epoch)
+
+    def damage(self, relation: str, pin: Pin) -> str | None:
+        self._logs.pop(relation, None)
+        self._reader.forget_all(self._place.uri(relation) + "/")
+        try:
+            newest = self._commits.newest(relation, pin)
+            self._commits.require_whole(relation, pin, newest.version)
+            log = self._log(relation, pin)
+            if found := lost_files(self._place, log.files):
+                return found
+            for file in log.files:
+                self._reader.read(relation, pin, file, log.columns)
+                self._reader.forget_all(file.uri)
+        except NeedsReinit as error:
+            return error.detail or error.message
+        return None
 
     def require_writable(self) -> None:
         number = self._place.trouble(writing=True)

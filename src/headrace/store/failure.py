@@ -32,6 +32,19 @@ def unavailable(error: Exception, place: Place, *, writing: bool) -> Unavailable
     )
 
 
+def unreadable(
+    error: Exception, place: Place, relation: str, pin: Pin, found: str
+) -> NeedsReinit | Unavailable:
+    """A file that is lost or damaged, where the store itself can be read; else the store's error.
+
+    Of an object store nobody knows, unless it says that there is no such object.
+    """
+    missing = isinstance(error, FileNotFoundError)
+    if missing or (place.local and place.trouble(writing=False) is None):
+        return behind(relation, pin, found)
+    return unavailable(error, place, writing=False)
+
+
 def behind(relation: str, pin: Pin, found: str) -> NeedsReinit:
     """The log does not hold what the catalog says it holds."""
     return NeedsReinit(

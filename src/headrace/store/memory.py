@@ -9,7 +9,7 @@ from itertools import count
 
 import pyarrow as pa
 
-from headrace.errors import InternalError
+from headrace.errors import InternalError, NeedsReinit
 from headrace.store.apart import check_apart
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.failure import behind, lease_lost, readable, require_after, require_rows
@@ -173,6 +173,13 @@ class MemoryStore(Store):
         if unwanted := newest.beyond(pin.epoch):
             newest = self._commit(relation, newest.after_commit((), unwanted), {})
         return Pin(newest.version, pin.epoch)
+
+    def damage(self, relation: str, pin: Pin) -> str | None:
+        try:
+            self._at(relation, pin)
+        except NeedsReinit as error:
+            return error.detail
+        return None
 
     def require_writable(self) -> None:
         """Memory always is."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headrace.store.failure import behind, unavailable
+from headrace.store.failure import unreadable
 from headrace.store.groups import Footer, may_match
 from headrace.store.index import Indexes
 from headrace.store.keys import Keys
@@ -149,7 +149,5 @@ class Reader:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            missing = isinstance(error, FileNotFoundError)
-            if missing or (self._place.local and self._place.trouble(writing=False) is None):
-                raise behind(relation, pin, f"{file.uri} cannot be read") from error
-            raise unavailable(error, self._place, writing=False) from error
+            found = f"{file.uri} cannot be read"
+            raise unreadable(error, self._place, relation, pin, found) from error

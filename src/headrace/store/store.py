@@ -188,7 +188,15 @@ class Store(Protocol):
         """Remove exactly the files of epochs beyond the pin, in one commit, and then from disk.
 
         Gives the pin with the same epoch and the version that the log is at now; the same pin, and
-        no commit, if nothing lies beyond. The files that the pin does name must all be there.
+        no commit, if nothing lies beyond. The files that the pin does name must all be there, each
+        with the size that it was written with: else that is `store-behind`.
+        """
+        ...
+
+    def damage(self, relation: str, pin: Pin) -> str | None:
+        """What of the log at the pin is lost or cannot be read; None if all of it can.
+
+        Everything is read from where it is stored, nothing from memory.
         """
         ...
 

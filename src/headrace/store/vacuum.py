@@ -20,6 +20,7 @@ from datetime import timedelta
 
 import pyarrow.fs as pafs
 
+from headrace.store.log import LogFile
 from headrace.store.place import Place
 
 # Whatever starts so is not data: Delta's own log, and the record.
@@ -61,6 +62,18 @@ def unnamed_since(place: Place, relation: str) -> float:
 def is_over(since: float, older_than: timedelta) -> bool:
     """Whether what has been unnamed since then has waited for so long."""
     return time.time() - since >= older_than.total_seconds()
+
+
+def lost_files(place: Place, files: Iterable[LogFile]) -> str | None:
+    """The first of a log's files that is not there, or not as large as it was written."""
+    paths = {place.path(file.uri): file for file in files}
+    for entry in place.files.get_file_info(list(paths)):
+        file = paths[entry.path]
+        if entry.type != pafs.FileType.File:
+            return f"{file.uri} is missing"
+        if entry.size != file.bytes:
+            return f"{file.uri} has {entry.size} bytes, not {file.bytes}"
+    return None
 
 
 def clear_unpublished(place: Place, relation: str, named: Iterable[str], epoch: int) -> None:

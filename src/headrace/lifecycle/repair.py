@@ -1,0 +1,65 @@
+"""Repair: find what is lost or damaged in the store, and make exactly that anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.catalog import State, new_relation_id
+from headrace.catalog.records import Source, StreamTable
+from headrace.engine import Engine
+from headrace.lifecycle.build import build
+from headrace.lifecycle.planning import plan
+from headrace.lifecycle.wish import Wish
+
+REPAIRED = "repaired"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A source or stream table whose log is damaged: its name, which of the two, and what is lost.
+
+    One that is not `mended` is of a stream table that was suspended by hand; `resume` mends it.
+    """
+
+    name: str
+    kind: str
+    lost: str
+    mended: bool
+
+
+def repair(engine: Engine) -> tuple[Damage, ...]:
+    """Read all logs as they are stored; copy damaged sources again, make damaged tables anew.
+
+    Readers of a source that is copied again, or of a table that is made anew, follow it.
+    """
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        lost = damage_in(engine, state)
+        sources = frozenset(s.relation for s in state.sources if s.relation in lost)
+        tables = [table for table in state.stream_tables if table.relation in lost]
+        wishes = [Wish(REPAIRED, old=table) for table in tables if not table.held]
+        if wishes or sources:
+            build(engine, plan(engine, state, wishes, sources), lease.fence)
+        owners: list[Source | StreamTable] = [*state.sources, *state.stream_tables]
+        return tuple(
+            _told(state, one, lost[one.relation]) for one in owners if one.relation in lost
+        )
+
+
+def damage_in(engine: Engine, state: State) -> dict[str, str]:
+    """What is lost of the logs of sources and stream tables, by the owner's relation."""
+    size = len(new_relation_id())
+    lost: dict[str, str] = {}
+    for number, relation in enumerate(state.relations):
+        engine.progress("reading logs", number, len(state.relations))
+        found = engine.store.damage(relation.id, relation.pin)
+        if found is not None:
+            # A stage's relation is named after the table that it belongs to.
+            lost.setdefault(relation.id[:size], found)
+    return lost
+
+
+def _told(state: State, one: Source | StreamTable, lost: str) -> Damage:
+    if isinstance(one, Source):
+        return Damage(state.called(one), "source", lost, True)
+    return Damage(f"{one.schema}.{one.name}", "stream table", lost, not one.held)

@@ -1,0 +1,179 @@
+"""A source that cannot be taken in stops those that read it, and goes on once that is mended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace.capture.setup import set_up
+from headrace.catalog.records import Status, StreamTable
+from headrace.embedded import EmbeddedServer
+from headrace.errors import UserError
+from headrace.ingest import transition
+from headrace.lifecycle.check import Request
+from headrace.schedule.agenda import Memory
+from headrace.schedule.ears import Ears
+from headrace.schedule.intake import Intake
+from headrace.schedule.shift import Shift
+from headrace.source.introspect import inspect
+from tests.ingest.world import TRIGGER, Application, World
+from tests.lifecycle.made import put_tables
+
+pytestmark = pytest.mark.postgres
+
+TABLES = (
+    "CREATE TABLE a (id int PRIMARY KEY, x int, y int)",
+    "CREATE TABLE b (id int PRIMARY KEY)",
+    "INSERT INTO a VALUES (1, 1, 1)",
+)
+
+
+@pytest.fixture
+def world(
+    server: EmbeddedServer,
+    dsn: str,
+    application: Application,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[World]:
+    """A role with the least rights; the application stands for the DBA."""
+    monkeypatch.setattr(transition, "AGAIN", math.inf)
+    for statement in TABLES:
+        application.execute(statement)
+    database = application.info.dbname
+    application.execute("CREATE ROLE least LOGIN")
+    application.execute(
+        f'GRANT CREATE ON DATABASE "{database}" TO least; GRANT ALL ON SCHEMA public TO least;'
+        "GRANT SELECT ON a, b TO least"
+    )
+    try:
+        with headrace.connect(server.dsn_of(database, "least"), home=tmp_path) as project:
+            application.execute(project.cdc_sql("a", "b"))
+            yield World(project, dsn, application, TRIGGER)
+    finally:
+        application.execute("DROP OWNED BY least CASCADE; DROP ROLE least")
+
+
+def captured(world: World) -> None:
+    put_tables(
+        world.project,
+        Request("reads_x", "SELECT id, x FROM a"),
+        Request("reads_y", "SELECT id, y FROM a"),
+        Request("reads_b", "SELECT id FROM b"),
+    )
+    world.cut()
+
+
+def tables(world: World) -> dict[str, StreamTable]:
+    return {table.name: table for table in world.engine.catalog.state().stream_tables}
+
+
+def statuses(world: World) -> list[Status]:
+    found = tables(world)
+    return [found[name].status for name in ("reads_x", "reads_y", "reads_b")]
+
+
+def test_a_source_that_waits_for_a_dba_stops_its_readers_only(world: World) -> None:
+    captured(world)
+    world.run("ALTER TABLE a ALTER x TYPE text", "INSERT INTO b VALUES (1)")
+    assert world.cut().changed == {"b": 1}
+    assert world.rows("b") == 1
+    assert statuses(world) == [Status.SUSPENDED, Status.SUSPENDED, Status.ACTIVE]
+    assert "may not set up change capture of public.a" in (tables(world)["reads_y"].reason or "")
+    world.run("INSERT INTO a VALUES (2, 'two', 2)", "INSERT INTO b VALUES (2)")
+    assert world.cut().changed == {"b": 1}
+    with pytest.raises(UserError) as caught:
+        world.take(retry=["a"])
+    assert caught.value.code == "capture-not-set-up"
+
+
+def test_one_script_is_enough(world: World) -> None:
+    """What it records is enough for the readers that go on, and for those that are rebuilt."""
+    captured(world)
+    world.run("ALTER TABLE a ALTER x TYPE text")
+    with pytest.raises(UserError) as caught:
+        world.take(retry=["a"])
+    world.take()
+    script = world.project.cdc_sql()
+    assert (caught.value.hint or "").endswith(script.partition("\n")[2])
+    world.run(script)
+    assert world.cut(retry=["a"]).copied == {"a"}
+    assert statuses(world) == [Status.SUSPENDED, Status.ACTIVE, Status.ACTIVE]
+    assert "changed its type" in (tables(world)["reads_x"].reason or "")
+    database = world.engine.database
+    with database.session() as connection:
+        (whole,) = inspect(connection, [world.sources["a"].oid]).values()
+    assert not set_up(database, whole), "a rebuild finds all columns captured"
+    world.run("INSERT INTO a VALUES (2, 'two', 2)", "ALTER TABLE a ADD z int")
+    assert world.cut().changed["a"] == 1
+    assert world.project.cdc_sql().startswith("-- Nothing is missing")
+
+
+def test_a_right_to_read_that_is_taken_away_stops_one_source(world: World) -> None:
+    captured(world)
+    world.run("REVOKE SELECT ON a FROM least", "TRUNCATE a", "INSERT INTO b VALUES (1)")
+    assert world.take().changed == {"b": 1}
+    assert statuses(world) == [Status.SUSPENDED, Status.SUSPENDED, Status.ACTIVE]
+    assert "may not read public.a" in (tables(world)["reads_x"].reason or "")
+    world.run("GRANT SELECT ON a TO least")
+    assert world.cut(retry=["a"]).copied == {"a"}
+    assert statuses(world) == [Status.ACTIVE] * 3
+
+
+@pytest.mark.parametrize("mended", ["script", "right", "lock"])
+def test_the_daemon_tries_again_as_soon_as_the_cause_may_be_gone(
+    world: World, mended: str, dsn: str
+) -> None:
+    captured(world)
+    holder = world.application.__class__.connect(dsn)
+    try:
+        match mended:
+            case "script":
+                world.run("ALTER TABLE a ALTER x TYPE text")
+            case "right":
+                world.run("TRUNCATE a", "REVOKE SELECT ON a FROM least")
+            case "lock":
+                world.run("TRUNCATE a")
+                holder.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
+        engine = world.engine
+        with engine.serving(10) as lease, Ears(engine.database) as ears:
+            intake = Intake(Shift(engine, lease, ears, lambda _: None, Memory()), 1)
+            for _ in range(2):
+                intake.take(engine.catalog.state(), thorough=True)
+                intake._stalled_until = math.inf
+                assert world.sources["a"].status is Status.SUSPENDED
+            intake.take(engine.catalog.state(), thorough=True)
+            assert world.sources["a"].status is Status.SUSPENDED
+            match mended:
+                case "script":
+                    world.run(world.project.cdc_sql())
+                case "right":
+                    world.run("GRANT SELECT ON a TO least")
+                case "lock":
+                    holder.rollback()
+            intake.take(engine.catalog.state(), thorough=True)
+            intake.close()
+    finally:
+        holder.close()
+    assert world.sources["a"].status is Status.ACTIVE
+
+
+def test_a_reader_of_a_lost_column_stays_stopped_whatever_else_stops_its_source(
+    world: World,
+) -> None:
+    captured(world)
+    world.run("ALTER TABLE a DROP y")
+    world.take()
+    world.run(world.project.cdc_sql())
+    world.cut(retry=["a"])
+    assert statuses(world) == [Status.ACTIVE, Status.SUSPENDED, Status.ACTIVE]
+    world.run("REVOKE SELECT ON a FROM least", "TRUNCATE a")
+    world.take()
+    world.run("GRANT SELECT ON a TO least")
+    world.cut(retry=["a"])
+    assert statuses(world) == [Status.ACTIVE, Status.SUSPENDED, Status.ACTIVE]
+    assert "a column of public.a" in (tables(world)["reads_y"].reason or "")
