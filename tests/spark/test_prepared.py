@@ -265,6 +265,23 @@ def test_calls_at_once_have_rows_of_their_own(keeping: Runner) -> None:
 
 
 @pytest.mark.spark
+def test_what_spark_does_not_tell_is_planned_anew(
+    keeping: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from py4j.protocol import Py4JError
+
+    def refuse(*_: str) -> bool:
+        raise Py4JError("no such method")
+
+    monkeypatch.setattr(prepared, "keeps_nothing", refuse)
+    for value in (1, 2):
+        found = keeping.collect("SELECT n FROM a", [of("a", value)])
+        assert isinstance(found, pa.Table)
+        assert found.to_pydict() == {"n": [value]}
+    assert not kept(keeping)
+
+
+@pytest.mark.spark
 def test_without_leaves_every_query_is_planned(
     ours: Spark, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -55,7 +55,7 @@ class Bridge:
         if self._open:
             try:
                 return self._direct_frame(rows, schema, most)
-            except _refusals() as error:
+            except refusals() as error:
                 self._close(error)
         return self._session.createDataFrame(rows, struct(schema))
 
@@ -70,7 +70,7 @@ class Bridge:
         try:
             frame = self._direct_frame(chunk, schema)
             slot = frame._jdf.logicalPlan().rdd().partitions()[0].values().unsafeArray()  # noqa: SLF001
-        except _refusals() as error:
+        except refusals() as error:
             logger.warning("plans of queries are not kept", extra={"error": str(error)})
             self.exchanges = False
             return None
@@ -88,7 +88,7 @@ class Bridge:
         if self._open:
             try:
                 self._put(name, schema, frame)
-            except _refusals() as error:
+            except refusals() as error:
                 self._close(error)
             else:
                 return
@@ -180,7 +180,7 @@ def _encrypts(session: SparkSession) -> bool:
     return bool(session.sparkContext._encryption_enabled)  # noqa: SLF001
 
 
-def _refusals() -> tuple[type[Exception], ...]:
+def refusals() -> tuple[type[Exception], ...]:
     """What says that a call is not there, or not as it was."""
     from py4j.protocol import Py4JError
 

@@ -11,6 +11,7 @@ that they run as, are known to keep nothing.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +20,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.spark.bridge import Leaf
+from headrace.spark.bridge import Leaf, refusals
 from headrace.spark.views import Input, Views, has_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
 
 # All sessions together keep plans in so much of the JVM's heap, by the length of their texts: a
 # plan takes some 64 bytes a character.
@@ -143,7 +146,7 @@ class Plans:
     def _run(self, key: Key, plan: Plan) -> pa.Table:
         rows = plan.frame.toArrow()
         for name, held in plan.holding.items():
-            if held is not None and held.nbytes > MOST_IDLE_BYTES:
+            if held is not None and held.get_total_buffer_size() > MOST_IDLE_BYTES:
                 leaf = plan.leaves[name]
                 self._views.exchange(leaf, Input(name, leaf.schema))
                 plan.holding[name] = None
@@ -171,15 +174,19 @@ class Plans:
 def _again(frame: DataFrame) -> DataFrame | None:
     """A frame that runs another's physical plan and holds on to nothing else; None if it may not.
 
-    The parsed, analysed and optimised forms of a query take much more memory than its RDDs.
+    The parsed, analysed and optimised forms of a query take much more memory than its RDDs. What
+    is wrong with the query itself is said when it runs.
     """
     from pyspark.sql import DataFrame
 
-    given = frame._jdf  # noqa: SLF001
-    plan = given.queryExecution().executedPlan()
-    rows = plan.execute()
-    if not keeps_nothing(plan.toString(), rows.toDebugString()):
+    session, given = frame.sparkSession, frame._jdf  # noqa: SLF001
+    try:
+        plan = given.queryExecution().executedPlan()
+        rows = plan.execute()
+        if not keeps_nothing(plan.toString(), rows.toDebugString()):
+            return None
+        again = session._jsparkSession.internalCreateDataFrame(rows, given.schema(), False)  # noqa: SLF001
+    except refusals() as error:
+        logger.debug("a plan is not kept", extra={"error": str(error)})
         return None
-    session = frame.sparkSession
-    again = session._jsparkSession.internalCreateDataFrame(rows, given.schema(), False)  # noqa: SLF001
     return DataFrame(again, session)
