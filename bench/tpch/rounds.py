@@ -91,11 +91,10 @@ def refreshed(hr: headrace.Headrace, runner: WatchedRunner, name: str) -> Taken:
         refresh = hr.refresh(name)
         spent = time.perf_counter() - started
     after = totals(session)
-    planned = sum(span.planned() for span in spans)
     spark = {
         "register": sum(span.register for span in spans),
-        "spark_plan": planned + sum(span.analyse for span in spans),
-        "spark_run": sum(span.collect for span in spans) - planned,
+        "spark_plan": sum(span.analyse + span.planned() for span in spans),
+        "spark_run": sum(span.run() for span in spans),
     }
     phases = {name: took for name, took in refresh.phases.items() if name != "compute"}
     split = {**{n: phases.pop(n, 0.0) for n in ("cut", "plan", "read")}, **spark, **phases}

@@ -8,13 +8,15 @@ is known.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
+from unittest.mock import patch
 
-from headrace.spark.profiles import Profile
-from headrace.spark.run import Input, Runner
+from headrace.spark.lanes import Lane
+from headrace.spark.run import Runner
+from headrace.spark.views import Views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,14 +27,19 @@ PLANNING = ("optimization", "planning")
 
 @dataclass
 class Span:
-    """One call of Spark, in seconds: all of it, its inputs, its analysis, and what ran after."""
+    """One call of Spark, in seconds: all of it, its inputs, its analysis, and what ran after.
+
+    `made` are the queries that were analysed, `ran` those that were collected: of a query whose
+    plan is kept the first is planned, and the second runs its plan.
+    """
 
     profile: str
     seconds: float = 0.0
     register: float = 0.0
     analyse: float = 0.0
     collect: float = 0.0
-    frames: list[Any] = field(default_factory=list, repr=False)
+    made: list[Any] = field(default_factory=list, repr=False)
+    ran: list[Any] = field(default_factory=list, repr=False)
 
     def described(self) -> dict[str, Any]:
         """For people who look for one slow query among several; milliseconds."""
@@ -41,22 +48,29 @@ class Span:
             "register": self.register,
             "analyse": self.analyse,
             "plan": self.planned(),
-            "run": self.collect - self.planned(),
+            "run": self.run(),
         }
         return {"profile": self.profile, **{n: round(s * 1000, 1) for n, s in seconds.items()}}
 
     def planned(self) -> float:
-        """Seconds in which Spark optimised and planned the queries that were collected."""
-        milliseconds = 0
-        for frame in self.frames:
-            phases = frame._jdf.queryExecution().tracker().phases()  # noqa: SLF001
-            known = (phases.get(name) for name in PLANNING)
-            milliseconds += sum(one.get().durationMs() for one in known if one.isDefined())
-        return milliseconds / 1000
+        """Seconds in which Spark optimised and planned queries."""
+        return sum({id(frame): _planned(frame) for frame in (*self.made, *self.ran)}.values())
+
+    def run(self) -> float:
+        """Seconds in which queries ran; what was collected may have been planned only then."""
+        return self.collect - sum(map(_planned, self.ran))
+
+
+def _planned(frame: Any) -> float:
+    if not hasattr(frame, "_jdf"):
+        return 0.0
+    phases = frame._jdf.queryExecution().tracker().phases()  # noqa: SLF001
+    known = (phases.get(name) for name in PLANNING)
+    return float(sum(one.get().durationMs() for one in known if one.isDefined()) / 1000)
 
 
 class WatchedRunner(Runner):
-    """A runner that notes every call while it is watched."""
+    """A runner that notes every call while it is watched; calls are made one at a time then."""
 
     _spans: list[Span] | None = None
 
@@ -70,63 +84,66 @@ class WatchedRunner(Runner):
         finally:
             self._spans = None
 
-    def call(
-        self,
-        profile: Profile,
-        inputs: Sequence[Input],
-        work: Callable[[SparkSession], Result],
-        **more: Any,
-    ) -> Result:
+    def _call(self, lane: Lane, work: Callable[[], Result], **more: Any) -> Result:
         spans = self._spans
         if spans is None:
-            return super().call(profile, inputs, work, **more)
-        span = Span(profile)
+            return super()._call(lane, work, **more)
+        span = Span(lane.profile)
         started = time.perf_counter()
-
-        def timed(session: SparkSession) -> Result:
-            span.register = time.perf_counter() - started
-            return work(cast("SparkSession", _Session(session, span)))
-
         try:
-            return super().call(profile, inputs, timed, **more)
+            with _timed(type(lane.session), span):
+                return super()._call(lane, work, **more)
         finally:
             span.seconds = time.perf_counter() - started
             spans.append(span)
 
 
-class _Session:
-    """A session whose queries are timed."""
+@contextmanager
+def _timed(session: type, span: Span) -> Iterator[None]:
+    """Note in a span what goes on in Spark's and our own calls."""
+    frame = type_of_frames(session)
 
-    def __init__(self, session: SparkSession, span: Span) -> None:
-        self._session, self._span = session, span
+    def noted(
+        owner: type, name: str, note: Callable[[float, Any, Any], None]
+    ) -> AbstractContextManager[Any]:
+        through = getattr(owner, name)
 
-    def sql(self, text: str) -> _Frame:
-        started = time.perf_counter()
-        frame = self._session.sql(text)
-        self._span.analyse += time.perf_counter() - started
-        return _Frame(frame, self._span)
+        def call(this: Any, *arguments: Any, **options: Any) -> Any:
+            started = time.perf_counter()
+            result = through(this, *arguments, **options)
+            note(time.perf_counter() - started, this, result)
+            return result
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
+        return patch.object(owner, name, call)
+
+    def registered(seconds: float, *_: Any) -> None:
+        span.register += seconds
+
+    def analysed(seconds: float, _: Any, made: Any) -> None:
+        span.analyse += seconds
+        span.made.append(made)
+
+    def collected(seconds: float, ran: Any, _: Any) -> None:
+        span.collect += seconds
+        span.ran.append(ran)
+
+    with ExitStack() as patches:
+        for name in ("register", "register_leaves", "exchange"):
+            patches.enter_context(noted(Views, name, registered))
+        patches.enter_context(noted(session, "sql", analysed))
+        patches.enter_context(noted(frame, "toArrow", collected))
+        yield
 
 
-class _Frame:
-    """A query whose collection is timed."""
+def type_of_frames(session: type) -> type:
+    """The class of the DataFrames of a session's class."""
+    if "connect" in session.__module__:
+        from pyspark.sql.connect import dataframe as connect
 
-    def __init__(self, frame: Any, span: Span) -> None:
-        self._frame, self._span = frame, span
+        return connect.DataFrame
+    from pyspark.sql.classic import dataframe as classic
 
-    def toArrow(self) -> Any:  # noqa: N802
-        started = time.perf_counter()
-        try:
-            return self._frame.toArrow()
-        finally:
-            self._span.collect += time.perf_counter() - started
-            if hasattr(self._frame, "_jdf"):
-                self._span.frames.append(self._frame)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._frame, name)
+    return classic.DataFrame
 
 
 @dataclass(frozen=True)
