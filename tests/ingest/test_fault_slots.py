@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace.capture.wal import log
 from headrace.capture.wal.slot import read_status
-from headrace.catalog.records import CaptureMode
+from headrace.catalog.records import CaptureMode, Status
 from headrace.embedded import EmbeddedServer
 from headrace.errors import HeadraceError
 from headrace.lifecycle.check import Request
@@ -281,17 +281,6 @@ def test_rights_that_are_taken_away(
         left = "read from the log, and its triggers could not be dropped yet"
         assert health.alert == (left if world.by_log else None), "only their owner may drop them"
 
-        world.run("INSERT INTO t VALUES (1, 'x')", f"REVOKE SELECT ON t FROM {role}")
-        assert world.follows().changed == {"t": 1}, "what was captured needs no right"
-        world.run("TRUNCATE t", "INSERT INTO t VALUES (2, 'x')")
-        before = world.stored(world.source)
-        with pytest.raises(HeadraceError) as refused:
-            world.take()
-        assert refused.value.code == "permission-denied"
-        assert world.stored(world.source) == before
-        world.run(f"GRANT SELECT ON t TO {role}", "INSERT INTO t VALUES (3, 'x')")
-        world.follows(copied=True)
-
         if world.by_log:
             world.run(f"ALTER ROLE {role} NOREPLICATION", "INSERT INTO t VALUES (4, 'x')")
             with pytest.raises(HeadraceError) as refused:
@@ -299,3 +288,16 @@ def test_rights_that_are_taken_away(
             assert refused.value.code == "permission-denied"
             world.run(f"ALTER ROLE {role} REPLICATION", "INSERT INTO t VALUES (5, 'x')")
             assert world.follows().changed == {"t": 2}
+
+        world.run("INSERT INTO t VALUES (1, 'x')", f"REVOKE SELECT ON t FROM {role}")
+        assert world.follows().changed == {"t": 1}, "what was captured needs no right"
+        world.run("TRUNCATE t", "INSERT INTO t VALUES (2, 'x')")
+        before = world.stored(world.source)
+        world.take()
+        assert world.source.status is Status.SUSPENDED
+        assert "may not read public.t" in (world.source.reason or "")
+        assert world.stored(world.source) == before
+        world.run(f"GRANT SELECT ON t TO {role}", "INSERT INTO t VALUES (3, 'x')")
+        assert world.cut(retry=["t"]).copied == {"t"}
+        world.cut()
+        assert world.source.status is Status.ACTIVE

@@ -14,6 +14,7 @@ import pytest
 import headrace
 from headrace.errors import UserError
 from headrace.lifecycle.check import Request
+from headrace.lifecycle.reach import not_built_in
 from headrace.source.snapshot import answer_in_snapshot
 from headrace.verify.oracle import Oracle, oracle_of
 from headrace.verify.over_sources import over_sources
@@ -51,7 +52,9 @@ def asked(project: headrace.Headrace, sql: psycopg.Connection[Any], name: str) -
         row = sql.execute("SELECT pg_export_snapshot()").fetchone()
         assert row is not None
         conninfo = engine.database.conninfo
-        batches = list(answer_in_snapshot(conninfo, row[0], question.text, question.columns))
+        batches = list(
+            answer_in_snapshot(conninfo, row[0], question.text, question.columns, not_built_in)
+        )
     return pa.concat_tables(batches)
 
 

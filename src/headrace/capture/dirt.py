@@ -50,6 +50,7 @@ def reason_to_copy(
         return f"it was taken in up to epoch {health.acknowledged_epoch}, which is not known here"
     return (
         health.fault(captured_part(source, table), table)
+        or changed_columns(source, table)
         or health.emptied()
         or health.copy_due
         or health.dirt
@@ -63,6 +64,14 @@ def reason_to_copy_followed(source: Captured, table: SourceTable | None) -> str 
     rewritten = rewrite(source.storage, table.storage, by_triggers=False)
     if rewritten is not None:
         return rewritten
+    return changed_columns(source, table)
+
+
+def changed_columns(source: Captured, table: SourceTable) -> str | None:
+    """Whether a captured column has another type or name, or is gone.
+
+    Triggers may record one of another type as before, such as a longer varchar.
+    """
     captured = sum(column.type is not None for column in source.columns)
     if len(captured_part(source, table).stored) < captured:
         return "captured columns are not what they were"

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.spark.run import TooLarge
-from headrace.store import WEIGHT
 from headrace.types import Type
 from headrace.verify.difference import Row, is_inexact, remaining, weighted_rows
 
@@ -50,7 +49,8 @@ def compared(
     if isinstance(difference, TooLarge):
         return Comparison(what, difference.limit, difference.limit)
     if exact or not any(is_inexact(type_, digits=digits) for type_ in types):
-        weights = difference[WEIGHT]
+        # The first column; one of the table may have its name.
+        weights = difference.column(0)
         missing, surplus = (_total(weights, side) for side in (pc.greater, pc.less))
         sample = weighted_rows(difference.slice(0, SAMPLE))
         return Comparison(what, missing, -surplus, _shown(sample, names))
