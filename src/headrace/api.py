@@ -202,9 +202,9 @@ class Headrace(Readings):
         return submit(self._engine, Reinit(*self._name(name)))
 
     def repair(self) -> tuple[Damage, ...]:
-        """Read all that is stored, and make anew what is lost or damaged; what that was.
+        """Read all that is stored, rebuild what is lost or damaged, and return what that was.
 
-        Damaged sources are copied again, damaged stream tables are made anew, with their readers.
+        Damaged sources are copied again, damaged stream tables are rebuilt, with their readers.
         """
         return submit(self._engine, Repair())
 

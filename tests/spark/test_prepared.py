@@ -77,6 +77,7 @@ def test_known_operators_keep_nothing() -> None:
         "      +- BroadcastExchange IdentityBroadcastMode",
         "      :  +- Subquery scalar-subquery#1, [id=#2]",
         "      +- InMemoryTableScan [a#1]",
+        "      +- Scan In-memory table t [a#1]",
         "      +- BatchEvalPython [f(a#1)]",
         "      +- ReusedExchange [a#1]",
         "the rest of a constant",

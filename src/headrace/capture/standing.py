@@ -1,4 +1,4 @@
-"""One cheap question about sources that stand still: whether what stopped them may be gone.
+"""One cheap question about suspended sources: whether what stopped them may be gone.
 
 The answer is compared with an earlier one. It changes with the table, its columns, triggers and
 rights, with capture of it, and when somebody else's lock on it comes or goes.

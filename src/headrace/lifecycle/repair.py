@@ -1,4 +1,4 @@
-"""Repair: find what is lost or damaged in the store, and make exactly that anew."""
+"""Repair: find what is lost or damaged in the store, and rebuild exactly that."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Damage:
 
 
 def repair(engine: Engine) -> tuple[Damage, ...]:
-    """Read all logs as they are stored; copy damaged sources again, make damaged tables anew.
+    """Read all logs as they are stored; copy damaged sources again, rebuild damaged tables.
 
-    Readers of a source that is copied again, or of a table that is made anew, follow it.
+    Readers of a source that is copied again, or of a table that is rebuilt, follow it.
     """
     with engine.writing() as lease:
         state = engine.catalog.state()

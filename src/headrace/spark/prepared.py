@@ -80,6 +80,8 @@ def keeps_nothing(operators: str, lineage: str) -> bool:
         and bool(rdds)
         and set(rdds) <= RDDS
         and "CachedPartitions" not in lineage
+        # A cached relation that has a name is shown as a scan.
+        and "In-memory" not in operators
     )
 
 

@@ -1,4 +1,4 @@
-"""repair: what is lost or damaged in the store is found, and made anew."""
+"""repair: find what is lost or damaged in the store, and rebuild it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from headrace.cli.words import plain
 
 
 def repair(call: Call) -> None:
-    """Read all that is stored, and make anew what is lost or damaged.
+    """Read all that is stored, and rebuild what is lost or damaged.
 
-    Damaged sources are copied again, and no others; damaged stream tables are made anew, with all
+    Damaged sources are copied again, and no others; damaged stream tables are rebuilt, with all
     that read them.
     """
     with call.project() as project, call.doing("repairing"):
