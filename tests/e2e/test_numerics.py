@@ -71,11 +71,11 @@ def test_a_sum_too_large_for_the_common_type_fails(
     project: headrace.Headrace, sql: psycopg.Connection, query: str
 ) -> None:
     """Beside the 18 digits after the point of a plain numeric, 20 are left before it."""
-    sql.execute("CREATE TABLE s (id int PRIMARY KEY, m numeric(38,3), n numeric)")
-    sql.execute("INSERT INTO s VALUES (1, 99999999999999999999.998, 1.5)")
+    sql.execute("CREATE TABLE s (id int PRIMARY KEY, m numeric(20), n numeric)")
+    sql.execute("INSERT INTO s VALUES (1, 99999999999999999999, 1.5)")
     project.create_stream_table("st", query)
     assert_served(project, sql, "st")
-    sql.execute("INSERT INTO s VALUES (2, 0.002, 1.5)")
+    sql.execute("INSERT INTO s VALUES (2, 1, 1.5)")
     with pytest.raises(headrace.UserError) as failure:
         project.refresh("st")
     assert failure.value.code == "query-failed"

@@ -8,11 +8,11 @@ from decimal import Context, Decimal
 
 from headrace.functions.numbers import as_numeric
 from headrace.plan.scalar import Value
-from headrace.types import BIGINT, INTEGER, Type, numeric, result_numeric
+from headrace.types import BIGINT, INTEGER, Type, numeric, plain_numeric
 
 Row = tuple[Value, ...]
 WIDE = Context(prec=120)
-PLAIN = result_numeric(38, 18)
+PLAIN = plain_numeric()
 LIMITS = (
     PLAIN,
     BIGINT,

@@ -16,7 +16,6 @@ import pytest
 
 from headrace.errors import UserError
 from headrace.functions import EvaluationError
-from headrace.functions.logic import lossless
 from headrace.plan.evaluate import evaluate
 from headrace.plan.operators import Scan
 from headrace.plan.scalar import Value
@@ -52,6 +51,9 @@ COMMON = (
     "SELECT m FROM x UNION ALL SELECT m FROM y",
     "SELECT m FROM x INTERSECT SELECT m FROM y",
     "SELECT m FROM x INTERSECT ALL SELECT m FROM y",
+    "(SELECT m FROM x UNION ALL SELECT 1.00 FROM x) INTERSECT ALL SELECT m FROM y",
+    "SELECT max(m) FROM x GROUP BY id EXCEPT ALL SELECT -m FROM y",
+    "SELECT coalesce(sum(m), 0) FROM x GROUP BY id UNION ALL SELECT abs(m) FROM y",
     "SELECT m FROM x EXCEPT SELECT m FROM y",
     "SELECT m FROM x EXCEPT ALL SELECT m FROM y",
     "SELECT m FROM x FULL JOIN y USING (m)",
@@ -101,7 +103,7 @@ def check(
     try:
         bound = bind(query, Tables(*types))
     except UserError as error:
-        named = any(spelled(type_) in error.message for type_ in types)
+        named = any(type_.spark in error.message or type_.sql in error.message for type_ in types)
         if query in COMMON and error.code == "unsupported-type" and named:
             return None
         return f"{query} over {types} is refused: {error}"
@@ -116,7 +118,7 @@ def check(
         try:
             ours = Counter(evaluate(plan, read).elements())
         except EvaluationError as error:
-            if query in COMMON and "out of range" in str(error) and not lossless(types):
+            if query in COMMON and "out of range" in str(error) and PLAIN in types:
                 return None
             return f"{query} over {', '.join(map(spelled, types))}: {error}"
         if ours != right:
@@ -160,6 +162,7 @@ COLUMNS = (
     ("n", PLAIN),
     ("o", numeric(38, 10)),
     ("p", numeric(38, 30)),
+    ("q", numeric(20, 0)),
 )
 
 
@@ -177,12 +180,22 @@ def test_sums_that_nearly_are_equal(connection: psycopg.Connection[Any], last: s
     one, other = Decimal("1.00"), Decimal(last)
     near = Decimal("1.000") + Decimal(last).scaleb(-15)
     stored = [
-        (1, one, other, 18, Decimal("1.000"), near, Decimal("1.0000000000"), None),
-        (2, Decimal(0), Decimal("0.00"), 1, Decimal("-1.000"), -near, Decimal("-0.9999999999"), 1),
+        (1, one, other, 18, Decimal("1.000"), near, Decimal("1.0000000000"), None, 1),
+        (
+            2,
+            Decimal(0),
+            Decimal("0.00"),
+            1,
+            Decimal("-1.000"),
+            -near,
+            Decimal("-0.9999999999"),
+            1,
+            2,
+        ),
     ]
     connection.execute(f"CREATE TABLE s ({', '.join(f'{n} {t.sql}' for n, t in COLUMNS)})")
     with connection.cursor() as cursor:
-        cursor.executemany("INSERT INTO s VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", stored)
+        cursor.executemany("INSERT INTO s VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)", stored)
     # What PostgreSQL has rounded on the way in is what both compute with.
     kept = connection.execute("SELECT * FROM s ORDER BY id").fetchall()
     places = {name: i for i, (name, _) in enumerate(COLUMNS)}
@@ -233,6 +246,16 @@ REFUSED = (
     "SELECT coalesce(p, '123456789') AS x FROM s",
     "SELECT coalesce(p, 123456789.5, n) AS x FROM s",
     "SELECT m FROM s AS x FULL JOIN (SELECT o AS m FROM s) AS y USING (m)",
+    "SELECT coalesce(sum(m), n) AS x FROM s GROUP BY n",
+    "SELECT coalesce(max(m), max(n)) AS x FROM s",
+    "SELECT coalesce(-m, n) AS x FROM s",
+    "SELECT coalesce(m::numeric, n) AS x FROM s",
+    "SELECT lag(m) OVER (ORDER BY id) AS x FROM s UNION SELECT n FROM s",
+    "SELECT x + p FROM (SELECT m AS x, p FROM s UNION SELECT 0, 0 FROM s) AS u",
+    "SELECT coalesce(floor(m), p) AS x FROM s",
+    "SELECT id::bigint AS x FROM s UNION SELECT p FROM s",
+    "SELECT id + p AS x FROM s",
+    "SELECT unnest(ARRAY[m, 0]) AS x FROM s UNION SELECT n FROM s",
     "SELECT id FROM s WHERE n * n > 2",
     "SELECT n * n AS x, count(*) FROM s GROUP BY n * n",
     "SELECT DISTINCT n * o AS x FROM s",
@@ -255,7 +278,7 @@ def test_a_sum_too_large_for_the_common_type_is_an_error() -> None:
 
     def answer(query: str, *terms: str) -> list[tuple[Value, ...]]:
         stored = {name: Decimal(1) for name, _ in COLUMNS} | {"id": 1}
-        rows_ = [stored | {"m": Decimal(term)} for term in terms]
+        rows_ = [stored | {"q": Decimal(term)} for term in terms]
         return list(
             evaluate(
                 bind(query, Sums()).plan,
@@ -264,12 +287,12 @@ def test_a_sum_too_large_for_the_common_type_is_an_error() -> None:
         )
 
     half = "5" + "0" * 19
-    fits, too_large = (half, half[:-1] + "." + "9" * 3), (half, half)
+    fits, too_large = (half, half[:-1]), (half, half)
     for query in (
-        "SELECT coalesce(sum(m), max(n)) AS x FROM s",
-        "SELECT CASE WHEN count(*) > 0 THEN sum(m) ELSE max(n) END AS x FROM s",
-        "SELECT greatest(sum(m), max(n)) AS x FROM s",
-        "SELECT sum(m) AS x FROM s UNION ALL SELECT n FROM s WHERE id < 0",
+        "SELECT coalesce(sum(q), max(n)) AS x FROM s",
+        "SELECT CASE WHEN count(*) > 0 THEN sum(q) ELSE max(n) END AS x FROM s",
+        "SELECT greatest(sum(q), max(n)) AS x FROM s",
+        "SELECT sum(q) AS x FROM s UNION ALL SELECT n FROM s WHERE id < 0",
     ):
         assert answer(query, *fits) == [(sum(map(Decimal, fits)),)], query
         with pytest.raises(EvaluationError, match="out of range"):

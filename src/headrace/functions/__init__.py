@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.errors import UserError
 from headrace.functions.aggregates import (
     AGGREGATE_BY_NAME,
@@ -104,6 +106,8 @@ def cast(scalar: Scalar, target: Type) -> Scalar:
         return scalar
     if isinstance(scalar, Literal) and scalar.value is None:
         return Literal(None, target)
+    if isinstance(scalar, Call) and replace(scalar.type, room=target.room) == target:
+        return replace(scalar, type=target)
     if not castable(scalar.type, target):
         raise UserError(
             "unsupported-function",

@@ -19,10 +19,10 @@ LONGEST_EXACT_SCALE = 20
 """A longer scale would leave too few digits before the point, if all 38 are in use."""
 
 # Spark's own quotient of two long decimals: what an expression goes on computing with.
-LONG_QUOTIENT = result_numeric(38, 18, rounded="quotient")
+LONG_QUOTIENT = result_numeric(38, 18, rounded="quotient", room=0)
 # What is shown of it. PostgreSQL gives 12 digits and more after the point for quotients below
 # 10^8, so both agree after rounding to 12.
-QUOTIENT = result_numeric(32, 12, rounded="quotient")
+QUOTIENT = result_numeric(32, 12, rounded="quotient", room=0)
 
 
 def digits_before_point(type_: Type) -> int:
@@ -38,9 +38,9 @@ def is_lossless(left: Type, right: Type) -> bool:
 
 
 def common_decimal(types: Sequence[Type]) -> Type | None:
-    """The decimal with all digits after the point that its types have; None if a column lacks room.
+    """The decimal with all digits after the point that its types have; None if values lack room.
 
-    A column that declares its digits must fit. Other values, such as sums, are seldom as large as
+    Values that columns and constants can have must fit. Sums of many rows are seldom as large as
     their types allow: one that does not fit is an error when it is computed. Quotients are promised
     12 digits after the point; those beyond give way to digits before it.
     """
@@ -49,21 +49,21 @@ def common_decimal(types: Sequence[Type]) -> Type | None:
     rounded = next((type_.rounded for type_ in types if type_.rounded), None)
     if rounded is not None:
         scale = min(scale, max(MAXIMUM_DIGITS - whole, QUOTIENT.scale or 0))
-    declared = (digits_before_point(type_) for type_ in types if type_.declared)
-    if max(declared, default=0) + scale > MAXIMUM_DIGITS:
+    room = max(type_.room for type_ in types)
+    if room + scale > MAXIMUM_DIGITS:
         return None
-    return result_numeric(whole + scale, scale, rounded=rounded)
+    return result_numeric(whole + scale, scale, rounded=rounded, room=room)
 
 
 def product_type(left: Type, right: Type) -> Type:
     """Exact while the digits suffice, else rounded to the longer of both scales."""
     assert left.precision and right.precision
     scale = (left.scale or 0) + (right.scale or 0)
-    rounded = left.rounded or right.rounded
+    rounded, room = left.rounded or right.rounded, left.room + right.room
     if _is_exact(left, right):
-        return result_numeric(left.precision + right.precision, scale, rounded=rounded)
+        return result_numeric(left.precision + right.precision, scale, rounded=rounded, room=room)
     longer = max(left.scale or 0, right.scale or 0)
-    return result_numeric(MAXIMUM_DIGITS, longer, rounded=rounded or "product")
+    return result_numeric(MAXIMUM_DIGITS, longer, rounded=rounded or "product", room=room)
 
 
 def _is_exact(left: Type, right: Type) -> bool:

@@ -30,7 +30,7 @@ from headrace.functions.function import (
     spark_function,
 )
 from headrace.functions.let import let
-from headrace.plan.scalar import Scalar, Value
+from headrace.plan.scalar import Literal, Scalar, Value
 from headrace.types import DOUBLE, Type, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 
@@ -48,6 +48,13 @@ def as_numeric(type_: Type) -> Type:
     return result_numeric(DIGITS_OF_INTEGERS[type_.kind], 0)
 
 
+def own_digits(scalar: Scalar) -> Type:
+    """The decimal of an exact number; for an integer constant, of the digits that it has."""
+    if scalar.type.is_integer and isinstance(scalar, Literal) and scalar.value is not None:
+        return result_numeric(len(Decimal(scalar.value).as_tuple().digits), 0)  # type: ignore[arg-type]
+    return as_numeric(scalar.type)
+
+
 def common_number(left: Type, right: Type) -> Type | None:
     """The type both operands of an arithmetic operator or comparison are brought to."""
     if not (left.is_number and right.is_number):
@@ -59,7 +66,8 @@ def common_number(left: Type, right: Type) -> Type | None:
         assert left.precision and right.precision
         scale = max(left.scale or 0, right.scale or 0)
         whole = max(left.precision - (left.scale or 0), right.precision - (right.scale or 0))
-        return result_numeric(whole + scale, scale, rounded=left.rounded or right.rounded)
+        rounded, room = left.rounded or right.rounded, max(left.room, right.room)
+        return result_numeric(whole + scale, scale, rounded=rounded, room=room)
     return max(left, right, key=lambda type_: INTEGERS.index(type_.kind))
 
 
@@ -93,15 +101,16 @@ def _types(arguments: Sequence[Scalar]) -> tuple[Type, Type]:
 
 
 def _sum_type(arguments: Sequence[Scalar]) -> Type | None:
-    """None where a column of declared digits has values too large for the digits of the other."""
+    """None where one side has values too large for the digits of the other."""
     common = common_number(*_types(arguments))
-    if common is not None and common.kind == "numeric":
-        assert common.precision is not None and common.scale is not None
-        declared = (type_ for type_ in _types(arguments) if type_.declared)
-        if max(map(digits_before_point, declared), default=0) + common.scale > MAXIMUM_DIGITS:
-            return None
-        return result_numeric(common.precision + 1, common.scale, rounded=common.rounded)
-    return common
+    if common is None or common.kind != "numeric":
+        return common
+    assert common.precision is not None and common.scale is not None
+    room = max(own_digits(argument).room for argument in arguments)
+    if room + common.scale > MAXIMUM_DIGITS:
+        return None
+    rounded = common.rounded
+    return result_numeric(common.precision + 1, common.scale, rounded=rounded, room=room)
 
 
 def _product_type(arguments: Sequence[Scalar]) -> Type | None:
@@ -139,7 +148,7 @@ def undeclared(type_: Type) -> Type:
     if type_.kind != "numeric":
         return type_
     assert type_.precision is not None and type_.scale is not None
-    return result_numeric(type_.precision, type_.scale, rounded=type_.rounded)
+    return result_numeric(type_.precision, type_.scale, rounded=type_.rounded, room=type_.room)
 
 
 def _arithmetic(symbol: type[exp.Binary]) -> Rendering:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headrace.functions import EvaluationError, call, cast, common_type, convert
 from headrace.functions.logic import lossless
-from headrace.functions.numbers import as_numeric, common_number
+from headrace.functions.numbers import as_numeric, common_number, own_digits
 from headrace.plan.scalar import Literal, Scalar
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import refuse
@@ -126,6 +126,8 @@ def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar,
 def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
     """The one type that PostgreSQL gives to branches."""
     known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    if any(type_.kind == "numeric" for type_ in known):
+        known = [_with_own_room(bound) for bound in bounds if not isinstance(bound, Untyped)]
     common = common_type(known) if known else plain_text()
     if common is None:
         raise unmatched(known, what, node)
@@ -143,6 +145,13 @@ def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
             raise unmatched(all_types, what, node)
         common = widest if not constants else widest.bare
     return common
+
+
+def _with_own_room(scalar: Scalar) -> Type:
+    """The type of a branch beside numerics: an integer constant needs the digits that it has."""
+    if not isinstance(scalar, Literal) or not scalar.type.is_integer:
+        return scalar.type
+    return replace(as_numeric(scalar.type), room=own_digits(scalar).room)
 
 
 def _holds(type_: Type, literal: Literal) -> bool:

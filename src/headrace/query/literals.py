@@ -127,13 +127,6 @@ def _numeric(value: Decimal, node: exp.Expr) -> Literal:
     return Literal(fitted(value, type_), type_)
 
 
-def own_digits(literal: Literal) -> Type:
-    """The numeric that an integer constant itself needs, rather than its type."""
-    if not literal.type.is_integer or literal.value is None:
-        return literal.type
-    return result_numeric(len(Decimal(literal.value).as_tuple().digits), 0)  # type: ignore[arg-type]
-
-
 def _strict(pattern: str, text: str) -> str:
     text = text.strip(" ")
     if not re.fullmatch(pattern, text, re.IGNORECASE | re.ASCII):

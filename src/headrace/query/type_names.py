@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from headrace.functions.numbers import as_numeric
 from headrace.query.refusal import refuse
-from headrace.types import NUMERIC_SCALE, Type, array_of, has_arrays, numeric, result_numeric
+from headrace.types import Type, array_of, has_arrays, numeric, plain_numeric, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 
 _PLAIN: dict[exp.DType, str] = {
@@ -77,7 +77,7 @@ def _numeric(node: exp.DataType, parameters: list[int], source: Type | None) -> 
         # A constant has the digits that are written, and NULL none.
         return result_numeric(1, 0)
     if source.is_text:
-        return result_numeric(MAXIMUM_DIGITS, NUMERIC_SCALE)
+        return plain_numeric()
     raise refuse(
         "unsupported-function",
         f"a cast from {source.sql} to numeric without digits has no exact counterpart on Spark",

@@ -14,6 +14,7 @@ from headrace.types.type import (
     from_postgres,
     has_arrays,
     numeric,
+    plain_numeric,
     result_numeric,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "from_postgres",
     "has_arrays",
     "numeric",
+    "plain_numeric",
     "plain_text",
     "result_numeric",
 ]

@@ -28,7 +28,9 @@ class Type:
     For numeric, precision and scale are those of the stored decimal; `declared` says whether they
     are also the column's own typmod (served as numeric(p,s)) or only how we store a numeric
     without one. `rounded` marks a number that is right to `scale` digits and no further: the
-    result of a division or AVG, or of a product that needs more than 38 digits.
+    result of a division or AVG, or of a product that needs more than 38 digits. `room` is how many
+    digits before the point the columns and constants of the query can make a value have: all of a
+    declared column, and fewer than the type has where it allows for many rows, as that of a sum.
     `ordered` is false for text whose collation is not C. `folds` is true for text under C itself,
     where upper and lower are known to change ASCII letters only. `element` is the type of an
     array's elements.
@@ -45,6 +47,7 @@ class Type:
     enum: str | None = None
     declared: bool = False
     rounded: Rounding | None = None
+    room: int = 0
     ordered: bool = True
     folds: bool = False
     unsized: bool = False
@@ -59,6 +62,8 @@ class Type:
                 raise ValueError("numeric needs precision and scale")
             if not 0 < precision <= MAXIMUM_DIGITS or not 0 <= scale <= precision:
                 raise ValueError(f"numeric({precision},{scale}) cannot be stored")
+            if self.declared:
+                object.__setattr__(self, "room", precision - scale)
         if (self.kind == "array") != (self.element is not None):
             raise ValueError("an array, and nothing else, has a type of its elements")
         if self.element is not None and self.element.kind in NO_ELEMENTS:
@@ -177,11 +182,13 @@ class Type:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that differ from their defaults; `from_json` gives the type back."""
-        defaults = Type.__dataclass_fields__
+        defaults = {name: field.default for name, field in Type.__dataclass_fields__.items()}
+        if self.declared:
+            defaults["room"] = self.room
         fields = {
             name: value
             for name, value in vars(self).items()
-            if name == "kind" or value != defaults[name].default
+            if name == "kind" or value != defaults[name]
         }
         return fields if self.element is None else {**fields, "element": self.element.to_json()}
 
@@ -230,11 +237,19 @@ def numeric(precision: int, scale: int) -> Type:
     return Type("numeric", precision=precision, scale=scale, declared=True)
 
 
-def result_numeric(precision: int, scale: int, *, rounded: Rounding | None = None) -> Type:
-    """The type of a computed numeric, or of a column without typmod: bounded to 38 digits."""
+def result_numeric(
+    precision: int, scale: int, *, rounded: Rounding | None = None, room: int = MAXIMUM_DIGITS
+) -> Type:
+    """The type of a computed numeric: bounded to 38 digits. All before the point may be in use."""
     scale = min(scale, MAXIMUM_DIGITS)
     precision = max(min(precision, MAXIMUM_DIGITS), scale, 1)
-    return Type("numeric", precision=precision, scale=scale, rounded=rounded)
+    room = min(room, precision - scale)
+    return Type("numeric", precision=precision, scale=scale, rounded=rounded, room=room)
+
+
+def plain_numeric(scale: int = NUMERIC_SCALE) -> Type:
+    """The type of a column without typmod: its values seldom need the digits before the point."""
+    return result_numeric(MAXIMUM_DIGITS, scale, room=0)
 
 
 def from_postgres(
@@ -278,10 +293,10 @@ def from_postgres(
 
 def _numeric_from_typmod(typmod: int) -> Type | None:
     if typmod < 4:
-        return result_numeric(MAXIMUM_DIGITS, NUMERIC_SCALE)
+        return plain_numeric()
     precision, scale = (typmod - 4) >> 16 & 0xFFFF, (typmod - 4) & 0x7FF
     if scale >= 1024 or scale > precision:  # negative scale, or a scale beyond the precision
         return None
     if precision > MAXIMUM_DIGITS:
-        return result_numeric(MAXIMUM_DIGITS, scale) if scale <= MAXIMUM_DIGITS else None
+        return plain_numeric(scale) if scale <= MAXIMUM_DIGITS else None
     return numeric(precision, scale)

@@ -38,7 +38,8 @@ DIGITS_OF_COUNTS = 19
 def total_type(term: Type) -> Type:
     """The type of sums of a decimal: as many digits more as a number of rows has."""
     assert term.precision is not None and term.scale is not None
-    return result_numeric(term.precision + DIGITS_OF_COUNTS, term.scale, rounded=term.rounded)
+    precision = term.precision + DIGITS_OF_COUNTS
+    return result_numeric(precision, term.scale, rounded=term.rounded, room=term.room)
 
 
 def state_type(term: Type) -> Type:
