@@ -15,7 +15,8 @@ from headrace.errors import NeedsReinit, UserError
 from headrace.graph.cycles import cycles
 from headrace.graph.edges import classify
 from headrace.plan.loop import as_sets
-from headrace.plan.operators import Filter, Operator, Project, Scan
+from headrace.plan.operators import Filter, Operator, Project, Scan, Window
+from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.scalar import Column
 from headrace.plan.stages import Stage, cut_stages, stage_types
 from headrace.query import BoundColumn, BoundQuery, BoundTable, BoundView, bind
@@ -249,6 +250,18 @@ def used_columns(plan: Operator, relation: str) -> frozenset[str]:
 
     visit(plan)
     return frozenset(used)
+
+
+def named_columns(plan: Operator, relation: str) -> frozenset[str]:
+    """Those of `used_columns` that decide more than which of two equal rows comes first."""
+
+    def without_ties(node: Operator) -> Operator:
+        node = node.with_children(*map(without_ties, node.children))
+        if not isinstance(node, Window):
+            return node
+        return replace(node, calls=tuple(replace(call, ties=()) for call in node.calls))
+
+    return used_columns(prune_columns(without_ties(plan)), relation)
 
 
 def relation_of(stage: Stage, pin: Pin) -> Relation:

@@ -195,6 +195,38 @@ def test_a_query_that_a_wider_type_does_not_suit_stays_suspended(
     assert_served(orders, sql, "totals")
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["DROP note", "RENAME note TO remark", "ALTER note TYPE int USING 0", "DROP note, DROP amount"],
+)
+def test_a_column_that_only_breaks_ties_is_not_missed(
+    orders: headrace.Headrace, sql: psycopg.Connection, change: str
+) -> None:
+    """The table is rebuilt with the columns that are left to tell rows apart."""
+    query = "SELECT id, row_number() OVER (PARTITION BY customer ORDER BY id) AS n FROM orders"
+    orders.create_stream_table("numbered", query)
+    orders.create_stream_table("last", "SELECT max(n) AS n FROM numbered")
+    sql.execute(f"ALTER TABLE orders {change}")
+    sql.execute("INSERT INTO orders (id, customer) VALUES (21, 1), (22, NULL)")
+    assert orders.refresh("last").mode == "FULL"
+    for statement in ("DELETE FROM orders WHERE id < 3", "UPDATE orders SET customer = 1"):
+        for name in ("numbered", "last"):
+            assert_served(orders, sql, name)
+        sql.execute(statement)
+        assert orders.refresh("last").mode == "DIFFERENTIAL"
+    assert orders.verify("numbered", source=True).equal
+
+
+def test_a_column_of_an_order_is_missed(orders: headrace.Headrace, sql: psycopg.Connection) -> None:
+    orders.create_stream_table("n", "SELECT id, rank() OVER (ORDER BY note) AS n FROM orders")
+    orders.create_stream_table("m", "SELECT id FROM orders NATURAL JOIN (SELECT note FROM orders)")
+    sql.execute("ALTER TABLE orders DROP note")
+    for name in ("n", "m"):
+        with pytest.raises(headrace.UserError) as caught:
+            orders.refresh(name)
+        assert caught.value.code == "table-suspended"
+
+
 def test_a_dropped_source_suspends_its_readers_until_it_is_there_again(
     orders: headrace.Headrace, sql: psycopg.Connection
 ) -> None:

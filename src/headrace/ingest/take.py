@@ -29,7 +29,7 @@ from headrace.catalog.records import (
     StreamTable,
     is_stale,
 )
-from headrace.definition import define, used_columns
+from headrace.definition import define, named_columns, used_columns
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, UserError
 from headrace.ingest.append_only import tell_if_reverted, watched
@@ -265,15 +265,23 @@ class Lack:
 
 
 def _lack(reader: StreamTable, state: State, source: Source, shape: Shape) -> Lack | None:
-    """What a reader lacks of a source: columns that it uses and that are not what they were."""
+    """What a reader lacks of a source: columns that it uses and that are not what they were.
+
+    It is rebuilt if they are wider, or its query does not name them.
+    """
     try:
-        used = used_columns(define(reader, state).plan, source.relation)
+        plan = define(reader, state).plan
     except UserError:
         # A column was lost earlier, and another reason to stand still has come since.
         reason = f"a column of {source.schema}.{source.name} that it uses was dropped or altered"
         return Lack(reason, reader.awaits_rebuild)
+    used = used_columns(plan, source.relation)
     lost = [column for column in shape.lost if column.physical in used]
-    return Lack(shape.reason(source, lost[0]), shape.wider.issuperset(lost)) if lost else None
+    if not lost:
+        return None
+    named = named_columns(plan, source.relation)
+    needed = [column for column in lost if column.physical in named and column not in shape.wider]
+    return Lack(shape.reason(source, (needed or lost)[0]), rebuilt=not needed)
 
 
 def suspended(state: State, source: Source, relation: Relation, error: HeadraceError) -> Taken:
