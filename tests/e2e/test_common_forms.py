@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import psycopg
 import pytest
 
@@ -87,3 +89,37 @@ def test_a_branch_that_is_never_true_costs_nothing(
     assert project.verify("ids", source=True).equal
     assert project.reinit("ids").mode == "FULL"
     assert_served(project, sql, "ids")
+
+
+# Each query, and the same with the order of the values written out.
+UNORDERED: dict[str, tuple[str, str]] = {
+    "few": (
+        "SELECT region, amount FROM sales LIMIT 2",
+        'SELECT region, amount FROM sales ORDER BY region COLLATE "C", amount LIMIT 2',
+    ),
+    "rest": ("SELECT id FROM sales OFFSET 2", "SELECT id FROM sales ORDER BY id OFFSET 2"),
+    "gathered": (
+        "SELECT region, array_agg(amount) AS a, string_agg(region, '+') AS s FROM sales GROUP BY 1",
+        "SELECT region, array_agg(amount ORDER BY amount) AS a, string_agg(region, '+') AS s"
+        " FROM sales GROUP BY 1",
+    ),
+}
+
+
+def test_an_order_that_is_not_written_is_that_of_the_values(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute(SALES)
+    for name, (query, _) in UNORDERED.items():
+        with pytest.raises(headrace.UserError, match="ORDER BY"):
+            project.create_stream_table(name, query)
+        project.create_stream_table(name, query, unspecified_order="by_value")
+    for change in ("", *CHANGES):
+        if change:
+            sql.execute(change)
+        for name, (_, ordered) in UNORDERED.items():
+            if change:
+                project.refresh(name)
+            served = Counter(map(repr, sql.execute(f"SELECT * FROM {name}")))
+            assert served == Counter(map(repr, sql.execute(ordered))), (name, change)
+            assert project.verify(name, source=True).equal
