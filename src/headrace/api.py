@@ -291,6 +291,13 @@ class Headrace(Readings):
             raise UserError("invalid-option", f"unknown setting {setting!r}")
         self._engine.catalog.set(setting, value)
 
+    def superuser_roles(self) -> tuple[str, ...]:
+        """The roles of Headrace that are superusers although none has to be.
+
+        An embedded server is nobody else's, and has one role.
+        """
+        return () if self._server is not None else self._engine.database.superusers
+
     def daemon(self, tell: Tell = no_words) -> Daemon:
         """What keeps this project fresh: `run` it here, `stop` it from another thread.
 

@@ -95,6 +95,7 @@ TABLE = StreamTable(
     held=True,
     awaits_rebuild=True,
     edges={"rorders": ("aggregate", "NOT EXISTS"), "rothers": ()},
+    creator="anna",
 )
 CUT = Cut(9, 1, "10:20:10,14,15", NOON)
 REFRESH = Refresh(

@@ -156,7 +156,10 @@ class TestFailures:
         reason = "suspended after 3 failures in a row: division by zero"
         assert (table_of(project).reason, tried) == (reason, ["totals"] * 3)
         (told,) = sql.notifies(timeout=60, stop_after=1)
-        assert json.loads(told.payload) == {"table": "public.totals", "reason": reason}
+        assert json.loads(told.payload) == {
+            "table": "public.totals",
+            "reason": "suspended: see headrace.status",
+        }
         history = project.history("totals")
         assert [line.error for line in history] == ["query-failed: division by zero"] * 3
 

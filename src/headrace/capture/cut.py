@@ -22,12 +22,13 @@ from headrace.capture.dirt import (
 from headrace.capture.health import ask_health, capture_present, read_health
 from headrace.capture.settle import settle
 from headrace.capture.snapshot import Snapshot
-from headrace.errors import NeedsReinit, Transient
+from headrace.errors import NeedsReinit, Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import ask_tables, inspect, read_tables
 from headrace.source.ranges import Range, page_ranges
 from headrace.source.reading import find_misfit
+from headrace.source.rights import ask_rights, read_rights
 from headrace.source.server_identity import IDENTITY, require_primary
 from headrace.source.table import SourceTable
 
@@ -59,7 +60,8 @@ class OpenCut:
     """A cut whose transaction is still open, so that tables can be read in it.
 
     `tables` are the sources as they are in the cut; a dropped one is missing. `dirty` gives the
-    sources that must be copied anew instead of reading their changes, each with the reason.
+    sources that must be copied anew instead of reading their changes, each with the reason;
+    `forbidden` those that must not be read at all any more, which are not dirty.
     `acknowledged` is the epoch that the source database itself remembers for each source, and
     `announced` the latest that it was told before; None where there is nowhere to tell it.
     """
@@ -67,6 +69,7 @@ class OpenCut:
     cut: Cut
     tables: Mapping[int, SourceTable]
     dirty: Mapping[int, str]
+    forbidden: Mapping[int, UserError]
     acknowledged: Mapping[int, int]
     announced: Mapping[int, int] | None
     locked: frozenset[int]
@@ -138,6 +141,11 @@ def open_cut(
     database.require_own_capture()
     with database.session() as connection:
         require_primary(connection)
+        with translated():
+            forbidden = read_rights(ask_rights(connection, oids))
+        unreadable_copies = {oid: forbidden[oid] for oid in lock if oid in forbidden}
+        if unreadable_copies:
+            raise SourcesUnusable(unreadable_copies)
         copied = [source for source in sources if source.oid in lock]
         settled = {
             **settle(connection, [source for source in copied if source.oid not in followed]),
@@ -178,7 +186,12 @@ def open_cut(
             yield OpenCut(
                 cut=cut,
                 tables=tables,
-                dirty={oid: reason for oid, reason in reasons.items() if reason is not None},
+                dirty={
+                    oid: reason
+                    for oid, reason in reasons.items()
+                    if reason is not None and oid not in forbidden
+                },
+                forbidden=forbidden,
                 acknowledged={oid: one.acknowledged_epoch for oid, one in health.items()},
                 announced=announced,
                 locked=frozenset(settled),

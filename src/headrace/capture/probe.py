@@ -31,6 +31,7 @@ from headrace.errors import HeadraceError
 from headrace.source.connection import Database
 from headrace.source.introspect import ask_tables, read_tables
 from headrace.source.reading import WEIGHT, has_misfit, read_sql, relation_sql, to_stored
+from headrace.source.rights import ask_rights, read_rights
 from headrace.source.server_identity import IDENTITY
 from headrace.source.table import SourceColumn, SourceTable
 
@@ -162,6 +163,7 @@ def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _Begu
         moment = connection.execute(sql.SQL(MOMENT).format(sql.Literal(cut.snapshot)))
         tables_answer = ask_tables(connection, oids)
         health_answer = ask_health(connection, oids)
+        rights_answer = ask_rights(connection, oids)
         leading = connection.execute(INDEXED, (source.oid,))
         many = connection.execute(
             sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT {}) AS p").format(
@@ -181,6 +183,7 @@ def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _Begu
         or len(captured_part(source, table).stored)
         < sum(c.type is not None for c in source.columns)
         or reason_to_copy(source, table, health, cut.epoch) is not None
+        or read_rights(rights_answer)
         or pending[0] > MOST_PENDING
     ):
         return None

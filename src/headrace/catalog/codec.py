@@ -226,7 +226,7 @@ STREAM_TABLES = Codec(
     "relation",
     (
         *_plain("relation", "schema", "name", "query", "schedule", "reason", "epoch"),
-        *_plain("held", "failures", "own_scans", "awaits_rebuild"),
+        *_plain("held", "failures", "own_scans", "awaits_rebuild", "creator"),
         *_mappings("options", "frontier"),
         *_tuples("inputs", "key", "search_path"),
         *_times("as_of", "created_at", "published_at"),

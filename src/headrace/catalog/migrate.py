@@ -30,6 +30,7 @@ MIGRATIONS = (
     "0013_collation",
     "0014_oracles",
     "0015_awaits_rebuild",
+    "0016_strangers",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.
@@ -63,7 +64,11 @@ def _step(connection: Connection) -> int:
     """Apply the next migration, if still missing once the lock is ours; how many there are now."""
     with connection.transaction():
         connection.execute(_PATIENCE)
-        connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", advisory.MIGRATION)
+        # Any role can take an advisory lock, so it is used only as long as there is no table.
+        if not _has_table(connection):
+            connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", advisory.MIGRATION)
+        if _has_table(connection):
+            connection.execute("LOCK TABLE headrace.migrations IN SHARE ROW EXCLUSIVE MODE")
         done = _applied(connection)
         if done == len(MIGRATIONS):
             return done
@@ -101,13 +106,17 @@ def _exists(connection: Connection, query: LiteralString) -> bool:
     return connection.execute(query).fetchone() is not None
 
 
-def _applied(connection: Connection) -> int:
-    """How many migrations the catalog has; 0 if there is no catalog yet."""
+def _has_table(connection: Connection) -> bool:
     # Not to_regclass(): it may answer from what the session cached before it waited for the lock.
-    if not _exists(
+    return _exists(
         connection,
         "SELECT FROM pg_tables WHERE schemaname = 'headrace' AND tablename = 'migrations'",
-    ):
+    )
+
+
+def _applied(connection: Connection) -> int:
+    """How many migrations the catalog has; 0 if there is no catalog yet."""
+    if not _has_table(connection):
         return 0
     row = connection.execute("SELECT coalesce(max(number), 0) FROM headrace.migrations").fetchone()
     done = 0 if row is None else int(row[0])

@@ -161,7 +161,7 @@ class StreamTable:
     none if it is monotone; it is empty for a table that was made before edges were kept.
     `failures` counts refreshes that failed in a row; `own_scans` those scans of the served table
     that were our own. `default_collation` is the home database's, as it was
-    when the query was bound.
+    when the query was bound. `creator` is the role that gave the query, None of an earlier version.
     """
 
     relation: str
@@ -190,6 +190,7 @@ class StreamTable:
     own_scans: int = 0
     default_collation: Collation = Collation.OTHER
     awaits_rebuild: bool = False
+    creator: str | None = None
 
     def suspended(self, reason: str, *, awaits_rebuild: bool = False) -> StreamTable:
         """The table as it is after it was suspended, with the reason."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.catalog import advisory
+from headrace.catalog import advisory, writer_lock
 from headrace.catalog.catalog import Connection, lease_held
 from headrace.catalog.records import Lease
 from headrace.catalog.session import Session
@@ -43,24 +43,26 @@ class WriterLease:
             if self._lease is not None:
                 yield self._lease
                 return
-            connection, self._lease = self._acquire(holder, deadline, serves)
+            connection, number, self._lease = self._acquire(holder, deadline, serves)
             try:
                 yield self._lease
             finally:
                 self._lease = None
-                self._release(connection)
+                self._release(connection, number)
         finally:
             self._thread.release()
 
-    def _acquire(self, holder: str, deadline: float, serves: bool) -> tuple[Connection, Lease]:
+    def _acquire(self, holder: str, deadline: float, serves: bool) -> tuple[Connection, int, Lease]:
+        """The session that has the lock, the lock's number, and the lease."""
         pause = _FIRST_PAUSE
         while True:
             with self._session.use() as connection:
-                if _lock(connection):
+                number = writer_lock.take(connection)
+                if number is not None:
                     try:
-                        return connection, _raise_fence(connection, holder, serves)
+                        return connection, number, _raise_fence(connection, holder, serves)
                     except BaseException:
-                        self._release(connection)
+                        self._release(connection, number)
                         raise
                 remaining = deadline - time.monotonic()
                 if remaining <= 0 or serving(connection) is not None:
@@ -68,18 +70,13 @@ class WriterLease:
             time.sleep(min(pause, remaining))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _release(self, connection: Connection) -> None:
+    def _release(self, connection: Connection, number: int) -> None:
         """Unlock where it was locked; a connection that is gone has unlocked already."""
         if connection.closed:
             return
         with suppress(Transient, Unavailable), self._session.use() as current:
             if current is connection:
-                current.execute("SELECT pg_advisory_unlock(%s, %s)", advisory.WRITER)
-
-
-def _lock(connection: Connection) -> bool:
-    row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", advisory.WRITER).fetchone()
-    return row is not None and bool(row[0])
+                writer_lock.release(current, number)
 
 
 def _raise_fence(connection: Connection, holder: str, serves: bool) -> Lease:
@@ -108,9 +105,9 @@ def serving(connection: Connection) -> Lease | None:
         "SELECT fence, holder, lease.pid, acquired_at, serves FROM headrace.lease AS lease"
         " WHERE serves AND EXISTS (SELECT FROM pg_locks AS lock"
         " JOIN pg_database ON pg_database.oid = lock.database AND datname = current_database()"
-        " WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (%s, %s, 2)"
+        " WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (%s, lock_number, 2)"
         " AND granted AND lock.pid = lease.backend)",
-        advisory.WRITER,
+        (advisory.SPACE,),
     ).fetchone()
     return None if row is None else _decode(row)
 

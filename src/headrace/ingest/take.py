@@ -184,6 +184,9 @@ def _check_identity(database: Database, cut: OpenCut) -> None:
 
 def _take_one(engine: Engine, state: State, taking: Taking, source: Source, epoch: int) -> Taken:
     relation = state.relation(source.relation)
+    problem = taking.cut.forbidden.get(source.oid)
+    if problem is not None:
+        return suspended(state, source, relation, problem)
     try:
         if source.oid not in taking.copies:
             return _take_change(engine, state, taking, source, relation, epoch)

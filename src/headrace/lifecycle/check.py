@@ -143,6 +143,7 @@ def check(
         views=found.views,
         edges=stored_edges(bound),
         default_collation=collation,
+        creator=reach.home.info.user,
     )
     return Making(table, definition, tuple(inputs.values()), bound.notices, reason, old, cycle)
 

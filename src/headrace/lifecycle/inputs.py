@@ -16,6 +16,7 @@ from headrace.lifecycle.names import is_reserved
 from headrace.lifecycle.reach import Reach
 from headrace.source.introspect import find_table
 from headrace.source.table import SourceTable
+from headrace.source.view_rights import forbidden_views
 from headrace.source.views import find_views
 
 
@@ -58,6 +59,8 @@ def find_inputs(reach: Reach, state: State, query: str, search_path: tuple[str, 
                 inputs[named] = source
                 if known is not None:
                     captured[named] = known
+    for problem in forbidden_views(reach.home, views).values():
+        raise problem
     return Inputs(inputs, tuple(views.values()), captured)
 
 

@@ -13,6 +13,7 @@ from headrace.definition import define, follow, used_columns
 from headrace.errors import UserError
 from headrace.lifecycle.check import has_columns
 from headrace.lifecycle.reach import Reach
+from headrace.source.view_rights import forbidden_views
 from headrace.source.views import find_views
 
 
@@ -44,13 +45,18 @@ def is_whole(
 
 
 def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str, str]:
-    """Tables whose views are no longer what they were, by relation, with what happened."""
+    """Tables whose views are no longer what they were, by relation, with what happened.
+
+    Also those with a view whose owner may no longer read what it reads.
+    """
     names = {(view.schema, view.name) for table in tables for view in table.views}
     if not names:
         return {}
     now = find_views(connection, names)
     changed: dict[str, str] = {}
     for table in tables:
+        read = [(view.schema, view.name) for view in table.views]
+        forbidden = forbidden_views(connection, read, table.creator)
         for view in table.views:
             found = now.get((view.schema, view.name))
             if found is None:
@@ -58,4 +64,6 @@ def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str
                 break
             if (found.text, found.columns) != (view.text, view.columns):
                 changed[table.relation] = f"view {view.schema}.{view.name} was changed"
+            elif (view.schema, view.name) in forbidden:
+                changed[table.relation] = f"view {view.schema}.{view.name} lost a right"
     return changed

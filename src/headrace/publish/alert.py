@@ -17,18 +17,24 @@ logger = logging.getLogger(__name__)
 
 
 def alert(transaction: Transaction, table: StreamTable) -> None:
-    """Tell that a table was suspended, and why, if the transaction is committed."""
-    _tell(transaction, "table", f"{table.schema}.{table.name}", table.reason)
+    """Tell that a table was suspended, if the transaction is committed.
+
+    Any role of the database may listen, and a reason may quote rows: view headrace.status has it,
+    for those who may read it.
+    """
+    name = f"{table.schema}.{table.name}"
+    logger.error("%s: %s", name, table.reason)
+    _tell(transaction, "table", name, "suspended: see headrace.status")
 
 
 def alert_source(transaction: Transaction, source: str, reason: str) -> None:
     """Tell what happened to the capture of a source, if the transaction is committed."""
+    logger.error("%s: %s", source, reason)
     _tell(transaction, "source", source, reason)
 
 
-def _tell(transaction: Transaction, kind: str, name: str, reason: str | None) -> None:
+def _tell(transaction: Transaction, kind: str, name: str, reason: str) -> None:
     said = json.dumps({kind: name, "reason": reason}, ensure_ascii=False)
     if len(said.encode()) >= MOST_BYTES:
         said = json.dumps({kind: name, "reason": None}, ensure_ascii=False)
     transaction.execute("SELECT pg_notify(%s, %s)", (ALERTS, said))
-    logger.error("%s: %s", name, reason)

@@ -97,6 +97,14 @@ class Database:
             names.append(str(row[0]) if row else "")
         return tuple(names)
 
+    @cached_property
+    def superusers(self) -> tuple[str, ...]:
+        """Those of its roles that are superusers, which none has to be."""
+        query = "SELECT rolname::text FROM pg_roles WHERE rolsuper AND rolname = ANY (%s)"
+        with self.session() as connection:
+            rows = connection.execute(query, [list(self.roles)]).fetchall()
+        return tuple(name for (name,) in rows)
+
     def require_own_capture(self, *, again: bool = False) -> None:
         """Raise `untrusted-object` if others made part of the schema of change capture.
 

@@ -42,7 +42,7 @@ WITH trusted AS ({trusted}), place AS (
     SELECT 'pg_statistic_ext'::regclass, s.oid
     FROM pg_statistic_ext s JOIN relations c ON c.oid = s.stxrelid
 ), found (problem) AS (
-    SELECT format('schema %%I belongs to role %%I', nspname, nspowner::regrole)
+    SELECT format('schema %%I belongs to role %%s', nspname, nspowner::regrole)
     FROM place WHERE nspowner NOT IN (TABLE trusted)
     UNION ALL
     SELECT format('role %%s may create objects in schema %%I',

@@ -8,12 +8,13 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from tempfile import NamedTemporaryFile
 from typing import Annotated
 
 import typer
 
 from headrace.cli.call import Call
-from headrace.errors import HeadraceError, Unavailable
+from headrace.errors import HeadraceError, Unavailable, UserError
 
 
 def psql(
@@ -23,17 +24,45 @@ def psql(
     ] = None,
 ) -> int:
     """Open psql on the project's database; the exit code is psql's own."""
+    with (
+        call.project() as project,
+        _interrupts_left_to_the_child(),
+        without_secrets(project.dsn) as (address, secrets),
+    ):
+        command = [_program(), address, *(arguments or ())]
+        return subprocess.run(command, env=os.environ | secrets, check=False).returncode
+
+
+@contextmanager
+def without_secrets(dsn: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The connection string without passwords, and the environment by which libpq finds them.
+
+    The arguments of a process are visible to everybody on the machine. There is no variable for the
+    password of a client key: it is in a service file that is removed afterwards.
+    """
     from psycopg.conninfo import make_conninfo
 
     from headrace.source.conninfo import parse
 
-    with call.project() as project, _interrupts_left_to_the_child():
-        parts = parse(project.dsn)
-        # The arguments of a process are visible to everybody on the machine.
-        password = parts.pop("password", None)
-        environment = os.environ | ({"PGPASSWORD": password} if password else {})
-        command = [_program(), make_conninfo("", **parts), *(arguments or ())]
-        return subprocess.run(command, env=environment, check=False).returncode
+    parts = parse(dsn)
+    password, key_password = parts.pop("password", None), parts.pop("sslpassword", None)
+    secrets = {"PGPASSWORD": password} if password else {}
+    if key_password is None:
+        yield make_conninfo("", **parts), secrets
+        return
+    if "service" in parts or "\n" in key_password:
+        raise UserError(
+            "invalid-dsn",
+            "psql cannot be given sslpassword besides a service",
+            hint="Write sslpassword to the service file.",
+        )
+    with NamedTemporaryFile("w", prefix="headrace-", suffix=".conf") as file:
+        file.write(f"[headrace]\nsslpassword={key_password}\n")
+        file.flush()
+        yield (
+            make_conninfo("", **parts, service="headrace"),
+            secrets | {"PGSERVICEFILE": file.name},
+        )
 
 
 def _program() -> str:

@@ -30,6 +30,8 @@ def up(call: Call, wait: Wait = 10.0) -> None:
             at = datetime.now().astimezone().strftime("%H:%M:%S")
             call.screen.show(plain(f"{at}  {said}"))
 
+        for role in project.superuser_roles():
+            tell(f"warning: role {role} is a superuser, which Headrace does not need")
         daemon = project.daemon(tell)
 
         with ExitStack() as restored:
