@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ from headrace.catalog import PostgresCatalog
 from headrace.catalog.records import Receipt, Refresh
 from headrace.doors import door, doors
 from headrace.embedded import EmbeddedServer
-from headrace.engine import Engine, Progress, no_progress
-from headrace.errors import UserError
+from headrace.engine import HOME, Engine, Progress, no_progress
+from headrace.errors import HeadraceError, UserError
 from headrace.lifecycle.alter import KEEP, Alteration, Keep
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.options import refresh_mode as refresh_mode_of
@@ -292,11 +293,18 @@ class Headrace(Readings):
         self._engine.catalog.set(setting, value)
 
     def superuser_roles(self) -> tuple[str, ...]:
-        """The roles of Headrace that are superusers although none has to be.
+        """The roles of Headrace that are superusers although none has to be, in all databases.
 
-        An embedded server is nobody else's, and has one role.
+        An embedded server is nobody else's, and has one role. A database that does not answer is
+        passed over.
         """
-        return () if self._server is not None else self._engine.database.superusers
+        engine = self._engine
+        found = [] if self._server is not None else [*engine.database.superusers]
+        for known in engine.catalog.state().databases:
+            if known.id != HOME:
+                with suppress(HeadraceError):
+                    found += engine.source_database(known).superusers
+        return tuple(dict.fromkeys(found))
 
     def daemon(self, tell: Tell = no_words) -> Daemon:
         """What keeps this project fresh: `run` it here, `stop` it from another thread.

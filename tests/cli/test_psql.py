@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from headrace.cli.commands.psql import without_secrets
 from headrace.errors import UserError
@@ -47,5 +47,20 @@ def test_without_a_password_there_is_no_file() -> None:
 
 def test_a_service_of_the_users_own_has_to_hold_it() -> None:
     with pytest.raises(UserError) as refused, without_secrets(f"{DSN} service=shop"):
+        pass
+    assert refused.value.code == "invalid-dsn"
+
+
+def test_nor_is_a_service_of_the_environment_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGSERVICE", "shop")
+    with pytest.raises(UserError) as refused, without_secrets(DSN):
+        pass
+    assert refused.value.code == "invalid-dsn"
+
+
+@pytest.mark.parametrize("password", ["ends with a blank ", " begins with one", "two\nlines"])
+def test_libpq_would_read_another_password_from_the_file(password: str) -> None:
+    address = make_conninfo("host=db.internal", sslpassword=password)
+    with pytest.raises(UserError) as refused, without_secrets(address):
         pass
     assert refused.value.code == "invalid-dsn"

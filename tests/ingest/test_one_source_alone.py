@@ -14,12 +14,14 @@ from headrace.catalog.records import Status, StreamTable
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.ingest import transition
+from headrace.ingest.ingest import ingest_database
 from headrace.lifecycle.check import Request
 from headrace.schedule.agenda import Memory
 from headrace.schedule.ears import Ears
 from headrace.schedule.intake import Intake
 from headrace.schedule.shift import Shift
 from headrace.source.introspect import inspect
+from headrace.steps import CopySource, Step
 from tests.ingest.world import TRIGGER, Application, World
 from tests.lifecycle.made import put_tables
 
@@ -122,6 +124,74 @@ def test_a_right_to_read_that_is_taken_away_stops_one_source(world: World) -> No
     world.run("GRANT SELECT ON a TO least")
     assert world.cut(retry=["a"]).copied == {"a"}
     assert statuses(world) == [Status.ACTIVE] * 3
+
+
+# Why a table must not be copied although its capture works, with the error and its end.
+FORBIDDEN = {
+    "permission-denied": ("REVOKE SELECT ON a FROM least", "GRANT SELECT ON a TO least"),
+    "row-security": (
+        "ALTER TABLE a ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE a DISABLE ROW LEVEL SECURITY",
+    ),
+    "untrusted-object": (
+        "CREATE FUNCTION trap(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1';"
+        "CREATE ROLE trapper; ALTER FUNCTION trap OWNER TO trapper;"
+        "CREATE INDEX trapped ON a (trap(id))",
+        "DROP FUNCTION trap CASCADE; DROP ROLE trapper",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", FORBIDDEN)
+def test_a_copy_that_is_forbidden_is_left_out_or_an_error(world: World, code: str) -> None:
+    """An error for who asked for it; nothing of it is read, and others go on."""
+    captured(world)
+    forbid, allow = FORBIDDEN[code]
+    world.run(forbid)
+    try:
+        world.run("INSERT INTO a VALUES (2, 2, 2)", "INSERT INTO b VALUES (1)")
+        assert world.take().changed == {"b": 1}
+        assert statuses(world) == [Status.SUSPENDED, Status.SUSPENDED, Status.ACTIVE]
+        before = world.sources["a"]
+        world.run("INSERT INTO b VALUES (2)")
+        with pytest.raises(UserError) as refused:
+            world.take(retry=["a"])
+        assert refused.value.code == code
+        tried = tried_without_need(world, "a")
+        assert [type(step) for step in tried if isinstance(step, CopySource)] == []
+        assert world.rows("b") == 2
+        assert world.sources["a"] == before
+        assert statuses(world) == [Status.SUSPENDED, Status.SUSPENDED, Status.ACTIVE]
+    finally:
+        world.run(allow)
+    assert world.cut(retry=["a"]).copied == {"a"}
+    assert statuses(world) == [Status.ACTIVE] * 3
+
+
+@pytest.mark.parametrize("code", FORBIDDEN)
+def test_a_new_source_that_is_forbidden_meanwhile(world: World, code: str) -> None:
+    """Between the check of a query and the first copy: whoever asked gets the error."""
+    put_tables(world.project, Request("reads_x", "SELECT id, x FROM a"))
+    forbid, allow = FORBIDDEN[code]
+    world.run(forbid)
+    try:
+        with pytest.raises(UserError) as refused:
+            world.take(retry=["a"])
+        assert refused.value.code == code
+        assert world.sources["a"].status is Status.INITIALIZING
+    finally:
+        world.run(allow)
+    assert world.cut(retry=["a"]).copied == {"a"}
+
+
+def tried_without_need(world: World, name: str) -> list[Step]:
+    """Try to copy a source as the daemon does by itself; the steps that were done."""
+    engine, state = world.engine, world.engine.catalog.state()
+    world.steps.clear()
+    retry = frozenset({world.sources[name].relation})
+    with engine.writing() as lease:
+        ingest_database(engine, state, 1, lease.fence, retry=retry, required=False)
+    return [step for when, step in world.steps if when == "after"]
 
 
 @pytest.mark.parametrize("mended", ["script", "right", "lock"])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+import headrace
 from headrace.catalog import Change, PostgresCatalog, advisory
 from headrace.catalog.migrate import MIGRATIONS
 from headrace.catalog.records import Status
@@ -16,6 +20,7 @@ from headrace.errors import Unavailable
 from headrace.publish.alert import alert
 from headrace.source.connection import Database
 from tests.catalog import examples
+from tests.conftest import extra_database
 from tests.security.conftest import Attacker
 
 pytestmark = pytest.mark.postgres
@@ -67,6 +72,31 @@ def test_a_prepared_transaction_cannot_keep_the_lease(attacker: Attacker, dsn: s
     finally:
         attacker.execute("ROLLBACK PREPARED 'stranger'")
         catalog.close()
+
+
+def test_a_writer_that_becomes_the_owner_is_no_stranger(
+    server: EmbeddedServer, attacker: Attacker, admin: psycopg.Connection[Any]
+) -> None:
+    """Its session belongs to the role that logged in, which has no rights of its own."""
+    name = admin.info.dbname
+    admin.execute(
+        "CREATE ROLE keeper; CREATE ROLE person LOGIN NOINHERIT IN ROLE keeper;"
+        f'GRANT CREATE ON DATABASE "{name}" TO keeper'
+    )
+    address = server.dsn_of(name, "person") + "&options=-c%20role%3Dkeeper"
+    try:
+        with (
+            closing(PostgresCatalog.open(Database(address).connect)) as first,
+            closing(PostgresCatalog.open(Database(address).connect)) as second,
+            first.lease("first"),
+        ):
+            with pytest.raises(Unavailable) as held, second.lease("second"):
+                pass
+            assert held.value.code == "lease-held"
+            row = admin.execute("SELECT lock_number FROM headrace.lease").fetchone()
+            assert row == (advisory.WRITER[1],)
+    finally:
+        admin.execute("DROP OWNED BY keeper CASCADE; DROP ROLE person; DROP ROLE keeper")
 
 
 def test_a_holder_that_serves_is_found_under_another_number(attacker: Attacker, dsn: str) -> None:
@@ -133,3 +163,20 @@ def test_superusers_are_known(server: EmbeddedServer, attacker: Attacker, dsn: s
     with Database(attacker.dsn) as plain, Database(attacker.dsn, setup_dsn=dsn) as mighty:
         assert plain.superusers == ()
         assert mighty.superusers == ("postgres",)
+
+
+def test_superusers_of_all_databases_are_known(
+    server: EmbeddedServer, attacker: Attacker, dsn: str, tmp_path: Path
+) -> None:
+    """An attached database that does not answer is passed over."""
+    with psycopg.connect(dsn, autocommit=True) as admin, extra_database(server) as other:
+        admin.execute(f'GRANT CREATE ON DATABASE "{admin.info.dbname}" TO attacker')
+        with headrace.connect(dsn=attacker.dsn, home=tmp_path) as project:
+            assert project.superuser_roles() == ()
+            project.attach("other", other)
+            assert project.superuser_roles() == ("postgres",)
+        admin.execute(
+            "UPDATE headrace.databases SET address = 'host=127.0.0.1 port=1' WHERE id <> 1"
+        )
+        with headrace.connect(dsn=attacker.dsn, home=tmp_path) as project:
+            assert project.superuser_roles() == ()

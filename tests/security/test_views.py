@@ -116,6 +116,30 @@ def test_a_view_that_reads_no_column(project: headrace.Headrace, tables: Attacke
     assert refusal(project, "SELECT n FROM app.many").code == "permission-denied"
 
 
+WHOLE_ROWS = (
+    "SELECT s.id, s::text AS shown FROM public.salaries s",
+    "SELECT s.id, to_jsonb(s)::text AS shown FROM public.salaries s",
+    "SELECT s.id, (s).amount AS shown FROM public.salaries s",
+    "SELECT s.id, count(s) AS shown FROM public.salaries s GROUP BY s.id",
+    "SELECT s.id, s IS NULL AS shown FROM public.salaries s",
+    "SELECT s.id, o.amount AS shown FROM public.salaries s JOIN public.salaries o USING (amount)",
+)
+
+
+@pytest.mark.parametrize("text", WHOLE_ROWS)
+def test_a_view_that_reads_whole_rows(
+    project: headrace.Headrace, tables: Attacker, admin: Admin, text: str
+) -> None:
+    """The right to read one column does not do, although the view depends on no other."""
+    admin.execute("GRANT SELECT (id) ON public.salaries TO attacker")
+    tables.execute(f"CREATE VIEW app.rows AS {text}")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        tables.execute("TABLE app.rows")
+    with Database(project.dsn) as database, database.session() as connection:
+        (error,) = forbidden_views(connection, [("app", "rows")]).values()
+    assert error.code == "permission-denied"
+
+
 def test_row_level_security_of_a_view_s_owner(
     project: headrace.Headrace, tables: Attacker, admin: Admin
 ) -> None:
@@ -147,7 +171,7 @@ def test_a_view_with_the_rights_of_whoever_reads_it(
     assert making.table.creator == admin.info.user
     with Database(project.dsn) as database, database.session() as connection:
         assert changed_views(connection, making.table) == {}
-        admin.execute("CREATE ROLE creator")
+        admin.execute("CREATE ROLE creator; GRANT SELECT ON app.shown TO creator")
         try:
             stranger = replace(making.table, creator="creator")
             assert changed_views(connection, stranger) == {
@@ -171,6 +195,36 @@ def test_a_right_that_is_lost_later(
         assert changed_views(connection, table) == {}
         admin.execute("REVOKE SELECT ON public.salaries FROM attacker")
         assert changed_views(connection, table) == {table.relation: "view app.shown lost a right"}
+
+
+@pytest.mark.parametrize(
+    ("lost", "given"),
+    [
+        ("REVOKE SELECT ON app.shown FROM creator", "GRANT SELECT ON app.shown TO creator"),
+        ("REVOKE USAGE ON SCHEMA app FROM PUBLIC", "GRANT USAGE ON SCHEMA app TO PUBLIC"),
+    ],
+)
+def test_the_right_to_read_the_view_itself_is_lost(
+    project: headrace.Headrace, tables: Attacker, admin: Admin, lost: str, given: str
+) -> None:
+    """A view that only another view reads needs no right of ours."""
+    tables.execute("CREATE VIEW app.inner AS SELECT id, name, amount FROM app.staff")
+    tables.execute("CREATE OR REPLACE VIEW app.shown AS SELECT id, name, amount FROM app.inner")
+    table = replace(planned(project, QUERY).table, creator="creator")
+    assert {view.name for view in table.views} == {"shown", "inner"}
+    suspended = {table.relation: "view app.shown lost a right"}
+    admin.execute("CREATE ROLE creator")
+    try:
+        with Database(project.dsn) as database, database.session() as connection:
+            assert changed_views(connection, table) == suspended, "no right yet"
+            tables.execute("GRANT SELECT ON app.shown TO creator")
+            assert changed_views(connection, table) == {}
+            tables.execute(lost)
+            assert changed_views(connection, table) == suspended
+            tables.execute(given)
+            assert changed_views(connection, table) == {}
+    finally:
+        admin.execute("DROP OWNED BY creator; DROP ROLE creator")
 
 
 @pytest.mark.spark

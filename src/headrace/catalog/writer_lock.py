@@ -16,13 +16,17 @@ from headrace.catalog.catalog import Connection
 
 _NUMBER = "SELECT lock_number FROM headrace.lease"
 
-# Strangers are roles that could not write the number; a prepared transaction has no session.
+# Strangers are roles that could not write the number, nor become its owner; a prepared transaction
+# has no session.
 _STRANGER = """
 SELECT FROM pg_locks AS lock
 JOIN pg_database ON pg_database.oid = lock.database AND datname = current_database()
 LEFT JOIN pg_stat_activity AS session ON session.pid = lock.pid
 WHERE lock.locktype = 'advisory' AND (classid, objid, objsubid) = (%s, %s, 2) AND lock.granted
     AND has_table_privilege(session.usesysid, 'headrace.lease', 'UPDATE') IS NOT TRUE
+    AND pg_has_role(session.usesysid,
+        (SELECT relowner FROM pg_class WHERE oid = 'headrace.lease'::regclass), 'MEMBER'
+    ) IS NOT TRUE
 LIMIT 1
 """
 

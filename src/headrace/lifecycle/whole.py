@@ -47,7 +47,7 @@ def is_whole(
 def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str, str]:
     """Tables whose views are no longer what they were, by relation, with what happened.
 
-    Also those with a view whose owner may no longer read what it reads.
+    Also those with a view that may no longer be read, or whose owner may not read what it reads.
     """
     names = {(view.schema, view.name) for table in tables for view in table.views}
     if not names:

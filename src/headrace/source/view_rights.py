@@ -1,4 +1,4 @@
-"""Whether the owners of users' views may read what their views read.
+"""Whether the owners of users' views may read what their views read, and we the views.
 
 Headrace reads the tables below a view with its own rights. PostgreSQL would check those of the
 view's owner, or with `security_invoker` those of whoever reads the view: so the same is checked
@@ -16,8 +16,10 @@ from headrace.errors import UserError
 from headrace.source.faults import translated
 from headrace.source.rights import FIRST_USER_OID
 
-# A view depends on the columns that it reads, or on a whole table of which it reads none. A role
-# that was dropped has no rights.
+# A view depends on the columns that it reads, or on a whole table of which it reads none. If it
+# reads whole rows, which are columns of number 0, it depends on no more than that, and every column
+# has to be readable. Those of the named views that no other one reads are read by the invoker. A
+# role that was dropped has no rights.
 FORBIDDEN = """
 WITH RECURSIVE views (schema, name, oid) AS (
     SELECT wanted.schema, wanted.name, c.oid
@@ -36,6 +38,7 @@ WITH RECURSIVE views (schema, name, oid) AS (
 ), reads AS (
     SELECT v.schema, v.name, v.oid AS view, c.oid AS relation, d.refobjsubid::smallint AS number,
         c.relowner, c.relforcerowsecurity, c.relrowsecurity,
+        r.ev_action::text LIKE '%%:varattno 0 %%' AS whole,
         CASE WHEN EXISTS (
             SELECT FROM pg_options_to_table(o.reloptions) AS option
             WHERE option_name = 'security_invoker' AND option_value::boolean
@@ -46,10 +49,28 @@ WITH RECURSIVE views (schema, name, oid) AS (
     JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
         AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> v.oid
     JOIN pg_class c ON c.oid = d.refobjid
+    UNION ALL
+    SELECT n.nspname, c.relname, c.oid, c.oid, 0::smallint, c.relowner, false, false, false,
+        to_regrole(quote_ident(%(invoker)s))::oid
+    FROM views v
+    JOIN pg_class c ON c.oid = v.oid
+    JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = v.schema AND c.relname = v.name
+    WHERE NOT EXISTS (
+        SELECT FROM views o WHERE o.oid = v.oid AND (o.schema, o.name) <> (v.schema, v.name)
+    )
 ), judged AS (
     SELECT x.*, coalesce(r.rolname, %(invoker)s) AS called,
-        coalesce(CASE x.number WHEN 0 THEN has_any_column_privilege(x.role, x.relation, 'SELECT')
-        ELSE has_column_privilege(x.role, x.relation, x.number, 'SELECT') END, false) AS readable,
+        coalesce(CASE
+            WHEN x.view = x.relation THEN has_any_column_privilege(x.role, x.relation, 'SELECT')
+                AND has_schema_privilege(x.role, x.schema, 'USAGE')
+            WHEN x.whole THEN NOT EXISTS (
+                SELECT FROM pg_attribute a
+                WHERE a.attrelid = x.relation AND a.attnum > 0 AND NOT a.attisdropped
+                    AND has_column_privilege(x.role, x.relation, a.attnum, 'SELECT') IS NOT TRUE
+            )
+            WHEN x.number = 0 THEN has_any_column_privilege(x.role, x.relation, 'SELECT')
+            ELSE has_column_privilege(x.role, x.relation, x.number, 'SELECT')
+        END, false) AS readable,
         x.relrowsecurity AND NOT (
             r.rolsuper OR r.rolbypassrls
             OR pg_has_role(x.role, x.relowner, 'USAGE') AND NOT x.relforcerowsecurity
@@ -92,6 +113,12 @@ def _problem(view: str, relation: str, role: str, readable: bool) -> UserError:
             f"row level security would hide rows of {relation} from role {role}, as whom view"
             f" {view} reads it",
             hint=f"Let a superuser run: ALTER ROLE {quoted} BYPASSRLS; or read the table itself.",
+        )
+    if relation == view:
+        return UserError(
+            "permission-denied",
+            f"role {role} may not read view {view}",
+            hint=f"Let its owner grant {quoted} USAGE on its schema and SELECT on {view}.",
         )
     return UserError(
         "permission-denied",

@@ -50,11 +50,17 @@ def without_secrets(dsn: str) -> Iterator[tuple[str, dict[str, str]]]:
     if key_password is None:
         yield make_conninfo("", **parts), secrets
         return
-    if "service" in parts or "\n" in key_password:
+    if "service" in parts or "PGSERVICE" in os.environ:
         raise UserError(
             "invalid-dsn",
             "psql cannot be given sslpassword besides a service",
             hint="Write sslpassword to the service file.",
+        )
+    if "\n" in key_password or key_password != key_password.strip():
+        raise UserError(
+            "invalid-dsn",
+            "psql cannot be given this sslpassword: it begins or ends with white space, or has a"
+            " line break",
         )
     with NamedTemporaryFile("w", prefix="headrace-", suffix=".conf") as file:
         file.write(f"[headrace]\nsslpassword={key_password}\n")
