@@ -17,13 +17,16 @@ EXAMPLES: tuple[str, ...] = (
     "250ms",
     "30s",
     "1h30m",
-    "2d",
+    "5 minutes",
+    "2w",
     "*/5 * * * *",
     "0 6 * * mon-fri",
     "0 6 * * mon-fri Europe/Berlin",
     "0 0 1 jan,jul *",
     "30 23 L * * America/New_York",
     "0 9 * * mon#1",
+    "@daily America/New_York",
+    "*/15 0 9 * * *",
 )
 CLOCKS: tuple[str, ...] = ("30 2 * * *", "0,30 2 * * *", "*/30 2 * * *", "30 * * * *")
 SKIPPED = ("Europe/Berlin", datetime(2026, 3, 29, tzinfo=UTC))
@@ -45,11 +48,15 @@ def _schedules() -> str:
         assert schedule is not None and not isinstance(schedule, Calculated)
         if isinstance(schedule, Cron):
             turns = (moment_after(schedule, NOW, turn) for turn in (1, 2, 3))
-            shown = ", ".join(f"{turn:%Y-%m-%d %H:%M}" for turn in turns if turn is not None)
+            shown = ", ".join(_moment(turn) for turn in turns if turn is not None)
         else:
             shown = f"every {schedule}"
         rows.append((f"`{text}`", shown))
     return table(("written", f"comes round, seen from {NOW:%A %Y-%m-%d %H:%M} on (UTC)"), rows)
+
+
+def _moment(turn: datetime) -> str:
+    return f"{turn:%Y-%m-%d %H:%M:%S}".removesuffix(":00")
 
 
 def _clocks() -> str:

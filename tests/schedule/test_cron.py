@@ -176,3 +176,30 @@ def test_a_line_that_comes_to_its_end() -> None:
     line = Cron("0 0 29 2 mon#5", "UTC")
     assert line.fires_after(YEAR) is not None
     assert Cron("* * */20 * 1L", "UTC").fires_after(YEAR) is None
+
+
+SECONDS = ("0", "7", "*/20", "5,59")
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(ZONES),
+    st.sampled_from(sorted(LINES)),
+    st.sampled_from(SECONDS),
+    st.integers(0, (LAST - YEAR) // MINUTE - 60 * 24 * 40),
+    st.integers(0, 59),
+)
+def test_seconds_are_those_of_a_line_without_them(
+    zone: str, line: str, seconds: str, minute: int, second: int
+) -> None:
+    """Each fire has all of the seconds, and one at the end of a skipped hour has none."""
+    moment = YEAR + timedelta(minutes=minute, seconds=second)
+    within = {"0": [0], "7": [7], "*/20": [0, 20, 40], "5,59": [5, 59]}[seconds]
+    before = bisect_right(defined(zone, line), moment - MINUTE)
+    expected = []
+    for fire in defined(zone, line)[before : before + 4]:
+        wall = fire.astimezone(ZoneInfo(zone))
+        made_up = wall.minute not in LINES[line][0] or wall.hour not in LINES[line][1]
+        expected += [fire + timedelta(seconds=s) for s in ([0] if made_up else within)]
+    found = Cron(f"{seconds} {line}", zone).fires_after(moment)
+    assert found == min(one for one in expected if one > moment)

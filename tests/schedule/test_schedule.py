@@ -34,6 +34,12 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
         ("90m", timedelta(minutes=90)),
         ("1D 2h 3M 4s 5ms", timedelta(days=1, hours=2, minutes=3, seconds=4, milliseconds=5)),
         ("  10s ", timedelta(seconds=10)),
+        ("1w", timedelta(weeks=1)),
+        ("2w 1d", timedelta(days=15)),
+        ("5 minutes", timedelta(minutes=5)),
+        ("1 hour 30 mins", timedelta(minutes=90)),
+        ("1 Week 2 days 3 hours 1 minute 1 sec", timedelta(9, 3 * 3600 + 61)),
+        ("10 milliseconds", timedelta(milliseconds=10)),
     ],
 )
 def test_durations(text: str, period: timedelta) -> None:
@@ -48,6 +54,16 @@ def test_durations(text: str, period: timedelta) -> None:
         ("0 6 * * mon-fri Europe/Berlin", Cron("0 6 * * mon-fri", "Europe/Berlin")),
         ("15 14 1 jan,jul * UTC", Cron("15 14 1 jan,jul *", "UTC")),
         ("0 0 L * *", Cron("0 0 L * *", "America/New_York")),
+        ("0 * * * * *", Cron("0 * * * * *", "America/New_York")),
+        ("*/15 0 6 * * Mon-Fri", Cron("*/15 0 6 * * Mon-Fri", "America/New_York")),
+        ("30 0 6 * * 1 UTC", Cron("30 0 6 * * 1", "UTC")),
+        ("@hourly", Cron("0 * * * *", "America/New_York")),
+        ("@Daily", Cron("0 0 * * *", "America/New_York")),
+        ("@midnight MST", Cron("0 0 * * *", "MST")),
+        ("@weekly Europe/Berlin", Cron("0 0 * * 0", "Europe/Berlin")),
+        ("@monthly", Cron("0 0 1 * *", "America/New_York")),
+        ("@yearly", Cron("0 0 1 1 *", "America/New_York")),
+        ("@annually", Cron("0 0 1 1 *", "America/New_York")),
     ],
 )
 def test_cron_lines(text: str, schedule: Cron) -> None:
@@ -88,7 +104,15 @@ def test_nothing_is_manual(text: str | None) -> None:
         ("0 0 * * * Europe/Nowhere", "there is no time zone 'Europe/Nowhere'"),
         ("0 0 * * * Europe", "there is no time zone 'Europe'"),
         ("0 0 * * * ../zone", "there is no time zone '../zone'"),
-        ("0 * * * * *", "there is no time zone '*'"),
+        ("60 0 * * * *", "bad second"),
+        ("0 0 * * * 9", "bad day-of-week"),
+        ("0 0 0 * * * Europe", "there is no time zone 'Europe'"),
+        ("0 0 0 * * * UTC UTC", "neither a duration nor a cron line"),
+        ("@reboot", "neither a duration nor a cron line"),
+        ("@daily @daily", "there is no time zone '@daily'"),
+        ("5 fortnights", "neither a duration nor a cron line"),
+        ("30 minutes 1 hour", "neither a duration nor a cron line"),
+        ("minutes", "neither a duration nor a cron line"),
     ],
 )
 def test_anything_else_is_an_error_with_examples(text: str, said: str) -> None:
@@ -108,7 +132,7 @@ FIELD = st.text("0123456789*/-,#LW", min_size=1, max_size=6)
 
 
 @settings(deadline=None)
-@given(st.one_of(st.text(max_size=30), st.lists(FIELD, min_size=5, max_size=6).map(" ".join)))
+@given(st.one_of(st.text(max_size=30), st.lists(FIELD, min_size=5, max_size=7).map(" ".join)))
 def test_no_text_breaks_it(text: str) -> None:
     try:
         schedule = parse_schedule(text, "Europe/Berlin")

@@ -1,4 +1,4 @@
-"""Cron: at which moments a line of five fields fires in a time zone. Pure.
+"""Cron: at which moments a line of five fields, or six with seconds, fires in a time zone. Pure.
 
 A library reads the line and finds the wall-clock times that fit it. Which moments those are when
 clocks are changed is decided here, in the way of Debian's cron: a line whose minute or hour begins
@@ -26,7 +26,7 @@ _SOME_DAY = datetime(2024, 1, 1)  # noqa: DTZ001
 
 @dataclass(frozen=True)
 class Cron:
-    """Minute, hour, day, month and weekday, by the wall clock of a zone."""
+    """Minute, hour, day, month and weekday, perhaps behind seconds, by the wall clock of a zone."""
 
     fields: str
     zone: str
@@ -41,11 +41,11 @@ class Cron:
     @property
     def follows_the_clock(self) -> bool:
         """Whether the line fires by every wall-clock time that fits, be it skipped or repeated."""
-        return any(field.startswith("*") for field in self.fields.split()[:2])
+        return any(field.startswith("*") for field in self.fields.split()[-5:-3])
 
 
 def complaint(fields: str) -> str | None:
-    """What is wrong with a line of five fields; None if nothing is."""
+    """What is wrong with the fields of a line; None if nothing is."""
     try:
         next(CronSim(fields, _SOME_DAY))
     except CronSimError as error:
@@ -86,6 +86,7 @@ def _first(
         if not _exists(fire):
             if cron.follows_the_clock:
                 continue
+            fire = fire.replace(second=0)
             while not _exists(fire):
                 fire += MINUTE
         if (found := fire.astimezone(UTC)) > moment:

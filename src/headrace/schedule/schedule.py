@@ -11,21 +11,43 @@ from headrace.errors import UserError
 from headrace.schedule.cron import Cron, complaint, is_zone
 
 UNITS = {
+    "w": timedelta(weeks=1),
     "d": timedelta(days=1),
     "h": timedelta(hours=1),
     "m": timedelta(minutes=1),
     "s": timedelta(seconds=1),
     "ms": timedelta(milliseconds=1),
 }
+SPELLINGS = {
+    "w": "w|weeks?",
+    "d": "d|days?",
+    "h": "h|hours?",
+    "m": "m|mins?|minutes?",
+    "s": "s|secs?|seconds?",
+    "ms": "ms|milliseconds?",
+}
+LINES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+"""Cron lines that have names."""
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 LONGEST = timedelta(days=36_525)
 CALCULATED = "calculated"
 HINT = (
-    "A schedule is a duration (30s, 1h30m, 250ms, 2d), five cron fields with or without a time"
-    " zone (*/5 * * * *, 0 6 * * mon-fri Europe/Berlin), or calculated; none at all is manual."
+    "A schedule is a duration (30s, 1h30m, 5 minutes, 2w), a cron line of five fields, or of six"
+    " with seconds before them, with or without a time zone (*/5 * * * *, 0 6 * * mon-fri"
+    " Europe/Berlin), a name for one (@hourly, @daily), or calculated; none at all is manual."
 )
 
-_DURATION = re.compile(r"\s*".join(rf"(?:(?P<{unit}>[0-9]{{1,15}}){unit})?" for unit in UNITS))
-_FIELDS = 5
+_DURATION = re.compile(
+    " ?".join(rf"(?:(?P<{unit}>[0-9]{{1,15}}) ?(?:{SPELLINGS[unit]}))?" for unit in UNITS)
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +82,8 @@ def parse_schedule(text: str | None, zone: str) -> Schedule | None:
         return Calculated()
     if found := _DURATION.fullmatch(text):
         return Every(_period(found))
-    if len(words) in (_FIELDS, _FIELDS + 1):
+    words = [*LINES.get(words[0].lower(), words[0]).split(), *words[1:]]
+    if 5 <= len(words) <= 7:
         return _cron(words, zone)
     raise _invalid(text, "neither a duration nor a cron line")
 
@@ -76,10 +99,10 @@ def moment_after(schedule: Timed, last: datetime, turns: int = 1) -> datetime | 
 
 
 def duration(period: timedelta) -> str:
-    """A period as it is written in a schedule."""
+    """A period as it is written in a schedule, in days and smaller units."""
     parts = []
-    for unit, size in UNITS.items():
-        count, period = divmod(period, size)
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, period = divmod(period, UNITS[unit])
         parts += [f"{count}{unit}"] if count else []
     return "".join(parts)
 
@@ -97,13 +120,20 @@ def _period(found: re.Match[str]) -> timedelta:
 
 
 def _cron(words: list[str], zone: str) -> Cron:
-    fields = " ".join(words[:_FIELDS])
+    """Five or six fields; a word behind them names the zone."""
+    seconds = len(words) == 7 or (len(words) == 6 and _says_weekdays(words[-1]))
+    fields = " ".join(words[: 5 + seconds])
     if (wrong := complaint(fields)) is not None:
         raise _invalid(" ".join(words), wrong)
-    named = words[_FIELDS] if len(words) > _FIELDS else zone
+    named = words[-1] if len(words) > 5 + seconds else zone
     if not is_zone(named):
         raise _invalid(" ".join(words), f"there is no time zone {named!r}")
     return Cron(fields, named)
+
+
+def _says_weekdays(word: str) -> bool:
+    """Whether a word is the last field of a cron line, rather than a zone behind it."""
+    return word[0] in "0123456789*" or word[:3].lower() in WEEKDAYS
 
 
 def _invalid(text: str, wrong: str) -> UserError:
