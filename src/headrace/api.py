@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from headrace import health
 from headrace.catalog import PostgresCatalog
 from headrace.catalog.records import Receipt, Refresh
 from headrace.doors import door, doors
 from headrace.embedded import EmbeddedServer
 from headrace.engine import HOME, Engine, Progress, no_progress
 from headrace.errors import HeadraceError, UserError
+from headrace.health import Health
 from headrace.lifecycle.alter import KEEP, Alteration, Keep
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.options import refresh_mode as refresh_mode_of
@@ -124,6 +128,7 @@ class Headrace(Readings):
             database = Database(given, setup)
             catalog = PostgresCatalog.open(database.connect, create=create)
             store = DeltaStore(where.store or str(self.home / "store"))
+            self._folders = tuple(one for one in (self.home, store.folder) if one is not None)
             runner = Runner(self._spark)
             self._engine = Engine(database, catalog, store, runner, progress, finish_removals)
         except BaseException:
@@ -305,6 +310,23 @@ class Headrace(Readings):
                 with suppress(HeadraceError):
                     found += engine.source_database(known).superusers
         return tuple(dict.fromkeys(found))
+
+    def health_check(self) -> Health:
+        """Whether all is well: the daemon, tables, lag, capture, disk and roles, each judged."""
+        engine, found = self._engine, self.status()
+        # The store's folder is made with the first stream table.
+        there = (next(p for p in (one, *one.parents) if p.exists()) for one in self._folders)
+        scarcest = min(map(shutil.disk_usage, there), key=lambda usage: usage.free)
+        return Health(
+            (
+                health.daemon(engine.catalog.serving(), found),
+                health.tables(found),
+                health.lag(found, engine.settings(self._state()).time_zone, datetime.now(UTC)),
+                health.capture(self.check_cdc_health()),
+                health.disk(scarcest.free, scarcest.total),
+                health.roles(self.superuser_roles()),
+            )
+        )
 
     def daemon(self, tell: Tell = no_words) -> Daemon:
         """What keeps this project fresh: `run` it here, `stop` it from another thread.

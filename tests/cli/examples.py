@@ -9,12 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from headrace import health
 from headrace.catalog.records import OutputColumn, Receipt, Refresh
 from headrace.cdc_status import SourceHealth
 from headrace.errors import UserError
 from headrace.graph.draw import FORMATS
 from headrace.graph.network import Network
 from headrace.group_status import GroupMember
+from headrace.health import Health
 from headrace.lifecycle.repair import Damage
 from headrace.lifecycle.run import Done
 from headrace.project.plan import Act, ProjectPlan, TableChange
@@ -155,6 +157,7 @@ class MemoryProject:
     )
 
     sources: tuple[SourceHealth, ...] = SOURCES
+    free: int = 1
 
     def connect(self) -> Callable[..., MemoryProject]:
         """What stands in for headrace.connect."""
@@ -250,6 +253,10 @@ class MemoryProject:
 
     def check_cdc_health(self) -> tuple[SourceHealth, ...]:
         return self.sources
+
+    def health_check(self) -> Health:
+        checks = (health.daemon(None, self.tables), health.tables(self.tables))
+        return Health((*checks, health.capture(self.sources), health.disk(self.free, 1000)))
 
     def cdc_sql(self, *tables: str) -> str:
         self._act("cdc_sql", *tables, None)

@@ -63,6 +63,7 @@ def test_no_command_calls_bad_text_a_bug(
 READING = (
     ("ls",),
     ("status",),
+    ("health",),
     ("history",),
     ("explain", "--query", "SELECT 1 AS x"),
     ("explain", "t"),

@@ -17,6 +17,7 @@ from headrace.cli.commands.databases import attach, databases, detach
 from headrace.cli.commands.demo import demo
 from headrace.cli.commands.explain import explain
 from headrace.cli.commands.groups import groups
+from headrace.cli.commands.health import health
 from headrace.cli.commands.plan import apply, plan
 from headrace.cli.commands.project import change_setting, init, list_settings
 from headrace.cli.commands.psql import psql
@@ -48,6 +49,7 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("verify", verify),
     ("ls", ls),
     ("status", status),
+    ("health", health),
     ("history", history),
     ("explain", explain),
     ("graph", graph),

@@ -73,6 +73,11 @@ class DeltaStore(Store):
         self._reader = Reader(self._place, memory_bytes)
         self._unnamed_since: dict[str, float] = {}
 
+    @property
+    def folder(self) -> Path | None:
+        """Where the store is on this machine; None if it is elsewhere."""
+        return Path(self._place.root) if self._place.local else None
+
     def create(
         self, relation: str, columns: pa.Schema, arrangement: Arrangement = AS_THEY_COME
     ) -> Pin:

@@ -1,0 +1,104 @@
+"""What is judged to be well, a warning or critical."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+import headrace
+from headrace import health
+from headrace.blockers import Blocker
+from headrace.catalog.records import Lease
+from headrace.health import GIGABYTE, Check, Health
+from tests.cli.examples import table
+from tests.e2e.conftest import project, sql
+
+__all__ = ["project", "sql"]
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def test_a_daemon_is_needed_for_schedules() -> None:
+    serving = Lease(3, "box:1", 1, NOW, serves=True)
+    scheduled = [table(schedule="30s"), table()]
+    assert health.daemon(serving, scheduled).level == "fine"
+    assert health.daemon(None, [table()]).level == "fine"
+    missing = health.daemon(None, scheduled)
+    assert (missing.level, missing.detail) == (
+        "critical",
+        "none runs, and 1 tables have a schedule",
+    )
+
+
+def test_tables_the_worst_first() -> None:
+    found = [
+        table("a", failures=2),
+        table("b", blocked_by=Blocker("c", "lost")),
+        table("c", status="SUSPENDED", reason="lost"),
+        *(table(f"d{n}", failures=1) for n in range(3)),
+        table("fine"),
+    ]
+    assert health.tables(found) == Check(
+        "tables",
+        "critical",
+        "c is SUSPENDED: lost; a failed 2 times in a row; b waits for c; and 3 more",
+    )
+    assert health.tables([table()]).level == "fine"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "own", "level"),
+    [
+        ("10m", timedelta(minutes=19), "fine"),
+        ("10m", timedelta(minutes=21), "warning"),
+        ("1s", timedelta(seconds=50), "fine"),
+        ("1s", timedelta(seconds=62), "warning"),
+        ("0 * * * *", timedelta(minutes=59), "fine"),
+        ("0 * * * *", timedelta(minutes=150), "warning"),
+        ("1s", timedelta(0), "fine"),
+        ("1s", None, "fine"),
+        (None, timedelta(days=9), "fine"),
+        ("calculated", timedelta(days=9), "fine"),
+    ],
+)
+def test_late_is_more_than_a_turn_too_late(
+    schedule: str | None, own: timedelta | None, level: str
+) -> None:
+    assert health.lag([table(schedule=schedule, lag_own=own)], "UTC", NOW).level == level
+
+
+@pytest.mark.parametrize(
+    ("free", "total", "level"),
+    [
+        (4 * GIGABYTE, 100 * GIGABYTE, "warning"),
+        (GIGABYTE // 2, 100 * GIGABYTE, "critical"),
+        (6 * GIGABYTE, 1000 * GIGABYTE, "fine"),
+        (GIGABYTE, 4 * GIGABYTE, "fine"),
+        (0, GIGABYTE, "critical"),
+    ],
+)
+def test_little_room_on_a_small_disk_is_not_little(free: int, total: int, level: str) -> None:
+    assert health.disk(free, total).level == level
+
+
+def test_the_whole_is_as_bad_as_the_worst() -> None:
+    fine, roles = Check("a", "fine", ""), health.roles(["postgres"])
+    assert Health((fine,)).level == "fine"
+    assert Health((fine, roles, fine)).level == roles.level == "warning"
+
+
+@pytest.mark.e2e
+def test_a_project(project: headrace.Headrace, sql: psycopg.Connection) -> None:
+    def levels() -> dict[str, str]:
+        return {one.area: one.level for one in project.health_check().checks}
+
+    sql.execute("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
+    project.create_stream_table("v", "SELECT id FROM t")
+    first = levels()
+    assert (first["daemon"], first["tables"], first["capture"]) == ("fine", "fine", "fine")
+    project.alter_stream_table("v", schedule="1h")
+    project.suspend("v")
+    second = levels()
+    assert (second["daemon"], second["tables"]) == ("critical", "critical")
