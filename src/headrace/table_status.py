@@ -24,7 +24,8 @@ class TableStatus:
     `lag` is the age of what it shows. `lag_own` is for how long the oldest change that it lacks has
     been available to it, `lag_inherited` the largest such lag of what it reads; both are zero where
     nothing is lacking. `blocked_by` is the suspended or failed table that keeps it from moving, if
-    that is another one; `failures` counts its own in a row.
+    that is another one; `failures` counts its own in a row. `held` says that it was suspended by
+    hand.
     """
 
     name: str
@@ -45,6 +46,7 @@ class TableStatus:
     blocked_by: Blocker | None = None
     failures: int = 0
     tier: str = "hot"
+    held: bool = False
 
 
 def status_of(
@@ -74,4 +76,5 @@ def status_of(
         blocked_by=blocked_by,
         failures=table.failures,
         tier=tier,
+        held=table.held,
     )

@@ -208,7 +208,7 @@ def test_options_of_stream_tables(project: MemoryProject, headrace: Headrace) ->
 
 def test_suspend_resume_reinit(project: MemoryProject, headrace: Headrace) -> None:
     assert headrace("suspend", "totals").out == "suspended public.totals\n"
-    assert headrace("resume", "totals", "--json").document["table"]["status"] == "ACTIVE"
+    assert headrace("resume", "totals", "--json").document["tables"][0]["status"] == "ACTIVE"
     assert "+12 −3" in headrace("reinit", "totals").out
     assert len(headrace("reinit", "--all", "--json").document["refreshes"]) == 1
     assert headrace("reinit").code == headrace("suspend", "nothing").code == 2
@@ -271,3 +271,17 @@ def test_settings(project: MemoryProject, headrace: Headrace) -> None:
     ]
     for wrong in (("lease_wait", "soon"), ("nothing", "1"), ("lease_wait",)):
         assert headrace("set", *wrong).code == 2
+
+
+def test_suspend_and_resume_all(project: MemoryProject, headrace: Headrace) -> None:
+    going = table("public.going")
+    held = table("public.held", status="SUSPENDED", held=True)
+    failed = table("public.failed", status="SUSPENDED", reason="a source is gone")
+    project.tables = (going, held, failed)
+    assert headrace("suspend", "--all").out == "suspended public.going\n"
+    assert headrace("resume", "--all").out == "resumed public.held\n"
+    assert headrace("resume", "going", "--all").code == headrace("suspend").code == 2
+    project.tables = (going, failed)
+    idle = headrace("resume", "--all")
+    assert (idle.code, idle.out) == (0, "")
+    assert headrace("resume", "--all", "--json").document == {"tables": [], "errors": []}

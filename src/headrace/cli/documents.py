@@ -32,6 +32,7 @@ def status_document(table: TableStatus, last: Refresh | None = None) -> dict[str
     return {
         **listed_document(table),
         "reason": table.reason,
+        "held": table.held,
         "epoch": table.epoch,
         "as_of": _time(table.as_of),
         "lag": _seconds(table.lag),

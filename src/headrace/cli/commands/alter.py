@@ -8,7 +8,7 @@ import typer
 
 from headrace.cli.call import Call
 from headrace.cli.commands.change import All, File, Names, Query, query_text
-from headrace.cli.commands.each import for_each
+from headrace.cli.commands.each import Failed, for_each
 from headrace.cli.documents import refresh_document, status_document
 from headrace.cli.naming import chosen, named, sql_name
 from headrace.cli.table_options import TableOptions, table_options
@@ -63,21 +63,28 @@ def alter(
     _show(call, "altered", altered)
 
 
-def suspend(call: Call, name: Name) -> None:
-    """Let a stream table stand still until it is resumed; what it serves stays readable."""
+def suspend(call: Call, names: Names = None, all_: All = False) -> int:
+    """Suspend stream tables until they are resumed; what they serve stays readable.
+
+    A refresh that runs ends first. --all leaves out those that are suspended already.
+    """
     with call.project() as project:
-        (table,) = named(project, [name])
-        suspended = project.suspend(sql_name(table.name))
-    _show(call, "suspended", suspended)
+        tables = chosen(project, names, everything=all_)
+        going = [table for table in tables if not all_ or table.status != "SUSPENDED"]
+        done, failed = for_each(call, "suspending", going, project.suspend)
+    return _show_all(call, "suspended", done, failed)
 
 
-def resume(call: Call, name: Name) -> None:
-    """Let a suspended stream table go on; after a change of its sources it is made anew."""
+def resume(call: Call, names: Names = None, all_: All = False) -> int:
+    """Let suspended stream tables go on; after a change of their sources they are rebuilt.
+
+    --all takes those that were suspended by hand.
+    """
     with call.project() as project:
-        (table,) = named(project, [name])
-        with call.doing(f"resuming {table.name}"):
-            resumed = project.resume(sql_name(table.name))
-    _show(call, "resumed", resumed)
+        tables = chosen(project, names, everything=all_)
+        held = [table for table in tables if not all_ or table.held]
+        done, failed = for_each(call, "resuming", held, project.resume)
+    return _show_all(call, "resumed", done, failed)
 
 
 def reinit(call: Call, names: Names = None, all_: All = False) -> int:
@@ -96,3 +103,14 @@ def reinit(call: Call, names: Names = None, all_: All = False) -> int:
 def _show(call: Call, act: str, table: TableStatus) -> None:
     call.screen.document({"table": status_document(table)})
     call.screen.show(plain(f"{act} {table.name}"))
+
+
+def _show_all(call: Call, act: str, done: list[tuple[str, TableStatus]], failed: Failed) -> int:
+    call.screen.document(
+        {"tables": [status_document(table) for _, table in done], "errors": failed.documents}
+    )
+    for name, _ in done:
+        call.screen.show(plain(f"{act} {name}"))
+    if not done and not failed.errors:
+        call.screen.note(f"No stream table had to be {act}.")
+    return failed.exit_code
