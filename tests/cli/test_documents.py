@@ -29,7 +29,7 @@ def test_tables() -> None:
     assert list(listed_document(table())) == LISTED
     document = status_document(table(), refresh())
     assert list(document) == [
-        *(*LISTED, "reason", "epoch", "as_of", "lag"),
+        *(*LISTED, "reason", "held", "epoch", "as_of", "lag"),
         *("lag_own", "lag_inherited", "blocked_by", "failures", "tier"),
         *("stratum", "scc_id", "group", "edges", "last_refresh"),
     ]
