@@ -106,7 +106,7 @@ class Transient(HeadraceError):
         "cut-interrupted": "Sources changed shape while a cut was taken.",
         "connection-lost": "The connection to PostgreSQL broke.",
         "spark-failed": "A Spark job failed.",
-        "spark-lost": "Spark died in the middle of a query; the next one starts it anew.",
+        "spark-lost": "Spark died in the middle of a query; the next query starts it again.",
         "request-lost": "The daemon stopped in the middle of a command that was left to it.",
         "request-cancelled": "A command that was left to the daemon was cancelled.",
         "wait-timeout": "A stream table did not become fresh in the time allowed.",

@@ -30,10 +30,20 @@ KILLED_JVM = """
 import json, os, signal, sys, threading, time
 import psutil, psycopg, headrace
 from headrace.errors import HeadraceError
+from headrace.spark.run import Runner
 
 def jvms():
     children = psutil.Process().children(recursive=True)
     return [p for p in children if p.name() == "java"]
+
+work = Runner._work
+
+def work_without_jvm(*arguments):
+    Runner._work = work
+    for process in jvms():
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    return work(*arguments)
 
 found = {}
 with headrace.connect(home=sys.argv[1]) as hr, psycopg.connect(hr.dsn, autocommit=True) as sql:
@@ -44,9 +54,7 @@ with headrace.connect(home=sys.argv[1]) as hr, psycopg.connect(hr.dsn, autocommi
     hr.refresh("s")
     before = sql.execute("SELECT * FROM s ORDER BY k").fetchall()
     sql.execute("INSERT INTO t VALUES (1, 1000)")
-    for process in jvms():
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    Runner._work = work_without_jvm
     try:
         hr.refresh("s")
     except HeadraceError as error:

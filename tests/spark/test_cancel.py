@@ -11,19 +11,21 @@ import pytest
 
 from headrace.errors import Transient
 from headrace.spark.jobs import Call, Jobs
+from headrace.spark.origins import Origin
 from headrace.spark.run import Runner
-from headrace.spark.session import Spark
+from headrace.spark.session import Generation, Spark
 
 
 class MemorySpark:
     """Sessions that are nothing but themselves."""
 
     remote = None
+    generation = Generation(cast(Origin, None))
 
-    def new_session(self, profile: str) -> object:
-        return object()
+    def session_of_generation(self, profile: str) -> tuple[Generation, object]:
+        return self.generation, object()
 
-    def is_lost(self) -> bool:
+    def is_lost(self, generation: Generation) -> bool:
         return False
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from headrace.spark.prepared import Key, Plans, Room
 from headrace.spark.profiles import COMPILED, INTERPRETED, MOST_INTERPRETED, Profile
-from headrace.spark.session import Spark
+from headrace.spark.session import Generation, Spark
 from headrace.spark.views import Input, Views
 from headrace.spark.worker import Worker
 
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Lane:
-    """One session, its views, and the one thread that uses them."""
+    """One session, its views and plans, and the one thread that uses them.
 
+    All of them are of one generation of Spark, and of no use after it.
+    """
+
+    generation: Generation
     profile: Profile
     session: SparkSession
     views: Views
@@ -64,20 +69,22 @@ class Lanes:
     """Hands out lanes; there are as many of a profile as calls of it ever ran at once.
 
     Two calls never share a session: they may name different rows by the same view, and Spark
-    Connect reads a view only when the query runs.
+    Connect reads a view only when the query runs. Only lanes of the application that runs now are
+    handed out; those of an earlier generation are discarded, whoever gives them back.
     """
 
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
         self._free: list[Lane] = []
         self._lock = Lock()
-        self._room = Room()
+        self._rooms: WeakKeyDictionary[Generation, Room] = WeakKeyDictionary()
 
     def take(self, profile: Profile, inputs: Sequence[Input], key: Key | None = None) -> Lane:
         """A free lane or a new one.
 
         Of several it is one that has the query's plan, or most of the inputs registered.
         """
+        self.discard_lost()
         with self._lock:
             fitting = [lane for lane in self._free if lane.profile == profile]
             if fitting:
@@ -86,18 +93,31 @@ class Lanes:
                 )
                 self._free.remove(best)
                 return best
-        session = self._spark.new_session(profile)
+        generation, session = self._spark.session_of_generation(profile)
         views = Views(session, one_partition=profile == "tiny")
         worker = Worker(f"headrace-{profile}")
-        self._room.sessions += profile == "tiny"
-        return Lane(profile, session, views, worker, Plans(session, views, self._room))
+        with self._lock:
+            room = self._rooms.setdefault(generation, Room())
+            room.sessions += profile == "tiny"
+        return Lane(generation, profile, session, views, worker, Plans(session, views, room))
 
     def give(self, lane: Lane) -> None:
         with self._lock:
             self._free.append(lane)
+        self.discard_lost()
+
+    def discard_lost(self) -> None:
+        """Release the free lanes of applications that do not run any more."""
+        current = self._spark.generation
+        with self._lock:
+            lost = [lane for lane in self._free if lane.generation is not current]
+            self._free = [lane for lane in self._free if lane.generation is current]
+        for lane in lost:
+            lane.worker.stop()
 
     def release(self, name: str) -> None:
         """Let go of what free lanes keep in memory for a piece of work."""
+        self.discard_lost()
         with self._lock:
             free = tuple(self._free)
         for lane in free:
@@ -106,6 +126,6 @@ class Lanes:
     def close(self) -> None:
         """Let go of the sessions that nobody uses."""
         with self._lock:
-            self._room = Room()
+            self._rooms.clear()
             while self._free:
                 self._free.pop().worker.stop()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -24,7 +25,7 @@ import headrace
 from headrace.errors import Transient, UserError
 from headrace.spark.failures import translate, translated
 from headrace.spark.java import require_java
-from headrace.spark.lost import forget_jvm
+from headrace.spark.lost import forget_jvm, jvm_answers, process_of_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,10 +63,14 @@ _holders: dict[str, int] = {}
 
 @dataclass(frozen=True)
 class Application:
-    """A running application: `mark` is empty if a user started it."""
+    """A running application: `mark` is empty if a user started it.
+
+    `process` is its JVM, None if that is not a child of this process.
+    """
 
     session: SparkSession
     mark: str
+    process: subprocess.Popen[bytes] | None
 
 
 def acquire(master: str | None, *, memory: str, log: Path | None) -> Application:
@@ -81,9 +86,9 @@ def acquire(master: str | None, *, memory: str, log: Path | None) -> Application
             )
         mark = context.getConf().get(MARK, "") or ""
         if mark not in _holders:
-            return Application(session, "")
+            return Application(session, "", process_of_jvm())
         _holders[mark] += 1
-        return Application(session, mark)
+        return Application(session, mark, process_of_jvm())
 
 
 def release(application: Application) -> None:
@@ -100,8 +105,14 @@ def release(application: Application) -> None:
 def abandon(application: Application) -> None:
     """Let go of an application whose JVM is dead, for all who hold it."""
     with _lock:
-        if _holders.pop(application.mark, None) is not None:
-            forget_jvm()
+        if application.mark in _holders:
+            _forget()
+
+
+def _forget() -> None:
+    """Forget the JVM, which is dead; who held an application of it does not hold the next one."""
+    _holders.clear()
+    forget_jvm()
 
 
 def start(
@@ -119,16 +130,19 @@ def start(
     log.parent.mkdir(parents=True, exist_ok=True)
     with _lock, _environment(log, local), translated():
         require_java()
+        process = process_of_jvm()
+        if process is not None and process.poll() is not None:
+            _forget()
         try:
             # Asked by its context, an application that runs already is left as it is.
             SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
             session: SparkSession = SparkSession.builder.getOrCreate()
         except Exception as error:
+            detail = translate(error).message
+            if not jvm_answers():
+                _forget()
             raise Transient(
-                "spark-failed",
-                "Spark did not start",
-                detail=translate(error).message,
-                hint=f"The log is {log}.",
+                "spark-failed", "Spark did not start", detail=detail, hint=f"The log is {log}."
             ) from error
         if counted and session.sparkContext.getConf().get(MARK) == mark:
             _holders[mark] = 0

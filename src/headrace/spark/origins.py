@@ -25,6 +25,9 @@ class Origin(Protocol):
 
     def new_session(self) -> SparkSession: ...
 
+    def has_ended(self) -> bool:
+        """Whether its process is known to have ended, which takes no question to Spark."""
+
     def is_lost(self) -> bool:
         """Whether its sessions are gone for good; a new origin may find another Spark there."""
 
@@ -47,8 +50,12 @@ class Launched:
     def new_session(self) -> SparkSession:
         return self._application.session.newSession()
 
+    def has_ended(self) -> bool:
+        process = self._application.process
+        return process is not None and process.poll() is not None
+
     def is_lost(self) -> bool:
-        if answers(self._application.session):
+        if not self.has_ended() and answers(self._application.session):
             return False
         launch.abandon(self._application)
         return True
@@ -74,6 +81,9 @@ class Remote:
         session: SparkSession = SparkSession.builder.remote(self._address).create()
         self._sessions.append(session)
         return session
+
+    def has_ended(self) -> bool:
+        return False
 
     def is_lost(self) -> bool:
         # A session of a server that is gone would be tried for minutes, so the server comes first.
@@ -109,6 +119,9 @@ class Given:
         clone.release_session_on_close = True
         self._clones.append(clone)
         return cast("SparkSession", clone)
+
+    def has_ended(self) -> bool:
+        return False
 
     def is_lost(self) -> bool:
         return not answers(self._session)

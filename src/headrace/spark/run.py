@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
+from headrace.errors import HeadraceError, InternalError, Transient, UserError
 from headrace.spark.failures import translated
 from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
 from headrace.spark.lanes import Lane, Lanes
@@ -113,8 +113,8 @@ class Runner:
         with self._lock:
             calls, self._uncounted = self._uncounted, []
             # The jobs of an application that is gone or stopped cannot be counted any more.
-            with suppress(HeadraceError, AttributeError), translated():
-                for call in calls:
+            for call in calls:
+                with suppress(HeadraceError, AttributeError), translated():
                     self._counted += self._jobs.count(call)
             return self._counted
 
@@ -157,16 +157,19 @@ class Runner:
             while watch is not None and not wait((future,), POLL_SECONDS).done:
                 watch(self._jobs, call)
             return future.result()
-        except (Transient, Unavailable) as error:
-            if not self._spark.is_lost():
+        except UserError:
+            raise
+        except Exception as error:
+            # A broken connection may fail in any way, such as by half of an answer.
+            if not self._spark.is_lost(lane.generation):
                 raise
             lost = True
-            self._lanes.close()
+            self._lanes.discard_lost()
             raise Transient(
                 "spark-lost",
                 "Spark was lost in the middle of a query",
-                detail=error.message,
-                hint="Try again: it is started anew.",
+                detail=error.message if isinstance(error, HeadraceError) else str(error),
+                hint="Try again: the next query starts Spark again.",
             ) from error
         finally:
             # Not done means that the waiting was interrupted, not the work.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as WaitedTooLong
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.spark import launch
@@ -18,6 +19,7 @@ from headrace.spark.worker import Worker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Result = TypeVar("Result")
 MEMORY = "2g"
 MASTERS = ("local", "spark://", "k8s://", "yarn")
 
@@ -27,8 +29,19 @@ def local_session(master: str = launch.LOCAL, *, memory: str = MEMORY) -> SparkS
     return launch.start(master, memory=memory, counted=False)
 
 
+@dataclass(eq=False)
+class Generation:
+    """One Spark application, from its start to its loss, and our sessions of its profiles."""
+
+    origin: Origin
+    profiles: dict[Profile, SparkSession] = field(default_factory=dict)
+
+
 class Spark:
     """One Spark application, reached at its first use, and our sessions of it.
+
+    An application that is lost is replaced by another generation at the next use. A session belongs
+    to its generation: what fails in one of an older generation says nothing about the newer.
 
     `open` takes None (local[*]), a master URL, a Spark Connect address ("sc://…") or a session,
     and touches nothing yet. A user's session is never stopped nor changed: every session that
@@ -40,10 +53,11 @@ class Spark:
     ) -> None:
         self._reach = reach
         self._starting = starting
-        self._origin: Origin | None = None
-        self._profiles: dict[Profile, SparkSession] = {}
+        self._generation: Generation | None = None
         # The worker alone makes sessions, so no two threads start an application at once.
         self._worker = Worker("headrace-spark")
+        self._failed_starts = 0
+        self._failure: HeadraceError | None = None
         self._closed = False
 
     @staticmethod
@@ -69,25 +83,39 @@ class Spark:
 
     @property
     def started(self) -> bool:
-        return self._origin is not None
+        return self._generation is not None
 
     @property
     def remote(self) -> bool:
         """True over Spark Connect: there is no SparkContext, and views are read when run."""
-        return self._worker.do(self._reached).remote
+        return self._do(lambda known: self._reached(known).origin.remote)
+
+    @property
+    def generation(self) -> Generation | None:
+        """The application that runs now; None if there is none, or its process has ended."""
+        found = self._generation
+        return None if found is None or found.origin.has_ended() else found
 
     def profile(self, name: Profile) -> SparkSession:
         """The session of a profile, made at its first use."""
-        found = self._profiles.get(name)
-        return found if found is not None else self._worker.do(lambda: self._made_once(name))
+        generation = self.generation
+        found = None if generation is None else generation.profiles.get(name)
+        return found if found is not None else self._do(lambda known: self._made_once(name, known))
 
     def new_session(self, profile: Profile) -> SparkSession:
         """A further session of a profile, with views of its own."""
-        return self._worker.do(lambda: self._made(profile))
+        _, session = self.session_of_generation(profile)
+        return session
 
-    def is_lost(self) -> bool:
-        """Whether the application died under us; then its next use starts or finds another."""
-        return self._worker.do(self._forget_if_lost)
+    def session_of_generation(self, profile: Profile) -> tuple[Generation, SparkSession]:
+        """A further session of a profile, and the generation that it belongs to."""
+        return self._do(lambda known: self._made(profile, known))
+
+    def is_lost(self, generation: Generation) -> bool:
+        """Whether that application died under us; then the next use starts or finds another."""
+        if self._generation is not generation:
+            return True
+        return self._worker.do(lambda: self._forget_if_lost(generation))
 
     def close(self, timeout: float = 10.0) -> None:
         """Stop what we started; what has not stopped after `timeout` seconds dies with the process.
@@ -110,47 +138,72 @@ class Spark:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _reached(self) -> Origin:
+    def _do(self, work: Callable[[int], Result]) -> Result:
+        """Have the worker do what may start the application.
+
+        `work` takes the number of starts that had failed when it was requested.
+        """
+        known = self._failed_starts
+        return self._worker.do(lambda: work(known))
+
+    def _reached(self, known_failures: int) -> Generation:
         if self._closed:
             raise RuntimeError("this Spark is closed")
-        if self._origin is None:
-            self._starting()
-            with translated():
-                self._origin = self._reach()
-        return self._origin
+        if self._generation is not None and self._generation.origin.has_ended():
+            self._forget_if_lost(self._generation)
+        if self._generation is None:
+            self._generation = Generation(self._started(known_failures))
+        return self._generation
 
-    def _made(self, profile: Profile) -> SparkSession:
+    def _started(self, known_failures: int) -> Origin:
+        # Who waited while another's start failed has the same failure; later calls start again.
+        if self._failure is not None and self._failed_starts > known_failures:
+            raise self._failure
+        self._starting()
         try:
-            return self._set_up(profile)
+            with translated():
+                return self._reach()
+        except HeadraceError as error:
+            self._failed_starts += 1
+            self._failure = error
+            raise
+
+    def _made(self, profile: Profile, known_failures: int) -> tuple[Generation, SparkSession]:
+        generation = self._reached(known_failures)
+        try:
+            return generation, _set_up(generation, profile)
         except (Transient, Unavailable):
-            if not self._forget_if_lost():
+            if not self._forget_if_lost(generation):
                 raise
-        return self._set_up(profile)
+        generation = self._reached(known_failures)
+        return generation, _set_up(generation, profile)
 
-    def _set_up(self, profile: Profile) -> SparkSession:
-        settings = settings_of(profile)
-        with translated():
-            session = self._reached().new_session()
-            for key, value in settings.items():
-                session.conf.set(key, value)
-        return session
+    def _made_once(self, profile: Profile, known_failures: int) -> SparkSession:
+        generation = self._reached(known_failures)
+        if profile not in generation.profiles:
+            generation, session = self._made(profile, known_failures)
+            generation.profiles[profile] = session
+        return generation.profiles[profile]
 
-    def _made_once(self, profile: Profile) -> SparkSession:
-        if profile not in self._profiles:
-            self._profiles[profile] = self._made(profile)
-        return self._profiles[profile]
-
-    def _forget_if_lost(self) -> bool:
-        if self._origin is None or not self._origin.is_lost():
-            return False
-        self._profiles.clear()
-        self._origin = None
+    def _forget_if_lost(self, generation: Generation) -> bool:
+        if self._generation is generation:
+            if not generation.origin.is_lost():
+                return False
+            self._generation = None
         return True
 
     def _stop(self) -> None:
-        self._profiles.clear()
-        origin, self._origin = self._origin, None
-        if origin is not None:
+        generation, self._generation = self._generation, None
+        if generation is not None:
             # What is gone already cannot be stopped: no error.
             with suppress(HeadraceError), translated():
-                origin.close()
+                generation.origin.close()
+
+
+def _set_up(generation: Generation, profile: Profile) -> SparkSession:
+    settings = settings_of(profile)
+    with translated():
+        session = generation.origin.new_session()
+        for key, value in settings.items():
+            session.conf.set(key, value)
+    return session
