@@ -1,4 +1,4 @@
-"""What keeps a stream table from moving: the table that stands still below it. Pure."""
+"""What keeps a stream table from moving: a table below it, or a database. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable
+from headrace.graph import upstream
 from headrace.graph.components import components
+from headrace.lags import failing_databases
 
 STILL = (Status.SUSPENDED, Status.ERROR)
 
 
 @dataclass(frozen=True)
 class Blocker:
-    """A stream table that is suspended or failed, and why."""
+    """A stream table that is suspended or failed, or a database that cannot be read, and why."""
 
     name: str
     reason: str | None
@@ -27,7 +29,8 @@ def blockers(state: State, groups: Mapping[str, tuple[str, ...]]) -> dict[str, B
     """For the tables that cannot follow, by relation, the root of it.
 
     That is the first table that is suspended or failed among those that a table reads, directly or
-    not, and those that move with it. `groups` are those that move as one, by each of their members.
+    not, and those that move with it. If there is none, it is the first database below it whose
+    changes cannot be taken in. `groups` are those that move as one, by each of their members.
     """
     tables = {table.relation: table for table in state.stream_tables}
     units = {name: (groups.get(name) or (name,)) for name in tables}
@@ -49,6 +52,20 @@ def blockers(state: State, groups: Mapping[str, tuple[str, ...]]) -> dict[str, B
                 others = below + [one for one in still if one.relation != name]
                 if others:
                     found[name] = _blocker(others[0])
+    return _failing(state) | found
+
+
+def _failing(state: State) -> dict[str, Blocker]:
+    """The first failing database that a table reads, directly or through others, by relation."""
+    if all(database.failing_since is None for database in state.databases):
+        return {}
+    found: dict[str, Blocker] = {}
+    for table in state.stream_tables:
+        below = upstream(state.stream_tables, table)
+        failing = {one.id: one for each in below for one in failing_databases(state, each)}
+        if failing:
+            first = failing[min(failing)]
+            found[table.relation] = Blocker(f"database {first.alias}", first.failure)
     return found
 
 

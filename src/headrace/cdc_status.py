@@ -139,6 +139,9 @@ def _alerts(
 ) -> list[tuple[Level, str]]:
     """All that there is to tell of a source, the more certain first."""
     found: list[tuple[Level, str]] = []
+    if database.failing_since is not None:
+        since = database.failing_since.isoformat(" ", "seconds")
+        found.append(("critical", f"no changes are taken in since {since}: {database.failure}"))
     if source.status in (Status.SUSPENDED, Status.ERROR):
         found.append(("critical", source.reason or "it stands still"))
     if source.oid in seen.leaving:

@@ -13,7 +13,8 @@ from headrace.engine import HOME
 class DatabaseStatus:
     """A source database: how many tables of it are captured, and its latest cut.
 
-    `address` is what it was attached with; None for the home database.
+    `address` is what it was attached with; None for the home database. While a daemon fails to take
+    in its changes, `failing_since` says since when, and `failure` why.
     """
 
     alias: str
@@ -22,6 +23,8 @@ class DatabaseStatus:
     sources: int
     epoch: int
     cut_at: datetime | None
+    failing_since: datetime | None = None
+    failure: str | None = None
 
 
 def database_statuses(state: State) -> tuple[DatabaseStatus, ...]:
@@ -34,6 +37,8 @@ def database_statuses(state: State) -> tuple[DatabaseStatus, ...]:
             sum(source.database == one.id for source in state.sources),
             one.epoch,
             one.cut_at,
+            one.failing_since,
+            one.failure,
         )
         for one in state.databases
     )

@@ -1,7 +1,8 @@
 """How far behind stream tables are: by what they have not taken in, and by what they read.
 
 A change is available to a table from the moment at which a source's cut, or the publish of a
-stream table that it reads, has it.
+stream table that it reads, has it. While the changes of a database cannot be taken in, there may be
+some since that began.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from headrace.catalog import State
-from headrace.catalog.records import Source, StreamTable, taken_in
+from headrace.catalog.records import Database, Source, StreamTable, taken_in
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit, Unavailable
 from headrace.graph.components import components
@@ -58,7 +59,16 @@ def _own(state: State, table: StreamTable, available: Available, now: datetime) 
     known = [time for time in times if time is not None]
     if len(known) < len(times):
         return None
+    known += [one.failing_since for one in failing_databases(state, table) if one.failing_since]
     return max(now - min(known), timedelta(0)) if known else timedelta(0)
+
+
+def failing_databases(state: State, table: StreamTable) -> tuple[Database, ...]:
+    """The databases that a table reads itself, and whose changes cannot be taken in."""
+    origins = map(state.origin, table.inputs)
+    numbers = {one.database for one in origins if isinstance(one, Source)}
+    failing = (one for one in state.databases if one.failing_since is not None)
+    return tuple(one for one in failing if one.id in numbers)
 
 
 def _largest(lags: Iterable[timedelta | None]) -> timedelta | None:

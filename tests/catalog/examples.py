@@ -169,6 +169,8 @@ databases = st.builds(
     epoch=numbers,
     snapshot=st.none() | snapshots(),
     cut_at=st.none() | moments,
+    failing_since=st.none() | moments,
+    failure=st.none() | names,
 )
 relations = st.builds(
     Relation,

@@ -24,7 +24,7 @@ SCENARIOS = tuple(ROW.finditer((TESTS / "README.md").read_text(encoding="utf-8")
 NUMBERS = {
     "S": range(1, 45),
     "G": range(1, 41),
-    "X": range(1, 17),
+    "X": range(1, 20),
     "F": (*range(1, 5), 9, 10, *range(18, 32), *range(37, 54), 55, 57, 58, 59, 63),
 }
 

@@ -7,6 +7,7 @@ what the daemon reported, and how many seconds it took.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import signal
 import sys
@@ -125,8 +126,12 @@ class Matrix:
         """Perform one row, and wait until everything is served again."""
         before, heard = jvm_pid(), len(self.running.said)
         began = time.monotonic()
-        ends = row(self)
-        self.until_served()
+        try:
+            ends = row(self)
+            self.until_served()
+        except BaseException:
+            faulthandler.dump_traceback()
+            raise
         seconds = time.monotonic() - began
         project = self.running.project
         for number in range(TABLES):
@@ -136,7 +141,7 @@ class Matrix:
         outcome = {
             "row": row.__name__,
             "ends": ends,
-            "failures": len(failures),
+            "failures": failures,
             "replaced": jvm_pid() != before,
             "statuses": sorted(statuses),
             "seconds": round(seconds, 1),
@@ -322,8 +327,10 @@ def main(dsn: str, home: str) -> None:
         )
         hr.set("copy_parts", "1")
         with Running(hr) as running:
-            running.until(is_warm)
             matrix = Matrix(running, sql)
+            matrix.write(1)
+            matrix.until_served()
+            running.until(is_warm)
             for row in ROWS:
                 if len(sys.argv) < 4 or row.__name__ in sys.argv[3:]:
                     matrix.run(row)

@@ -72,7 +72,7 @@ def test_the_jvm_is_killed(row: str, outcomes: dict[str, Outcome]) -> None:
 def test_nothing_fails_but_what_was_under_way(
     row: str, failures: int, outcomes: dict[str, Outcome]
 ) -> None:
-    assert outcomes[row]["failures"] == failures
+    assert len(outcomes[row]["failures"]) == failures, outcomes[row]
 
 
 def test_the_jvm_is_killed_while_a_source_is_copied(outcomes: dict[str, Outcome]) -> None:
@@ -88,5 +88,5 @@ def test_the_jvm_is_killed_while_it_starts(outcomes: dict[str, Outcome]) -> None
     outcome = outcomes["starting"]
     assert outcome["ends"] == ["process", "gateway", "context"]
     # Four refreshes wait for each start, and share its failure.
-    assert 3 <= outcome["failures"] <= 12
+    assert 3 <= len(outcome["failures"]) <= 12
     assert_recovered(outcome)

@@ -247,3 +247,21 @@ def test_a_reader_of_a_lost_column_stays_stopped_whatever_else_stops_its_source(
     world.cut(retry=["a"])
     assert statuses(world) == [Status.ACTIVE, Status.SUSPENDED, Status.ACTIVE]
     assert "a column of public.a" in (tables(world)["reads_y"].reason or "")
+
+
+def test_a_reader_awaits_its_rebuild_whatever_else_stops_its_source(world: World) -> None:
+    captured(world)
+    world.run("ALTER TABLE a ALTER x TYPE bigint")
+    world.take()
+    world.run(world.project.cdc_sql())
+    world.cut(retry=["a"])
+    assert tables(world)["reads_x"].awaits_rebuild
+    world.run("REVOKE SELECT ON a FROM least", "TRUNCATE a")
+    world.take()
+    reader = tables(world)["reads_x"]
+    assert "may not read public.a" in (reader.reason or "")
+    assert reader not in world.engine.catalog.state().to_be_rebuilt, "it could not read its source"
+    world.run("GRANT SELECT ON a TO least")
+    world.cut(retry=["a"])
+    assert statuses(world) == [Status.SUSPENDED, Status.ACTIVE, Status.ACTIVE]
+    assert world.engine.catalog.state().to_be_rebuilt == (tables(world)["reads_x"],)

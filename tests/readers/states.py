@@ -31,8 +31,13 @@ def table(name: str, frontier: Mapping[str, int], epoch: int, **changed: Any) ->
     return replace(made, **changed)
 
 
-def state_of(pins: Mapping[str, int], *tables: StreamTable, epoch: int = 0) -> State:
-    """A state of these tables; `pins` are the epochs at which their logs and the sources' end."""
+def state_of(
+    pins: Mapping[str, int], *tables: StreamTable, epoch: int = 0, **changed: Any
+) -> State:
+    """A state of these tables; `pins` are the epochs at which their logs and the sources' end.
+
+    What is `changed` is so of the database.
+    """
     names = {one.relation for one in tables}
     sources = [
         Source(name, 1, number, "public", name, (), (), "", status=Status.ACTIVE)
@@ -40,4 +45,4 @@ def state_of(pins: Mapping[str, int], *tables: StreamTable, epoch: int = 0) -> S
     ]
     relations = [Relation(name, (), (), Pin(0, pin)) for name, pin in pins.items()]
     database = Database(1, "home", "", 0, epoch=epoch or max(pins.values()))
-    return State.of([database], relations, sources, tables, {})
+    return State.of([replace(database, **changed)], relations, sources, tables, {})

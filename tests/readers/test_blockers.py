@@ -9,7 +9,7 @@ from headrace.catalog import State
 from headrace.catalog.records import Status
 from headrace.refresh.together import consistency_groups
 from headrace.settings import Settings
-from tests.readers.states import state_of, table
+from tests.readers.states import NOON, state_of, table
 
 CHAIN = {"a": ("s",), "b": ("a",), "c": ("b",)}
 DIAMOND = {"a": ("s",), "b": ("a",), "c": ("a",), "d": ("b", "c"), "e": ("d",)}
@@ -17,12 +17,15 @@ SUSPENDED = {"status": Status.SUSPENDED, "reason": "by hand"}
 FAILED = {"status": Status.ERROR, "reason": "division by zero"}
 
 
-def standing(reads: dict[str, tuple[str, ...]], **changed: dict[str, Any]) -> State:
+def standing(
+    reads: dict[str, tuple[str, ...]], failure: str | None = None, **changed: dict[str, Any]
+) -> State:
     tables = [
         table(name, dict.fromkeys(inputs, 1), 1, **changed.get(name, {}))
         for name, inputs in reads.items()
     ]
-    return state_of(dict.fromkeys(("s", "t", *reads), 1), *tables)
+    failing = {} if failure is None else {"failing_since": NOON, "failure": failure}
+    return state_of(dict.fromkeys(("s", "t", *reads), 1), *tables, **failing)
 
 
 def found(state: State, **settings: Any) -> dict[str, Blocker]:
@@ -71,3 +74,13 @@ def test_the_root_is_the_first_in_order_whatever_its_name() -> None:
     assert set(found(state)) == {"m", "b", "top"}
     sides = standing({"z": ("s",), "a": ("t",), "top": ("a", "z")}, z=SUSPENDED, a=FAILED)
     assert found(sides) == {"top": Blocker("public.a", "division by zero")}
+
+
+def test_all_that_read_a_database_wait_for_it() -> None:
+    home = Blocker("database home", "the disk is full")
+    assert found(standing(CHAIN, "the disk is full")) == dict.fromkeys("abc", home)
+
+
+def test_a_table_that_is_suspended_comes_before_its_database() -> None:
+    by_hand, home = Blocker("public.a", "by hand"), Blocker("database home", "no")
+    assert found(standing(CHAIN, "no", a=SUSPENDED)) == {"a": home, "b": by_hand, "c": by_hand}

@@ -70,3 +70,24 @@ def test_what_is_not_known_is_not_zero() -> None:
 def test_a_clock_that_is_ahead_makes_no_negative_lag() -> None:
     state = state_of({"s": 5, "a": 4}, table("a", {"s": 4}, 4))
     assert lags(state, available, NOON - timedelta(hours=1))["a"].own == ZERO
+
+
+def test_a_database_that_cannot_be_read_counts_from_its_first_failure() -> None:
+    state = state_of(
+        {"s": 5, "a": 5, "b": 5},
+        table("a", {"s": 5}, 5),
+        table("b", {"a": 5}, 5),
+        failing_since=NOON - seconds(90),
+        failure="the disk is full",
+    )
+    assert lags(state, available, NOON) == {
+        "a": Lag(seconds(90), ZERO),
+        "b": Lag(ZERO, seconds(90)),
+    }
+
+
+def test_a_change_that_was_lacking_before_its_database_failed() -> None:
+    state = state_of(
+        {"s": 5, "a": 3}, table("a", {"s": 3}, 3), failing_since=NOON - seconds(10), failure="no"
+    )
+    assert lags(state, available, NOON)["a"] == Lag(seconds(20), ZERO)

@@ -131,7 +131,7 @@ def tear_down(database: Database, oid: int, *, patient: bool = True, for_good: b
             "capture-not-set-up",
             f"the role may not take away change capture of {name}",
             detail=error.diag.message_primary,
-            hint=f"Let the table's owner or a superuser run in this database:\n"
+            hint=f"Let the role that set it up, or a superuser, run in this database:\n"
             f"{script(taken_away)}",
         ) from error
 

@@ -1,18 +1,29 @@
 """One cheap question about suspended sources: whether what stopped them may be gone.
 
 The answer is compared with an earlier one. It changes with the table, its columns, triggers and
-rights, with capture of it, and when somebody else's lock on it comes or goes.
+rights, with capture of it, and when somebody else's lock on it comes or goes. Apart from that it
+says how often rows were written, since one of them may be what stopped a source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg import Connection, sql
 
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What decides whether a source can be taken in, as text, and the number of rows written."""
+
+    shape: str
+    written: int
+
 
 # Any change of a row of the system catalogs gives it another xmin.
 STANDING = sql.SQL("""
@@ -35,6 +46,13 @@ SELECT o.oid::bigint, concat_ws(' ',
         WHERE l.relation = b.oid AND l.granted AND l.pid <> pg_backend_pid()
             AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
     )
+),
+(
+    SELECT coalesce(sum(
+        pg_stat_get_tuples_inserted(p.oid) + pg_stat_get_tuples_updated(p.oid)
+        + pg_stat_get_tuples_deleted(p.oid)
+    ), 0)::bigint
+    FROM (SELECT o.oid UNION SELECT t.relid FROM pg_partition_tree(o.oid) AS t) AS p (oid)
 )
 FROM unnest(%(oids)s::oid[]) AS o (oid)
 LEFT JOIN pg_class c ON c.oid = o.oid
@@ -44,7 +62,8 @@ LEFT JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = 'capture_' || o.oi
 """).format(schema=sql.Literal(CAPTURE_SCHEMA))
 
 
-def standing(connection: Connection[Any], oids: Collection[int]) -> dict[int, str]:
-    """What decides whether sources can be taken in, as text for each oid."""
+def standing(connection: Connection[Any], oids: Collection[int]) -> dict[int, Standing]:
+    """How sources stand, by oid."""
     with translated():
-        return dict(connection.execute(STANDING, {"oids": sorted(oids)}).fetchall())
+        rows = connection.execute(STANDING, {"oids": sorted(oids)}).fetchall()
+    return {oid: Standing(shape, written) for oid, shape, written in rows}

@@ -198,8 +198,8 @@ DATABASES = Codec(
     "id",
     (
         *_plain("id", "alias", "system_identifier", "timeline", "epoch", "snapshot"),
-        *_plain("address", "setup_address", "oid", "share"),
-        *_times("cut_at"),
+        *_plain("address", "setup_address", "oid", "share", "failure"),
+        *_times("cut_at", "failing_since"),
         _FOLLOWING,
     ),
 )

@@ -31,6 +31,7 @@ MIGRATIONS = (
     "0014_oracles",
     "0015_awaits_rebuild",
     "0016_strangers",
+    "0017_failing_ingests",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

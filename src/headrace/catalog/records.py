@@ -49,7 +49,8 @@ class Database:
     An attached database has an `address` (and a `setup_address` where another role sets capture
     up): a connection string without a password, or a reference to one. `oid` is its own in its
     server; `share` weighs it against others where refreshes wait for workers. `following` is
-    there while changes are read from its log.
+    there while changes are read from its log. While a daemon fails to take in its changes,
+    `failing_since` says since when, and `failure` why.
     """
 
     id: int
@@ -64,6 +65,8 @@ class Database:
     oid: int | None = None
     share: int = 1
     following: Following | None = None
+    failing_since: datetime | None = None
+    failure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,10 @@ class StreamTable:
 
     @property
     def is_to_be_rebuilt(self) -> bool:
-        """Whether the next refresh rebuilds it, unless somebody suspended it by hand."""
+        """Whether the next refresh rebuilds it, unless somebody suspended it by hand.
+
+        `State.to_be_rebuilt` leaves out what has to wait for a source.
+        """
         return self.awaits_rebuild and self.status is Status.SUSPENDED and not self.held
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from headrace.catalog.records import Database, Relation, Source, StreamTable
+from headrace.catalog.records import Database, Relation, Source, Status, StreamTable
 from headrace.errors import InternalError
 
 
@@ -101,6 +101,18 @@ class State:
     def readers(self, relation: str) -> tuple[StreamTable, ...]:
         """The stream tables that have the relation among their inputs."""
         return self._readers.get(relation, ())
+
+    @property
+    def to_be_rebuilt(self) -> tuple[StreamTable, ...]:
+        """The stream tables that the next refresh rebuilds.
+
+        One whose source is suspended is rebuilt after that source is taken in again.
+        """
+        awaiting = [table for table in self.stream_tables if table.is_to_be_rebuilt]
+        if not awaiting:
+            return ()
+        suspended = {one.relation for one in self.sources if one.status is Status.SUSPENDED}
+        return tuple(table for table in awaiting if suspended.isdisjoint(table.inputs))
 
     @cached_property
     def _relations(self) -> dict[str, Relation]:

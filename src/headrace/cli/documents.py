@@ -51,7 +51,8 @@ def status_document(table: TableStatus, last: Refresh | None = None) -> dict[str
 
 def database_document(database: DatabaseStatus) -> dict[str, Any]:
     """A source database and its latest cut."""
-    return {**asdict(database), "cut_at": _time(database.cut_at)}
+    times = {"cut_at": _time(database.cut_at), "failing_since": _time(database.failing_since)}
+    return {**asdict(database), **times}
 
 
 def refresh_document(name: str, refresh: Refresh) -> dict[str, Any]:

@@ -258,6 +258,15 @@ def databases_table(databases: Sequence[DatabaseStatus]) -> Table:
     return table_of(headings, rows, right=("sources", "share"), prose="address")
 
 
+def failing_databases(databases: Sequence[DatabaseStatus]) -> list[str]:
+    """Why changes of databases are not taken in, and since when."""
+    return [
+        f"{one.alias}: no changes are taken in since {moment(one.failing_since)}: {one.failure}"
+        for one in databases
+        if one.failing_since is not None
+    ]
+
+
 def set_values(rows: Iterable[Mapping[str, Any]]) -> Table:
     """The settings: those that were changed have their default beside them."""
     cells = (

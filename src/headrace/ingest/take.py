@@ -104,6 +104,8 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
         snapshot=cut.cut.snapshot,
         cut_at=cut.cut.taken_at,
         following=_following(database, taking.log),
+        failing_since=None,
+        failure=None,
     )
     known = Cut(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at)
     before = {source.relation: source for source in taking.sources}
@@ -300,13 +302,17 @@ def suspended(state: State, source: Source, relation: Relation, error: HeadraceE
 def stopped_or_freed(state: State, taken: tuple[Taken, ...]) -> tuple[StreamTable, ...]:
     """The stream tables that stop, or go on again, with this cut."""
     complaints = {name: why for one in taken for name, why in one.complaints.items()}
-    barred = {name for one in taken for name in one.complaints.keys() - one.rebuilt}
+    rebuilt = {name for one in taken for name in one.rebuilt}
+    # A source that only stops says nothing about what its readers lack.
+    going = [one for one in taken if one.source.status is not Status.SUSPENDED]
+    barred = {name for one in going for name in one.complaints.keys() - one.rebuilt}
     stopped = {one.source.relation for one in taken if one.source.status is Status.SUSPENDED}
     whole = {one.source.relation for one in taken if one.copied}
     result = []
     for table in state.stream_tables:
         if table.relation in complaints:
-            rebuild = table.relation not in barred
+            awaits = table.awaits_rebuild or table.relation in rebuilt
+            rebuild = awaits and table.relation not in barred
             result.append(table.suspended(complaints[table.relation], awaits_rebuild=rebuild))
         elif table.held or is_stale(table) or table.status is not Status.SUSPENDED:
             continue

@@ -99,11 +99,11 @@ def _refresh(
 def _awaiting(engine: Engine, schema: str, name: str) -> list[StreamTable]:
     """What is to be rebuilt of a table and all that is refreshed with it."""
     state = engine.catalog.state()
-    if not any(one.is_to_be_rebuilt for one in state.stream_tables):
+    if not state.to_be_rebuilt:
         return []
     table = require_table(state, schema, name)
     needed = together(state, [table], engine.settings(state))
-    return [one for one in needed if one.is_to_be_rebuilt]
+    return [one for one in needed if one in state.to_be_rebuilt]
 
 
 def _refresh_going(

@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
 
-from headrace.capture.standing import standing
+from headrace.capture.standing import Standing, standing
 from headrace.capture.wal.news import look, pause
 from headrace.capture.wal.streamed import StreamedLog
-from headrace.catalog import State, records
+from headrace.catalog import Change, State, records
 from headrace.catalog.records import CaptureMode, Status
 from headrace.engine import HOME
 from headrace.errors import HeadraceError, NeedsReinit, Unavailable
@@ -28,6 +29,9 @@ from headrace.schedule.shift import ENDING, Shift
 from headrace.source.connection import Database
 
 NEVER_SUSPENDED = 1 << 30
+# Rows that are written may mend a source. An attempt copies it, which rows alone cause only after a
+# rest of so many seconds, and of so many times as long as the last attempt took.
+REST_SECONDS, REST_FACTOR = 10.0, 10.0
 LEASE_LOST = "lease-lost"
 
 
@@ -44,7 +48,8 @@ class Intake:
         self._stalls = 0
         self._stalled_until = 0.0
         # How the sources that stand still stood when they were last tried.
-        self._standing: dict[int, str] = {}
+        self._standing: dict[int, Standing] = {}
+        self._rest_until = 0.0
         # Up to this position the log has nothing new, and is not asked again before this time.
         self._quiet = 0
         self._ask_log_at = 0.0
@@ -69,6 +74,8 @@ class Intake:
             self._put_off(state, error)
             return True
         self._failures = 0
+        if after.database(self._number).failing_since is not None:
+            self._record(None)
         return after is not state
 
     def close(self) -> None:
@@ -112,7 +119,8 @@ class Intake:
             self._stalls, self._stalled_until = 0, 0.0
             return state
         found = self._stands(state, [one.oid for one in sources if one.relation in waiting])
-        if time.monotonic() < self._stalled_until and found == self._standing:
+        began = time.monotonic()
+        if began < self._stalled_until and not self._may_be_mended(found, began):
             return state
         self._standing = found
         shift = self._shift
@@ -129,12 +137,23 @@ class Intake:
             engine.roll_back((one.relation for one in sources), fence)
             shift.failed("copying anew", error)
             after = engine.catalog.state()
+        ended = time.monotonic()
+        self._rest_until = ended + max(REST_SECONDS, REST_FACTOR * (ended - began))
         self._stalls += 1
         wait = after_failure(kind, self._stalls, NEVER_SUSPENDED, shift.random)
-        self._stalled_until = time.monotonic() + (wait or timedelta()).total_seconds()
+        self._stalled_until = ended + (wait or timedelta()).total_seconds()
         return after
 
-    def _stands(self, state: State, oids: Collection[int]) -> dict[int, str]:
+    def _may_be_mended(self, found: dict[int, Standing], now: float) -> bool:
+        """Whether sources that were tried before stand otherwise than they did then."""
+        if found == self._standing:
+            return False
+        shapes, before = (
+            {oid: one.shape for oid, one in each.items()} for each in (found, self._standing)
+        )
+        return shapes != before or now >= self._rest_until
+
+    def _stands(self, state: State, oids: Collection[int]) -> dict[int, Standing]:
         database = self._shift.engine.source_database(state.database(self._number))
         with database.session() as connection:
             return standing(connection, oids)
@@ -200,6 +219,21 @@ class Intake:
         shift.engine.roll_back((source.relation for source in sources), shift.lease.fence)
         where = "" if self._number == HOME else f" of {state.database(self._number).alias}"
         shift.failed(f"taking in changes{where}", error)
+        self._record(error.message)
+
+    def _record(self, failure: str | None) -> None:
+        """Have the catalog say that changes are not taken in, and why; or that they are again."""
+        shift = self._shift
+        try:
+            with shift.engine.changing(State()) as current:
+                known = current.database(self._number)
+                since = None if failure is None else known.failing_since or shift.now()
+                failing = replace(known, failing_since=since, failure=failure)
+                if failing != known:
+                    shift.engine.catalog.commit(Change(put=(failing,)), fence=shift.lease.fence)
+        except HeadraceError as error:
+            # Without the catalog nobody sees a status, either.
+            shift.failed("recording a failure", error)
 
 
 class Intakes:

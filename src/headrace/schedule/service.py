@@ -131,9 +131,8 @@ class Service:
         groups = self._agenda()
         known = followed(groups)
         stale = [
-            table
-            for table in state.stream_tables
-            if table.is_to_be_rebuilt or (is_stale(table) and table.status is not Status.SUSPENDED)
+            *state.to_be_rebuilt,
+            *(t for t in state.stream_tables if is_stale(t) and t.status is not Status.SUSPENDED),
         ]
         if any(self._make_anew(table) for table in stale if table.relation in known):
             return True

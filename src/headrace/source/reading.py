@@ -213,7 +213,12 @@ def _reference(column: SourceColumn, buffered: bool) -> sql.Identifier:
 
 
 def _value(column: SourceColumn, buffered: bool) -> sql.Composed:
-    return sql.SQL(_type(column).read).format(column=_reference(column, buffered))
+    type_ = _type(column)
+    template = type_.read
+    if type_.element is not None:
+        # The driver fails on bounds that it does not know; the row's verdict says what is wrong.
+        template = f"CASE WHEN {type_.row.misfit} THEN NULL ELSE {template} END"
+    return sql.SQL(template).format(column=_reference(column, buffered))
 
 
 def _text(column: SourceColumn, buffered: bool) -> sql.Composed:

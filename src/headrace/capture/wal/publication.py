@@ -167,7 +167,8 @@ def _run(
             "capture-not-set-up",
             f"the role may not change what is published of {name}",
             detail=error.diag.message_primary,
-            hint=f"Let the table's owner or a superuser run in this database:\n{script(complete)}",
+            hint=f"Let the role that set capture up, if it owns the table, or a superuser run in"
+            f" this database:\n{script(complete)}",
         ) from error
     except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
         raise Transient(

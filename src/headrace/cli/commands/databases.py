@@ -8,7 +8,8 @@ import typer
 
 from headrace.cli.call import Call
 from headrace.cli.documents import database_document
-from headrace.cli.tables import databases_table
+from headrace.cli.tables import databases_table, failing_databases
+from headrace.cli.words import plain
 
 Alias = Annotated[
     str,
@@ -53,4 +54,4 @@ def databases(call: Call) -> None:
     with call.project() as project:
         found = project.databases()
     call.screen.document({"databases": [database_document(one) for one in found]})
-    call.screen.show(databases_table(found))
+    call.screen.show(databases_table(found), *map(plain, failing_databases(found)))
