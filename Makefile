@@ -13,12 +13,13 @@ RESULTS := aggregates cycles extrema groups hard_cases large_changes many_epochs
   types views_in_queries writers
 WAYS ?= probe index pruned scan whole
 WORKLOAD_OPTIONS := SF SEED BATCHES ROWS ONLY NEAR_MISSES HEAP OUT
+SOAK_OPTIONS := HOURS MODE SEED GAP WRITERS ONLY SKIP KEEP OUT
 TPCH_OPTIONS := SCALE CHANGE ROWS MODE WARMUP ROUNDS TIMES ONLY SKIP MASTER HEAP KEEP PROJECT OUT
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-restart bench-capture bench-tpch bench-choice bench-tpcds bench-job fuzz prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-restart bench-capture bench-tpch bench-choice bench-tpcds bench-job fuzz soak prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -135,6 +136,9 @@ $(BENCH_STAMP): bench/requirements.lock $(STAMP)
 
 fuzz: install java ## try random views under random changes: SECONDS=1800 SEED=1
 	$(BIN)/python -m fuzz $(if $(SECONDS),SECONDS=$(SECONDS)) $(if $(SEED),SEED=$(SEED)) $(ARGS)
+
+soak: install java ## faults of every kind under load: HOURS=2 MODE=trigger|wal|both SEED=1 OUT=soak.json
+	$(BIN)/python -m bench.soak $(foreach name,$(SOAK_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
 
 golden: install ## write the expected plans and SQL of the golden tests anew; read the diff
 	$(BIN)/python -m tests.query.golden $(ARGS)

@@ -1,0 +1,75 @@
+"""Whether Headrace is the reason why a statement of the application failed or waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+
+# SQLSTATEs of a server that stops, crashes or starts, and of connections that it cuts.
+SERVER_GONE = frozenset({None, "57P01", "57P02", "57P03", "08000", "08003", "08006", "08001"})
+# Seconds after a server fault within which a session may still notice that it was cut.
+GRACE = 5.0
+# Seconds from which on a wait counts.
+LONG = 1.0
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time in which the soak itself keeps the application from the server."""
+
+    kind: str
+    begin: float
+    end: float
+
+    def has(self, at: float) -> bool:
+        return self.begin <= at <= self.end + GRACE
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A statement of the application that failed, with the server's SQLSTATE, if any."""
+
+    at: float
+    statement: str
+    sqlstate: str | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A statement that waited for a lock because of Headrace, and what Headrace was doing."""
+
+    at: float
+    seconds: float
+    statement: str
+    blocker: str
+
+
+def unexplained(failures: Iterable[Failure], windows: Iterable[Window]) -> tuple[Failure, ...]:
+    """Return the failures that no server fault of the soak explains."""
+    known = tuple(windows)
+    return tuple(
+        failure
+        for failure in failures
+        if failure.sqlstate not in SERVER_GONE or not any(w.has(failure.at) for w in known)
+    )
+
+
+def waits_for_headrace(session: int, blockers: Mapping[int, Set[int]], headrace: Set[int]) -> bool:
+    """Return whether a waiting session would go on if Headrace had no session.
+
+    `blockers` has the sessions that each waiting one waits for. A session that is blocked by an
+    application's session as well, which is not itself held up by Headrace, would wait anyway.
+    """
+    return not _waits_anyway(session, blockers, headrace, frozenset())
+
+
+def _waits_anyway(
+    session: int, blockers: Mapping[int, Set[int]], headrace: Set[int], seen: Set[int]
+) -> bool:
+    seen = seen | {session}
+    return any(
+        not blockers.get(one) or _waits_anyway(one, blockers, headrace, seen)
+        for one in blockers.get(session, frozenset())
+        if one not in headrace and one not in seen
+    )
