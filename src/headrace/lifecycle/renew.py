@@ -9,7 +9,7 @@ from headrace.catalog import State
 from headrace.catalog.records import Refresh, RefreshMode, Status, StreamTable, is_stale
 from headrace.engine import Engine
 from headrace.errors import UserError
-from headrace.graph import upstream
+from headrace.graph import downstream, upstream
 from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
 from headrace.lifecycle.change import change
@@ -140,13 +140,31 @@ def _is_whole(engine: Engine, state: State, table: StreamTable) -> bool:
 
 
 def _renew(engine: Engine, state: State, reasons: dict[str, str], fence: int) -> dict[str, Refresh]:
-    """Make tables anew, each for its reason."""
+    """Make tables anew, each for its reason, with stale ones that their readers need."""
+    reasons = _with_stale(state, reasons)
     wishes = [
         Wish(reasons[table.relation], old=table)
         for table in state.stream_tables
         if table.relation in reasons
     ]
     return build(engine, plan(engine, state, wishes, damaged_sources(engine, state)), fence)
+
+
+def _with_stale(state: State, reasons: dict[str, str]) -> dict[str, str]:
+    """Add the stale tables without which readers of the tables could not be rebuilt with them.
+
+    Both sides of a diamond may be stale: the table in which they meet needs both.
+    """
+    found = dict(reasons)
+    while True:
+        readers = downstream(state.stream_tables, *found)
+        needed = (one for reader in readers for one in upstream(state.stream_tables, reader))
+        stale = [one for one in _going(state, tuple(needed)) if is_stale(one)]
+        brought = {reader.relation for reader in readers}
+        more = {one.relation: READER for one in stale if one.relation not in brought | found.keys()}
+        if not more:
+            return found
+        found |= more
 
 
 def _renew_or_suspend(
