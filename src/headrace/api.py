@@ -25,6 +25,7 @@ from headrace.lifecycle.repair import Damage
 from headrace.lifecycle.run import Done
 from headrace.lifecycle.sources import finish_removals
 from headrace.lifecycle.uninstall import uninstall, uninstall_sql
+from headrace.private import close_home
 from headrace.project.apply import plan_project
 from headrace.project.plan import ProjectPlan
 from headrace.project.read import read_folder
@@ -111,6 +112,7 @@ class Headrace(Readings):
             )
         self._server: EmbeddedServer | None = None
         self._closed = False
+        close_home(self.home, with_store=where.store is None)
         given, setup = (
             None if secret is None else resolve(secret.get_secret_value())
             for secret in (where.dsn, where.setup_dsn)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.cli.progress import Activity
 from headrace.cli.screen import Screen
+from headrace.private import use_users_umask
 
 if TYPE_CHECKING:
     from headrace.api import Headrace
@@ -70,7 +71,10 @@ class Call:
         from headrace.cli.log import keep_log
         from headrace.settings import places
 
-        named = places(**self.given.places).dsn is not None
+        where = places(**self.given.places)
         keep_log(self.home)
-        create = make or (changes and named)
+        if where.store is not None:
+            # Other accounts, a cluster's say, may have to read a store of the user's own choice.
+            use_users_umask()
+        create = make or (changes and where.dsn is not None)
         return connect(**self.given.places, create=create, progress=self.activity)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import traceback
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
+
+from headrace.private import private_file, private_folder
 
 NAME = "headrace.log"
 
@@ -27,9 +30,9 @@ def keep_log(home: Path) -> None:
 def log_failure(home: Path, command: str, error: BaseException) -> Path:
     """Append the traceback; gives the file. Raises OSError if it cannot be written."""
     file = log_file(home)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(file)
     lines = "".join(traceback.format_exception(error))
-    with file.open("a", encoding="utf-8") as opened:
+    with open(file, "a", encoding="utf-8", opener=private_file) as opened:
         opened.write(f"{datetime.now(UTC).isoformat()} ERROR headrace {command}\n{lines}")
     return file
 
@@ -42,5 +45,13 @@ class _LaterFile(logging.FileHandler):
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(Path(self.baseFilename))
         super().emit(record)
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding="utf-8", opener=private_file)
+
+
+def _make_folder(file: Path) -> None:
+    if not file.parent.is_dir():
+        private_folder(file.parent)

@@ -33,6 +33,7 @@ from headrace.cli.exits import SUMMARY
 from headrace.cli.failures import stopped, wrong_usage
 from headrace.cli.options import Dsn, Home, Json, SetupDsn, Spark, Store, with_shared_options
 from headrace.cli.screen import Screen
+from headrace.private import private_umask
 
 COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("demo", demo),
@@ -81,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     screen = Screen(as_json="--json" in given)
     try:
-        code = application()(given, prog_name="headrace", standalone_mode=False)
+        with private_umask():
+            code = application()(given, prog_name="headrace", standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "headrace"

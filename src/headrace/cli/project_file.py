@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headrace.cli.call import Given
 from headrace.errors import Unavailable, UserError
+from headrace.private import home_folder
 
 NAME = "headrace.toml"
 KEPT = ("dsn", "setup_dsn", "spark", "store")
@@ -44,7 +45,7 @@ def write_project_file(home: Path, given: Given) -> Path | None:
     if present or not wanted:
         return file if present else None
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home_folder(home)
         file.write_text(project_file(wanted), encoding="utf-8")
     except OSError as error:
         raise Unavailable(

@@ -10,7 +10,6 @@ import os
 import pwd
 import shutil
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from headrace.embedded.identity import (
 )
 from headrace.embedded.sockets import PORT
 from headrace.errors import Unavailable
+from headrace.private import home_folder, private_folder
 
 DATABASE = "headrace"
 SUPERUSER = "postgres"
@@ -31,6 +31,7 @@ SUPERUSER = "postgres"
 SETTINGS = (
     ("listen_addresses", ""),
     ("port", str(PORT)),
+    ("unix_socket_permissions", "0700"),
     ("wal_level", "logical"),
     ("max_prepared_transactions", "64"),
     ("max_connections", "100"),
@@ -88,13 +89,9 @@ class ClusterPaths:
 
 def make_folders(paths: ClusterPaths) -> None:
     """Make the home folder and the server's folder in it, unless they are there."""
-    paths.home.mkdir(parents=True, exist_ok=True)
-    paths.log.parent.mkdir(exist_ok=True)
-    with suppress(FileExistsError):
-        paths.root.mkdir(mode=0o700)
-        if os.geteuid() == 0:
-            # The server's user has to pass through to its own two folders; it may not look around.
-            paths.root.chmod(0o711)
+    home_folder(paths.home)
+    private_folder(paths.log.parent)
+    home_folder(paths.root)
 
 
 def ensure_cluster(paths: ClusterPaths, version: int | None) -> tuple[Binaries, Identity]:

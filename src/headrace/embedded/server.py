@@ -29,6 +29,7 @@ from headrace.embedded.identity import server_environment
 from headrace.embedded.locks import FileLock, exclusively, is_held
 from headrace.embedded.sockets import PORT, make_socket_folder
 from headrace.errors import Unavailable
+from headrace.private import private_file
 
 START_SECONDS = 60.0
 LARGEST_LOG = 16 * 1024 * 1024
@@ -157,7 +158,7 @@ def _attach_or_start(paths: ClusterPaths, version: int | None) -> Path:
             "holders": str(paths.holders_lock),
             "server_lock": lock.descriptor,
         }
-        with paths.log.open("ab") as log:
+        with open(paths.log, "ab", opener=private_file) as log:
             subprocess.run(
                 [sys.executable, "-I", "-S", str(supervisor.__file__), json.dumps(task)],
                 stdin=subprocess.DEVNULL,

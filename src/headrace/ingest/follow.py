@@ -27,11 +27,11 @@ from headrace.catalog.records import CaptureMode, Database, Source
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit, Transient
 from headrace.ingest.keyed import keyed_changes
-from headrace.ingest.scratch import scratch_folder
 from headrace.settings import Settings
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceTable
 from headrace.steps import MoveSlot
+from headrace.temporary import LOG, temporary_folder
 
 # What makes a reading of the log useless, for one source or for all.
 BROKEN = frozenset({"slot-lost", "wal-not-decodable"})
@@ -143,7 +143,7 @@ def read_changes(
     if not wanted:
         yield NO_LOG
         return
-    with scratch_folder() as folder:
+    with temporary_folder(LOG) as folder:
         try:
             log = _read(engine, state, number, cut, wanted, folder)
         except NeedsReinit as error:

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
 from headrace.lifecycle.check import Request
+from headrace.private import users_umask
 from headrace.project.plan import Act, ProjectPlan, TableChange
 from headrace.project.read import Wanted
 
@@ -60,7 +61,8 @@ def save_plan(plan: ProjectPlan, file: Path) -> None:
     """Write the plan to a file, for `load_plan`."""
     text = json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n"
     try:
-        file.write_text(text, encoding="utf-8")
+        with users_umask():
+            file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError("invalid-option", f"{file} cannot be written", detail=str(error)) from None
 

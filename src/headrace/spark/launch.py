@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +22,11 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.errors import Transient, UserError
+from headrace.private import current_umask, private_file, private_folder
 from headrace.spark.failures import translate, translated
 from headrace.spark.java import require_java
 from headrace.spark.lost import forget_jvm, jvm_answers, process_of_jvm
+from headrace.temporary import JVM, lasting_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +55,13 @@ if [ -f "$HEADRACE_SPARK_CONF/spark-env.sh" ]; then . "$HEADRACE_SPARK_CONF/spar
 # What planning takes of compiled code is more than a JVM keeps by itself: it would throw code away
 # and compile it again all the time, on a core of its own. The memory is only taken as it is used.
 _JVM_OPTIONS = "-XX:ReservedCodeCacheSize=1g"
+# The driver listens for executors and for readers of blocks, also where there are none, and takes
+# Java objects from whoever connects. The secret is made in the JVM and told to nobody.
+_CLOSED_PORTS = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.saslFallback": "false",
+}
 _USERS_OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _OUR_FILES = ("log4j2.properties", "spark-env.sh")
 
@@ -123,11 +131,13 @@ def start(
     from pyspark.sql import SparkSession
 
     mark = uuid.uuid4().hex
-    local = master.startswith("local")
+    # Not local-cluster[…], whose executors are processes of their own, as a cluster's are.
+    local = master.partition("[")[0] == "local"
     settings = {**_settings(memory), **(_local_settings() if local else {})}
     settings |= {"spark.master": master, MARK: mark}
     log = log or process_folder() / "spark.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(log.parent)
+    os.close(private_file(log, os.O_CREAT | os.O_WRONLY))
     with _lock, _environment(log, local), translated():
         require_java()
         process = process_of_jvm()
@@ -171,6 +181,8 @@ def _local_settings() -> dict[str, str]:
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        **_CLOSED_PORTS,
+        "spark.hadoop.fs.permissions.umask-mode": f"{current_umask() | 0o022:03o}",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
@@ -186,9 +198,10 @@ def _package_folder() -> Path:
 @cache
 def process_folder() -> Path:
     """What Spark drops in this process: a folder that goes with the process, as the JVM does."""
-    folder = Path(tempfile.mkdtemp(prefix="headrace-spark-"))
+    folder, _ = lasting_folder(JVM)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "conf").mkdir()
+    (folder / "tmp").mkdir()
     for name, text in zip(_OUR_FILES, (_LOG4J, _SPARK_ENV), strict=True):
         (folder / "conf" / name).write_text(text)
     return folder
@@ -203,7 +216,7 @@ def _environment(log: Path, local: bool) -> Iterator[None]:
         "SPARK_CONF_DIR": str(process_folder() / "conf"),
         "HEADRACE_SPARK_LOG": str(log),
         "HEADRACE_SPARK_CONF": users,
-        "SPARK_SUBMIT_OPTS": _jvm_options(),
+        "SPARK_SUBMIT_OPTS": _jvm_options(local),
         **dict.fromkeys(_FOREIGN),
     }
     before = {name: os.environ.get(name) for name in changed}
@@ -214,12 +227,16 @@ def _environment(log: Path, local: bool) -> Iterator[None]:
         _set(before)
 
 
-def _jvm_options() -> str | None:
+def _jvm_options(local: bool) -> str | None:
     """The user's options for the JVM, and ours unless these are about the same."""
     given = [os.environ.get(name, "") for name in _USERS_OPTIONS]
-    if any(word in text for text in given for word in ("CodeCacheSize", "CodeHeapSize")):
-        return os.environ.get(_USERS_OPTIONS[0])
-    return f"{_JVM_OPTIONS} {given[0]}".strip()
+    ours = []
+    if not any(word in text for text in given for word in ("CodeCacheSize", "CodeHeapSize")):
+        ours.append(_JVM_OPTIONS)
+    if local and not any("java.io.tmpdir" in text for text in given):
+        # Libraries unpack native code there, which a JVM that is killed leaves behind.
+        ours.append(f'"-Djava.io.tmpdir={process_folder() / "tmp"}"')
+    return " ".join((*ours, given[0])).strip() or None
 
 
 def _link_configuration() -> str | None:

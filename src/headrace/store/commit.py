@@ -67,6 +67,7 @@ class Commits:
     def create(self, relation: str, columns: pa.Schema, arrangement: Arrangement) -> Log:
         """Make the table, version 0; it must not exist."""
         try:
+            self._place.prepare()
             table = DeltaTable.create(
                 self._place.uri(relation),
                 stored(columns),

@@ -16,6 +16,7 @@ import pyarrow.fs as pafs
 from deltalake.fs import DeltaStorageHandler
 
 from headrace.errors import InternalError, UserError
+from headrace.private import private_folder
 
 # delta-rs decodes %xx and turns \ into / in local paths; Spark takes the others for patterns.
 UNUSABLE = frozenset("%\\*?[]{}")
@@ -68,6 +69,11 @@ class Place:
         if self.local:
             return pafs.SubTreeFileSystem(self.root, pafs.LocalFileSystem())
         return pafs.PyFileSystem(DeltaStorageHandler(self.root, dict(self.options)))
+
+    def prepare(self) -> None:
+        """Make the root folder, closed to other users; one that is there is left as it is."""
+        if self.local and not Path(self.root).exists():
+            private_folder(Path(self.root))
 
     def remove(self, relation: str) -> None:
         """Remove the relation's folder and all in it, if it is there."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +14,7 @@ from headrace.cli.call import Call
 from headrace.cli.exits import DONE, NOT_EQUAL
 from headrace.cli.screen import Screen
 from headrace.errors import UserError
+from headrace.temporary import DEMO, temporary_folder
 
 if TYPE_CHECKING:
     from headrace.api import Headrace
@@ -67,8 +67,8 @@ def _home(given: Path | None) -> Iterator[Path]:
     if given is not None:
         yield given
         return
-    with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
-        yield Path(folder)
+    with temporary_folder(DEMO) as folder:
+        yield folder
 
 
 def _project(call: Call, home: Path) -> Headrace:

@@ -15,6 +15,7 @@ import typer
 
 from headrace.cli.call import Call
 from headrace.errors import HeadraceError, Unavailable, UserError
+from headrace.private import users_umask
 
 
 def psql(
@@ -28,6 +29,7 @@ def psql(
         call.project() as project,
         _interrupts_left_to_the_child(),
         without_secrets(project.dsn) as (address, secrets),
+        users_umask(),
     ):
         command = [_program(), address, *(arguments or ())]
         return subprocess.run(command, env=os.environ | secrets, check=False).returncode

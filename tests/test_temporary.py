@@ -1,4 +1,4 @@
-"""Folders of what is read from the log: gone with whoever used them, however that ended."""
+"""Temporary folders are gone with whoever used them, however that ended."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.ingest import scratch
-from headrace.ingest.scratch import PREFIX, scratch_folder
+from headrace.temporary import LOG, remove_abandoned, temporary_folder
 
 # Tells that it has the folder, and waits until it is killed.
 HOLD = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from headrace.ingest.scratch import scratch_folder
-with scratch_folder() as folder:
+from headrace.temporary import temporary_folder
+with temporary_folder(sys.argv[2]) as folder:
     (folder / "1.arrow").write_bytes(b"rows")
     print(folder, flush=True)
     sys.stdin.read()
@@ -31,7 +30,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_goes_with_its_use(disk: Path) -> None:
-    with scratch_folder() as folder:
+    with temporary_folder(LOG) as folder:
         (folder / "1.arrow").write_bytes(b"rows")
         assert list(disk.iterdir()) == [folder]
     assert list(disk.iterdir()) == []
@@ -39,23 +38,23 @@ def test_a_folder_goes_with_its_use(disk: Path) -> None:
 
 def test_what_a_killed_process_left_is_removed_and_what_is_used_is_not(disk: Path) -> None:
     (disk / "other").mkdir()
-    (disk / f"{PREFIX}file").touch()
-    (disk / f"{PREFIX}link").symlink_to(disk / "other")
+    (disk / f"{LOG}file").touch()
+    (disk / f"{LOG}link").symlink_to(disk / "other")
     others = set(disk.iterdir())
-    command = [sys.executable, "-c", HOLD, str(disk)]
+    command = [sys.executable, "-c", HOLD, str(disk), LOG]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
-        with scratch_folder() as ours:
+        with temporary_folder(LOG) as ours:
             assert set(disk.iterdir()) == {*others, left, ours}
             assert (left / "1.arrow").read_bytes() == b"rows"
-            scratch.remove_abandoned()
+            remove_abandoned(LOG)
             assert ours.exists(), "nobody removes a folder of our own"
         process.kill()
     assert (left / "1.arrow").exists()
-    with scratch_folder() as ours:
+    with temporary_folder(LOG) as ours:
         assert set(disk.iterdir()) == {*others, ours}
 
 
@@ -69,10 +68,10 @@ def test_a_folder_that_is_removed_before_it_is_locked_is_not_used(
     def made_and_removed(prefix: str) -> str:
         made.append(make(prefix=prefix))
         if len(made) == 1:
-            scratch.remove_abandoned()
+            remove_abandoned(LOG)
         return made[-1]
 
     monkeypatch.setattr(tempfile, "mkdtemp", made_and_removed)
-    with scratch_folder() as folder:
+    with temporary_folder(LOG) as folder:
         assert [str(folder)] == made[1:]
         assert folder.is_dir()
