@@ -143,6 +143,9 @@ class Matrix:
             "ends": ends,
             "failures": failures,
             "replaced": jvm_pid() != before,
+            "accumulator_servers": sum(
+                "serve_forever" in thread.name for thread in threading.enumerate()
+            ),
             "statuses": sorted(statuses),
             "seconds": round(seconds, 1),
         }

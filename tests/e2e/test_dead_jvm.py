@@ -58,6 +58,7 @@ def outcomes(
 
 def assert_recovered(outcome: Outcome) -> None:
     assert outcome["replaced"], "another JVM answers"
+    assert outcome["accumulator_servers"] == 1, "nothing is left of the dead one"
     assert outcome["statuses"] == ["ACTIVE"]
 
 

@@ -62,6 +62,12 @@ def forget_jvm() -> None:
         if process is not None and process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    # Its thread and socket would stay for as long as this process.
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        with suppress(Exception):
+            server.shutdown()
     SparkContext._gateway = None  # noqa: SLF001
     SparkContext._jvm = None  # noqa: SLF001
     SparkContext._active_spark_context = None  # noqa: SLF001
