@@ -129,3 +129,12 @@ def test_a_child_of_a_command_has_the_users_umask(umask: int) -> None:
             check=True,
         )
     assert int(done.stdout) == umask
+
+
+def test_a_folder_that_is_everybodys_stays_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tmp_path.chmod(0o1777)
+    close_home(tmp_path, with_store=True)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
+    assert "is shared with other users" in caplog.text

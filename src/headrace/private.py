@@ -52,11 +52,16 @@ def private_folder(folder: Path, mode: int = CLOSED) -> None:
 
 
 def close_folder(folder: Path, mode: int = CLOSED) -> None:
-    """Take rights beyond the mode from others, if the folder is there; warn where that fails."""
+    """Take rights beyond the mode from others, if the folder is there; warn where that fails.
+
+    A folder with the sticky bit, such as a machine's /tmp, is meant to be everybody's.
+    """
     try:
         found = stat.S_IMODE(folder.stat().st_mode)
         excess = found & ~mode & 0o077
-        if excess:
+        if excess and found & stat.S_ISVTX:
+            logger.warning("%s is shared with other users of the machine: choose another", folder)
+        elif excess:
             folder.chmod(found & ~excess)
             logger.warning("%s was open to other users of the machine, and is closed now", folder)
     except FileNotFoundError:
