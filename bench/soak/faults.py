@@ -31,6 +31,8 @@ class Done:
 
 
 Fault = Callable[[Site, Event], Done]
+# Seconds within which Headrace has something that a fault can hit.
+PATIENCE = 120.0
 HEADRACE_SESSIONS = (
     f"SELECT pid FROM pg_stat_activity WHERE usename IN ('{OWNER}', '{RUNTIME}')"
     " AND application_name NOT LIKE 'soak%'"
@@ -57,19 +59,34 @@ def pause_daemon(site: Site, event: Event) -> Done:
 
 def kill_jvm(site: Site, _: Event) -> Done:
     assert site.daemon is not None
-    java = site.daemon.java()
+    deadline = time.monotonic() + PATIENCE
+    while not (java := site.daemon.java()) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    if not java:
+        raise RuntimeError("the daemon has no JVM")
     for pid in java:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return Done(f"SIGKILL of {len(java)} JVM")
 
 
+def _sessions(site: Site) -> list[int]:
+    """Return the server processes of Headrace, as soon as it has any."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with site.connect() as connection:
+            if pids := [pid for (pid,) in connection.execute(HEADRACE_SESSIONS)]:
+                return pids
+        time.sleep(0.5)
+    raise RuntimeError("Headrace has no session")
+
+
 def cut_sessions(site: Site, event: Event) -> Done:
     """End Headrace's sessions: one of them, or all."""
     random = event.random()
+    pids = _sessions(site)
+    chosen = pids if random.random() < 0.5 else [random.choice(pids)]
     with site.connect() as connection:
-        pids = [pid for (pid,) in connection.execute(HEADRACE_SESSIONS)]
-        chosen = pids if random.random() < 0.5 or not pids else [random.choice(pids)]
         for pid in chosen:
             connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
     return Done(f"{len(chosen)} of {len(pids)} sessions of Headrace ended")
@@ -77,11 +94,7 @@ def cut_sessions(site: Site, event: Event) -> Done:
 
 def kill_backend(site: Site, event: Event) -> Done:
     """Kill a server process: PostgreSQL ends all others and recovers."""
-    with site.connect() as connection:
-        pids = [pid for (pid,) in connection.execute(HEADRACE_SESSIONS)]
-    if not pids:
-        return Done("Headrace had no session")
-    pid = event.random().choice(pids)
+    pid = event.random().choice(_sessions(site))
     with site.server_fault(event.kind):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -165,10 +178,12 @@ def lost_capture(site: Site, event: Event) -> Done:
             return Done(f"{table} taken out of the publication")
         triggers = connection.execute(
             "SELECT tgrelid::regclass::text, quote_ident(tgname) FROM pg_trigger"
-            " WHERE tgname LIKE 'headrace%' AND NOT tgisinternal AND tgparentid = 0 ORDER BY 1, 2"
+            " WHERE tgname LIKE 'headrace%%' AND NOT tgisinternal AND tgparentid = 0"
+            " AND tgrelid::regclass::text = ANY (%s) ORDER BY 1, 2",
+            (list(SOURCES),),
         ).fetchall()
         if not triggers:
-            return Done("there was no trigger")
+            raise RuntimeError("no source has a trigger")
         table, trigger = random.choice(triggers)
         if random.random() < 0.5:
             connection.execute(f"DROP TRIGGER {trigger} ON {table}".encode())
@@ -198,8 +213,10 @@ def _drop_slot(connection: psycopg.Connection[tuple[object, ...]]) -> str:
 def lost_file(site: Site, event: Event) -> Done:
     """Delete or truncate a file of the store; then the operator runs `headrace repair`."""
     random = event.random()
-    files = sorted(path for path in site.store.rglob("*") if path.is_file())
-    file = random.choice(files)
+    relation = random.choice(sorted(path for path in site.store.iterdir() if path.is_dir()))
+    pattern = random.choice(("*.parquet", "_delta_log/*.json"))
+    files = sorted(relation.glob(pattern), key=lambda path: path.stat().st_mtime)
+    file = (files or sorted(relation.glob("_delta_log/*.json")))[-1]
     halved = random.random() < 0.5
     try:
         if halved:

@@ -48,6 +48,11 @@ class Held:
     statement: str
     blocker: str
 
+    @property
+    def longest(self) -> float:
+        """The wait may have begun just after the look before, and ended just before the next."""
+        return self.end - self.begin + 2 * INTERVAL
+
 
 def sessions(connection: Sql) -> list[Session]:
     """Return all sessions of the database, each with those that it waits for."""
@@ -67,11 +72,11 @@ class LockWatch(threading.Thread):
 
     @property
     def waits(self) -> tuple[Wait, ...]:
-        """The waits of more than a second."""
+        """The waits that may have lasted more than a second."""
         return tuple(
-            Wait(round(one.begin, 1), round(one.end - one.begin, 1), one.statement, one.blocker)
+            Wait(round(one.begin, 1), round(one.longest, 1), one.statement, one.blocker)
             for one in list(self._held.values())
-            if one.end - one.begin > LONG
+            if one.longest > LONG
         )
 
     def stop(self) -> None:

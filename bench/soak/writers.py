@@ -175,10 +175,9 @@ class Reader(Worker):
     def act(self) -> None:
         session = self.session()
         for what, query in INVARIANTS.items():
-            self._last = query
-            row = session.execute(query.encode()).fetchone()
-            self.statements += 1
-            if row != (True,):
+            cursor = session.cursor()
+            self.timed(query, lambda q=query, c=cursor: c.execute(q.encode()))
+            if cursor.fetchone() != (True,):
                 self.wrong.append((round(self.site.clock(), 1), what))
         self.snapshots += 1
         self.wait(0.5)
