@@ -21,6 +21,7 @@ class MemorySpark:
 
     remote = None
     generation = Generation(cast(Origin, None))
+    given_up = threading.Event()
 
     def session_of_generation(self, profile: str) -> tuple[Generation, object]:
         return self.generation, object()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -68,6 +68,9 @@ class Session:
     def statusTracker(self) -> Session:  # noqa: N802
         self.application.answer()
         return self
+
+    def cancelJobGroup(self, name: str) -> None:  # noqa: N802
+        self.application.answer()
 
     def getJobIdsForGroup(self, name: str) -> list[int]:  # noqa: N802
         return [1]
@@ -285,3 +288,45 @@ def until_waiting(runner: Runner, count: int) -> None:
             return
         pause.wait(0.01)
     raise AssertionError("it did not come about")
+
+
+def test_nobody_waits_for_a_start_beyond_the_end(machine: Machine, runner: Runner) -> None:
+    started = threading.Event()
+    machine.starts = [lambda: started.wait(PATIENCE) and None]
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(runner.call, "tiny", [], number) for _ in range(2)]
+        with runner.ending(0.05):
+            for call in calls:
+                with pytest.raises(Transient, match="cancelled"):
+                    call.result(PATIENCE)
+        assert not started.is_set()
+        started.set()
+    assert runner.call("tiny", [], number) == 1
+
+
+def test_nothing_begins_after_what_ran_was_cancelled(runner: Runner) -> None:
+    """Work that takes several calls ends with the one that was cancelled."""
+    began, ended = threading.Event(), threading.Event()
+
+    def wait_for_the_end(_: Any) -> None:
+        began.set()
+        assert ended.wait(PATIENCE)
+
+    def work() -> None:
+        with suppress(Transient):
+            runner.call("tiny", [], wait_for_the_end)
+        runner.call("tiny", [], number)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        assert began.wait(PATIENCE)
+        with runner.ending(0.0):
+            threading.Timer(0.2, ended.set).start()
+            with pytest.raises(Transient, match="cancelled"):
+                done.result(PATIENCE)
+    assert runner.call("tiny", [], number) == 1
+
+
+def test_what_ends_in_time_is_not_cancelled(runner: Runner) -> None:
+    with runner.ending(PATIENCE):
+        assert runner.call("tiny", [], number) == 1

@@ -177,13 +177,9 @@ class Service:
             self._shift.failed("starting Spark", error)
 
     def _end(self) -> None:
-        cancel = threading.Timer(PATIENCE, self._shift.engine.runner.cancel)
-        cancel.start()
-        try:
+        with self._shift.engine.runner.ending(PATIENCE):
             self._refreshes.end()
             self._alone.end()
             self._intake.close()
             if self._warming is not None:
                 self._warming.join()
-        finally:
-            cancel.cancel()

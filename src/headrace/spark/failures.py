@@ -69,6 +69,11 @@ def translated() -> Iterator[None]:
         _translating.reset(token)
 
 
+def cancelled() -> Transient:
+    """The error of a call that somebody cancelled."""
+    return Transient("spark-failed", "the Spark job was cancelled")
+
+
 def translate(error: Exception) -> HeadraceError:
     """The Headrace error that says the same."""
     from pyspark.errors import AnalysisException
@@ -78,7 +83,7 @@ def translate(error: Exception) -> HeadraceError:
         return _marked(marked["code"], marked["message"])
     condition, state, message = _facts(error)
     if condition.startswith(_CANCELLED_CONDITIONS):
-        return Transient("spark-failed", "the Spark job was cancelled")
+        return cancelled()
     if condition.startswith(_STORE_CONDITIONS):
         return Unavailable(
             "store-unreachable", "a file of the store cannot be read", detail=message

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Lock, get_ident
+from threading import Lock, Timer, get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from headrace.errors import HeadraceError, InternalError, Transient, UserError
-from headrace.spark.failures import translated
+from headrace.spark.failures import cancelled, translated
 from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
 from headrace.spark.lanes import Lane, Lanes
 from headrace.spark.prepared import key_of
@@ -70,6 +70,7 @@ class Runner:
         # In the text: a limit on the DataFrame would have the whole plan analysed once more.
         text = sql if limit is None else f"{sql}\nLIMIT {limit + 1:d}"
         key = key_of(text, inputs)
+        self._require_wanted()
         lane = self._lanes.take(profile, inputs, key)
         table: pa.Table = self._call(lane, lambda: lane.collect(key, inputs))
         return table if limit is None or table.num_rows <= limit else TooLarge(limit)
@@ -132,6 +133,7 @@ class Runner:
         `watch` is called now and then while the work is done. An interrupt (Ctrl-C) of the
         waiting thread cancels the work.
         """
+        self._require_wanted()
         lane = self._lanes.take(profile, inputs)
 
         def prepared() -> Result:
@@ -154,6 +156,7 @@ class Runner:
         self._running[call] = future
         lost = False
         try:
+            self._require_wanted()
             while watch is not None and not wait((future,), POLL_SECONDS).done:
                 watch(self._jobs, call)
             return future.result()
@@ -192,6 +195,30 @@ class Runner:
         """Stop what runs now, or only what this thread waits for; those calls raise."""
         running = dict(self._running)
         self._stop({c: future for c, future in running.items() if thread in (None, c.thread)})
+
+    @contextmanager
+    def ending(self, patience: float) -> Iterator[None]:
+        """Let what runs end in the `with`; what has not after so many seconds is cancelled.
+
+        Then nothing begins any more either, and nobody waits for Spark to start.
+        """
+
+        def give_up() -> None:
+            self._spark.given_up.set()
+            self.cancel()
+
+        timer = Timer(patience, give_up)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+            self._spark.given_up.clear()
+
+    def _require_wanted(self) -> None:
+        if self._spark.given_up.is_set():
+            raise cancelled()
 
     def close(self) -> None:
         """Cancel what runs and let the threads go; the Spark stays open."""

@@ -7,14 +7,15 @@ from concurrent.futures import TimeoutError as WaitedTooLong
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.spark import launch
-from headrace.spark.failures import translated
+from headrace.spark.failures import cancelled, translated
 from headrace.spark.origins import Given, Launched, Origin, Remote
 from headrace.spark.profiles import Profile, settings_of
-from headrace.spark.worker import Worker
+from headrace.spark.worker import GivenUp, Worker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +60,8 @@ class Spark:
         self._failed_starts = 0
         self._failure: HeadraceError | None = None
         self._closed = False
+        # While it is set, nobody waits for Spark to start.
+        self.given_up = Event()
 
     @staticmethod
     def open(
@@ -144,7 +147,10 @@ class Spark:
         `work` takes the number of starts that had failed when it was requested.
         """
         known = self._failed_starts
-        return self._worker.do(lambda: work(known))
+        try:
+            return self._worker.do(lambda: work(known), self.given_up)
+        except GivenUp:
+            raise cancelled() from None
 
     def _reached(self, known_failures: int) -> Generation:
         if self._closed:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from queue import SimpleQueue
-from threading import Lock, Thread, current_thread
+from threading import Event, Lock, Thread, current_thread
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+POLL_SECONDS = 0.1
+
+
+class GivenUp(Exception):
+    """Nobody waits any more for work that still goes on."""
 
 
 class Worker:
@@ -34,11 +39,18 @@ class Worker:
         self._queue.put((future, work))
         return future
 
-    def do(self, work: Callable[[], Result]) -> Result:
-        """Submit and wait; within the worker's own thread, just do it."""
+    def do(self, work: Callable[[], Result], given_up: Event | None = None) -> Result:
+        """Submit and wait; within the worker's own thread, just do it.
+
+        Once `given_up` is set, the waiting ends with GivenUp; the work goes on.
+        """
         if current_thread() is self._thread:
             return work()
-        return self.submit(work).result()
+        future = self.submit(work)
+        while given_up is not None and not wait((future,), POLL_SECONDS).done:
+            if given_up.is_set():
+                raise GivenUp
+        return future.result()
 
     def stop(self) -> None:
         """End the thread after the work it has been given."""
