@@ -17,6 +17,8 @@ from headrace.errors import (
 if TYPE_CHECKING:
     from headrace.api import Headrace, connect
 
+    __version__: str
+
 __all__ = [
     "Headrace",
     "HeadraceError",
@@ -26,14 +28,23 @@ __all__ = [
     "Transient",
     "Unavailable",
     "UserError",
+    "__version__",
     "connect",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load `connect` and `Headrace` when they are first asked for: `headrace --help` is quick."""
+    """Load what takes time when it is first asked for: `headrace --help` is quick."""
     if name in ("Headrace", "connect"):
         from headrace import api
 
         return getattr(api, name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("headrace")
     raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
