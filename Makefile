@@ -19,7 +19,7 @@ TPCH_OPTIONS := SCALE CHANGE ROWS MODE WARMUP ROUNDS TIMES ONLY SKIP MASTER HEAP
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-restart bench-capture bench-tpch bench-choice bench-tpcds bench-job fuzz soak prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
+.PHONY: help install java demo test check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-restart bench-strata bench-partitions bench-capture bench-tpch bench-choice bench-tpcds bench-job fuzz soak prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +114,12 @@ bench-daemon: install java
 
 bench-restart: install java
 	$(BIN)/python -m bench.restart $(ARGS)
+
+bench-strata: install java
+	$(BIN)/python -m bench.strata $(ARGS)
+
+bench-partitions: install
+	$(BIN)/python -m bench.partitions $(if $(ROWS),ROWS=$(ROWS)) $(ARGS)
 
 bench-capture: install
 	$(BIN)/python -m bench.capture $(if $(ROWS),ROWS=$(ROWS)) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(ARGS)

@@ -3,9 +3,10 @@
 One run measures three things. Decoding: changes a second from pgoutput's messages to Arrow columns,
 in memory. Ingest: changes a second of one ingest from a database into the source relation. Writing:
 what a written row costs the application over one in a table that is not captured, for single-row
-statements and statements of 1,000, 10,000 and 100,000 rows, over 3 and 20 columns, by 1 and 8
-writers, and whether that grows with the size of a statement. `wal_key` has the replica identity
-that a primary key gives by itself, `wal_full` REPLICA IDENTITY FULL. No Spark takes part.
+statements and statements of 1,000, 10,000 and 100,000 rows, over 3 and 20 columns, by 1, 8 and 50
+writers (50 with small statements only), and whether that grows with the size of a statement.
+`trigger_unlogged` has change buffers without WAL; `wal_key` has the replica identity that a primary
+key gives by itself, `wal_full` REPLICA IDENTITY FULL. No Spark takes part.
 `ROWS=1000 ROUNDS=1` makes it short: ROWS is the largest statement, all other sizes follow it.
 """
 
@@ -23,7 +24,7 @@ from bench.capture_worlds import WAYS, World, open_world
 from bench.capture_writing import cases, written
 
 SIZES = {"ROWS": 100_000, "ROUNDS": 5}
-WRITERS = (1, 8)
+WRITERS = (1, 8, 50)
 
 
 def say(words: str) -> None:

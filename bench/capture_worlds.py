@@ -29,6 +29,7 @@ from tests.lifecycle.made import put_tables
 WAYS: dict[str, CaptureMode | None] = {
     "none": None,
     "trigger": CaptureMode.TRIGGER,
+    "trigger_unlogged": CaptureMode.TRIGGER,
     "wal_key": CaptureMode.WAL,
     "wal_full": CaptureMode.WAL,
 }
@@ -164,6 +165,7 @@ def _capture(world: World, mode: CaptureMode) -> None:
     """Take cuts until all tables are captured in the mode."""
     project = world.project
     project.set("cdc_mode", "trigger" if mode is CaptureMode.TRIGGER else "auto")
+    project.set("unlogged_buffers", world.way == "trigger_unlogged")
     # Nothing is taken in between the writes that are measured; no limit may be met meanwhile.
     project.set("max_buffer_mb", 65_536)
     project.set("collect_rows", 10_000_000)

@@ -69,6 +69,11 @@ def test_late_is_more_than_a_turn_too_late(
     assert health.lag([table(schedule=schedule, lag_own=own)], "UTC", NOW).level == level
 
 
+def test_a_table_that_waits_for_its_first_refresh_is_no_fault() -> None:
+    found = health.tables([table(), table(status="INITIALIZING", reason="new", epoch=0)])
+    assert (found.level, found.detail) == ("fine", "2 stream tables, 1 of them not filled yet")
+
+
 @pytest.mark.parametrize(
     ("free", "total", "level"),
     [

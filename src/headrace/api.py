@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from headrace.health import Health
 from headrace.lifecycle.alter import KEEP, Alteration, Keep
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.options import refresh_mode as refresh_mode_of
+from headrace.lifecycle.renew import resume_mode
 from headrace.lifecycle.repair import Damage
 from headrace.lifecycle.run import Done
 from headrace.lifecycle.sources import finish_removals
@@ -34,6 +35,7 @@ from headrace.schedule.client import cancel, submit
 from headrace.schedule.commands import (
     Alter,
     Apply,
+    ConvertBuffers,
     Create,
     CreateOrReplace,
     Drop,
@@ -46,7 +48,7 @@ from headrace.schedule.commands import (
 )
 from headrace.schedule.commands import Refresh as RefreshTable
 from headrace.schedule.daemon import Daemon
-from headrace.schedule.database_commands import Attach, Detach
+from headrace.schedule.database_commands import AlterDatabase, Attach, Detach
 from headrace.schedule.fresh import wait_fresh
 from headrace.schedule.shift import Tell, no_words
 from headrace.settings import Places, Settings, places, resolve
@@ -56,6 +58,7 @@ from headrace.spark.session import Spark
 from headrace.store import DeltaStore
 from headrace.table_status import TableStatus
 from headrace.verify.oracle import oracle_of
+from headrace.verify.sample import SampleRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -201,9 +204,14 @@ class Headrace(Readings):
         """Let a stream table stand still until it is resumed; what it serves stays readable."""
         return self._statuses([submit(self._engine, Suspend(*self._name(name)))])[0]
 
-    def resume(self, name: str) -> TableStatus:
-        """Let a suspended stream table go on; after a change of its sources it is made anew."""
-        return self._statuses([submit(self._engine, Resume(*self._name(name)))])[0]
+    def resume(self, name: str, mode: str | None = None) -> TableStatus:
+        """Let a suspended stream table go on; after a change of its sources it is rebuilt.
+
+        One that `max_change_rows` has stopped takes in the change with mode "apply", and is
+        computed from scratch with "rebuild", or if nothing is said.
+        """
+        asked = resume_mode(mode)
+        return self._statuses([submit(self._engine, Resume(*self._name(name), asked))])[0]
 
     def reinit(self, name: str) -> Refresh:
         """Make a stream table anew from its inputs, also where logs are lost or damaged."""
@@ -215,6 +223,13 @@ class Headrace(Readings):
         Damaged sources are copied again, damaged stream tables are rebuilt, with their readers.
         """
         return submit(self._engine, Repair())
+
+    def convert_buffers(self) -> tuple[str, ...]:
+        """Bring change buffers that exist to `max_buffer_mb` and `unlogged_buffers`; their sources.
+
+        Every cut does that, too, where no writer is in the way.
+        """
+        return submit(self._engine, ConvertBuffers())
 
     def run(self, text: str) -> tuple[Done, ...]:
         """Run statements about stream tables, such as CREATE STREAM TABLE … AS SELECT …;"""
@@ -241,14 +256,37 @@ class Headrace(Readings):
         prune = prune if expected is None else expected.prune
         return submit(self._engine, Apply(folder, wanted, prune, expected))
 
-    def attach(self, alias: str, dsn: str, *, setup_dsn: str | None = None, share: int = 1) -> None:
+    def attach(
+        self,
+        alias: str,
+        dsn: str,
+        *,
+        setup_dsn: str | None = None,
+        share: int = 1,
+        quota: int | None = None,
+        priority: int = 0,
+    ) -> None:
         """Attach a database: queries name its tables alias.schema.table.
 
         A connection string holds no password; `env:NAME` and `file:PATH` say where one is kept
-        that does. `share` weighs it against others when refreshes wait for workers. Given again,
-        they change.
+        that does. When refreshes wait for workers, it is entitled to `quota` of them, or to its
+        `share` of what quotas of others leave; a higher `priority` comes first. Given again, all
+        of them change.
         """
-        submit(self._engine, Attach(alias, dsn, setup_dsn, share))
+        submit(self._engine, Attach(alias, dsn, setup_dsn, share, quota, priority))
+
+    def alter_database(
+        self,
+        alias: str,
+        *,
+        share: int | Keep = KEEP,
+        quota: int | Keep | None = KEEP,
+        priority: int | Keep = KEEP,
+    ) -> None:
+        """Change what a database may claim of a daemon's workers; the home database is `home`."""
+        given = {"share": share, "quota": quota, "priority": priority}
+        changes = {name: value for name, value in given.items() if value is not KEEP}
+        submit(self._engine, AlterDatabase(alias, changes))
 
     def detach(self, alias: str) -> None:
         """Let go of an attached database that no stream table reads."""
@@ -271,13 +309,23 @@ class Headrace(Readings):
         """
         return wait_fresh(self._engine, *self._name(name), timeout)
 
-    def verify(self, name: str, *, source: bool = False, oracle: str = "spark") -> Receipt:
+    def verify(
+        self,
+        name: str,
+        *,
+        source: bool = False,
+        oracle: str = "spark",
+        sample: float | str | Mapping[str, Iterable[Any]] | None = None,
+    ) -> Receipt:
         """Recompute the stream table and compare it as a bag; `source` also checks its sources.
 
         Spark recomputes it as it is. With `oracle="postgres"` the table is refreshed to a cut, and
-        PostgreSQL answers the query in the snapshot of that cut.
+        PostgreSQL answers the query in the snapshot of that cut. A `sample` compares a part of it:
+        a share of the values of a column (0.01, "1% by customer"), the next one each time, or
+        rows with some values ({"day": ["2026-03-01"]}); what it reads is then taken as stored.
         """
-        return submit(self._engine, Verify(*self._name(name), source, oracle_of(oracle)))
+        part = None if sample is None else str(SampleRequest.of(sample))
+        return submit(self._engine, Verify(*self._name(name), source, oracle_of(oracle), part))
 
     def uninstall(self, *, keep_tables: bool = False) -> None:
         """Take everything of Headrace out of the database and the store, and close the project.
@@ -316,16 +364,13 @@ class Headrace(Readings):
     def health_check(self) -> Health:
         """Whether all is well: the daemon, tables, lag, capture, disk and roles, each judged."""
         engine, found = self._engine, self.status()
-        # The store's folder is made with the first stream table.
-        there = (next(p for p in (one, *one.parents) if p.exists()) for one in self._folders)
-        scarcest = min(map(shutil.disk_usage, there), key=lambda usage: usage.free)
         return Health(
             (
                 health.daemon(engine.catalog.serving(), found),
                 health.tables(found),
                 health.lag(found, engine.settings(self._state()).time_zone, datetime.now(UTC)),
                 health.capture(self.check_cdc_health()),
-                health.disk(scarcest.free, scarcest.total),
+                health.disk(*self._room()),
                 health.roles(self.superuser_roles()),
             )
         )
@@ -335,7 +380,14 @@ class Headrace(Readings):
 
         `tell` hears in words what it does.
         """
-        return Daemon(self._engine, tell)
+        return Daemon(self._engine, tell, room=self._room)
+
+    def _room(self) -> tuple[int, int]:
+        """The bytes that are free on the disk of home folder or store that has fewer, and all."""
+        # The store's folder is made with the first stream table.
+        there = (next(p for p in (one, *one.parents) if p.exists()) for one in self._folders)
+        scarcest = min(map(shutil.disk_usage, there), key=lambda usage: usage.free)
+        return scarcest.free, scarcest.total
 
     def cancel(self) -> None:
         """Stop the Spark jobs that run now, from another thread; what they were for fails.

@@ -9,6 +9,7 @@ from typing import Literal
 from headrace.capture.observe import Observed, observe
 from headrace.capture.wal.ceiling import Ceiling, Level
 from headrace.capture.wal.lsn import to_text
+from headrace.capture.wal.slot import SlotStatus
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Database, Source, Status
 from headrace.engine import Engine
@@ -84,6 +85,21 @@ def buffer_ceiling(settings: Settings) -> Ceiling:
     return Ceiling(limit // 2, limit)
 
 
+def buffer_level(settings: Settings, size: int) -> tuple[Level, str]:
+    """The level of a change buffer of so many bytes, and what to say of it."""
+    text = f"the change buffer has {_megabytes(size)} of {settings.max_buffer_mb} MB"
+    return buffer_ceiling(settings).level(size), text
+
+
+def slot_level(settings: Settings, name: str, slot: SlotStatus | None) -> tuple[Level, str]:
+    """The level of a slot by the log that it holds back, and what to say of it."""
+    lag, safe = (0, None) if slot is None else (slot.lag or 0, slot.safe)
+    text = f"replication slot {name} holds back {_megabytes(lag)} of log"
+    if safe is not None:
+        text += f"; the server lets it hold back {_megabytes(safe)} more"
+    return slot_ceiling(settings).level(lag, safe), text
+
+
 def health_of(
     state: State,
     settings: Settings,
@@ -149,18 +165,12 @@ def _alerts(
     if source.oid in seen.dirty and source.status is Status.ACTIVE:
         found.append(("warning", f"will be copied anew: {seen.dirty[source.oid]}"))
     if source.mode is not CaptureMode.TRIGGER and database.following is not None:
-        lag, safe = (0, None) if seen.slot is None else (seen.slot.lag or 0, seen.slot.safe)
         name = database.following.slot
-        text = f"replication slot {name} holds back {_megabytes(lag)} of log"
-        if safe is not None:
-            text += f"; the server lets it hold back {_megabytes(safe)} more"
-        found.append((slot_ceiling(settings).level(lag, safe), text))
+        found.append(slot_level(settings, name, seen.slot))
         if seen.slot is not None and not seen.slot.bounded:
             found.append(("warning", UNBOUNDED.format(name)))
     if source.mode is not CaptureMode.WAL:
-        size = seen.buffers.get(source.oid, 0)
-        text = f"the change buffer has {_megabytes(size)} of {settings.max_buffer_mb} MB"
-        found.append((buffer_ceiling(settings).level(size), text))
+        found.append(buffer_level(settings, seen.buffers.get(source.oid, 0)))
     if source.mode is CaptureMode.WAL and source.oid in seen.buffers:
         found.append(("warning", "read from the log, and its triggers could not be dropped yet"))
     if wished == "wal" and source.mode is CaptureMode.TRIGGER and source.mode_reason is not None:

@@ -13,13 +13,16 @@ from headrace.engine import HOME
 class DatabaseStatus:
     """A source database: how many tables of it are captured, and its latest cut.
 
-    `address` is what it was attached with; None for the home database. While a daemon fails to take
+    `address` is what it was attached with; None for the home database. `share`, `quota` and
+    `priority` are its claim on a daemon's workers. While a daemon fails to take
     in its changes, `failing_since` says since when, and `failure` why.
     """
 
     alias: str
     address: str | None
     share: int
+    quota: int | None
+    priority: int
     sources: int
     epoch: int
     cut_at: datetime | None
@@ -34,6 +37,8 @@ def database_statuses(state: State) -> tuple[DatabaseStatus, ...]:
             one.alias,
             one.address,
             one.share,
+            one.quota,
+            one.priority,
             sum(source.database == one.id for source in state.sources),
             one.epoch,
             one.cut_at,
@@ -44,4 +49,4 @@ def database_statuses(state: State) -> tuple[DatabaseStatus, ...]:
     )
     if any(one.id == HOME for one in state.databases):
         return found
-    return DatabaseStatus("home", None, 1, 0, 0, None), *found
+    return DatabaseStatus("home", None, 1, None, 0, 0, 0, None), *found

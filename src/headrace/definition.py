@@ -181,7 +181,7 @@ def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
 
     Where its query cannot be bound any more, nothing is known to be monotone.
     """
-    if table.edges:
+    if table.edges or table.is_uninitialized:
         return table.edges
     try:
         return stored_edges(rebound(table, state))

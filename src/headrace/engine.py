@@ -69,10 +69,12 @@ class Engine:
     `asked` are the requests that a daemon does for this process now. `looked_at` has the times at
     which sources were last found to be captured by triggers although that is not wished, `torn_at`
     those at which triggers were last tried to be taken away that are not needed any more.
+    `adapted` has for each database the settings of capture and the sources that they were last
+    brought to, and when that is tried again.
     `unanswered` says until when no source is asked by a column that it could not be asked by.
     An engine that is `closed` is of no use any more.
     `logs` are the servers' logs; a daemon has them streamed. `pasts` are what refreshes took,
-    `merges` sums of logs that are made meanwhile.
+    `merges` sums of logs that are made meanwhile. `pruned_at` is when the history was last pruned.
     """
 
     database: Database
@@ -89,10 +91,12 @@ class Engine:
     asked: set[int] = field(default_factory=set, init=False)
     looked_at: dict[str, float] = field(default_factory=dict, init=False)
     torn_at: dict[str, float] = field(default_factory=dict, init=False)
+    adapted: dict[int, tuple[object, float]] = field(default_factory=dict, init=False)
     unanswered: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     logs: Logs = field(default_factory=Logs, init=False, repr=False)
     pasts: Pasts = field(default_factory=Pasts, init=False, repr=False)
     merges: Merges = field(default_factory=Merges, init=False, repr=False)
+    pruned_at: float | None = field(default=None, init=False)
     _attached: dict[int, tuple[_Address, Database]] = field(
         default_factory=dict, init=False, repr=False
     )

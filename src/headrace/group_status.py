@@ -17,6 +17,7 @@ class GroupMember:
 
     `is_convergence` says that ways from one relation meet in it. Members of a group that is
     `atomic` are published together; in others each follows its own schedule, and `policy` is None.
+    `declared` is the name of the group that the table was declared to be of.
     """
 
     group: int
@@ -25,6 +26,7 @@ class GroupMember:
     epoch: int
     policy: Policy | None
     atomic: bool
+    declared: str | None = None
 
 
 def groups_of(
@@ -39,7 +41,15 @@ def groups_of(
         whole = atomic(group, tables, settings)
         due = policy(group, tables, settings) if whole else None
         found += [
-            GroupMember(number, name, name in group.convergences, tables[name].epoch, due, whole)
+            GroupMember(
+                number,
+                name,
+                name in group.convergences,
+                tables[name].epoch,
+                due,
+                whole,
+                network.declared.get(name),
+            )
             for name in group.members
         ]
     return tuple(found)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from headrace.capture.wal.ceiling import Level
 from headrace.catalog.records import Lease
 from headrace.cdc_status import LEVELS, SourceHealth
-from headrace.schedule.schedule import Calculated, moment_after, parse_schedule
+from headrace.schedule.schedule import Calculated, Schedule, moment_after, parse_schedule
 from headrace.table_status import TableStatus
 
 MOST_NAMED = 3
@@ -65,22 +65,31 @@ def tables(found: Sequence[TableStatus]) -> Check:
             findings.append(("warning", f"{table.name} failed {table.failures} times in a row"))
         elif table.blocked_by is not None:
             findings.append(("warning", f"{table.name} waits for {table.blocked_by.name}"))
-    return _check("tables", findings, f"{len(found)} stream tables, all of them maintained")
+    waiting = sum(table.epoch == 0 for table in found)
+    rest = f"{waiting} of them not filled yet" if waiting else "all of them maintained"
+    return _check("tables", findings, f"{len(found)} stream tables, {rest}")
 
 
 def lag(found: Sequence[TableStatus], zone: str, now: datetime) -> Check:
     """Tables that lack changes for longer than twice what their schedules promise."""
     findings: list[Finding] = []
     for table in found:
-        schedule = parse_schedule(table.schedule, zone)
-        if schedule is None or isinstance(schedule, Calculated) or not table.lag_own:
-            continue
-        available = now - table.lag_own
-        due = moment_after(schedule, available)
-        if due is not None and now - due > max(due - available, PATIENCE):
-            behind = str(table.lag_own).split(".")[0]
-            findings.append(("warning", f"{table.name} has lacked changes for {behind}"))
+        if table.lag_own and is_late(parse_schedule(table.schedule, zone), table.lag_own, now):
+            findings.append(("warning", f"{table.name} {behind(table.lag_own)}"))
     return _check("lag", findings, "no table is later than its schedule says")
+
+
+def is_late(schedule: Schedule | None, lag: timedelta, now: datetime) -> bool:
+    """Whether changes have been lacking for longer than twice what a schedule promises."""
+    if schedule is None or isinstance(schedule, Calculated):
+        return False
+    available = now - lag
+    due = moment_after(schedule, available)
+    return due is not None and now - due > max(due - available, PATIENCE)
+
+
+def behind(lag: timedelta) -> str:
+    return f"has lacked changes for {str(lag).split('.')[0]}"
 
 
 def capture(sources: Sequence[SourceHealth]) -> Check:

@@ -106,5 +106,7 @@ def _available(engine: Engine, state: State, relation: str, after: int) -> datet
     if isinstance(origin, StreamTable) and origin.epoch == epoch:
         return origin.published_at
     lines = engine.catalog.refreshes(relation, None)
-    found = (one for one in lines if one.epoch == epoch and relation in one.versions)
-    return next((one.finished_at for one in found), None)
+    later = [one for one in lines if one.epoch > after and relation in one.versions]
+    # What moved nothing but operator state is, to readers, no change.
+    shown = [one for one in later if one.rows_inserted + one.rows_deleted]
+    return min((one.finished_at for one in shown or later), default=None)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.arguments import whole_number
 from headrace.blockers import blockers
+from headrace.capture_status import captures, is_decoded
 from headrace.catalog import State, new_relation_id
-from headrace.catalog.records import Refresh, RefreshMode, StreamTable
+from headrace.catalog.records import Receipt, Refresh, RefreshMode, StreamTable, TierInForce
 from headrace.cdc_status import SourceHealth, cdc_health
 from headrace.database_status import DatabaseStatus, database_statuses
 from headrace.definition import define
@@ -19,13 +20,15 @@ from headrace.engine import Engine
 from headrace.errors import NeedsReinit, UserError
 from headrace.graph.cycles import Group, cycles
 from headrace.graph.draw import FORMATS
+from headrace.graph.network import Network
 from headrace.group_status import GroupMember, groups_of
 from headrace.ingest.append_only import growing, is_declared, reverted
 from headrace.lags import availability, lags
 from headrace.lifecycle.capture_sql import capture_sql
 from headrace.lifecycle.check import Request
-from headrace.lifecycle.create import check_query
+from headrace.lifecycle.create import check_query, filled_with
 from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.notices import option_notices
 from headrace.lifecycle.stratify import stratify
 from headrace.pinned import Changes, PinnedTables
 from headrace.refresh.explain import Explanation, explain, found_by_keys, placed
@@ -35,7 +38,7 @@ from headrace.refresh.plan import may_choose
 from headrace.refresh.refresh import require_table
 from headrace.refresh.sizes import read_by, stored_rows
 from headrace.refresh.together import consistency_groups
-from headrace.schedule.tiers import tier_option
+from headrace.schedule.tiers import is_watched, tier_option
 from headrace.settings import Settings
 from headrace.strata_status import (
     ComponentStatus,
@@ -90,27 +93,22 @@ class Readings:
             relation = require_table(self._state(), *self._name(name)).relation
         return self._engine.catalog.refreshes(relation, limit)
 
+    def receipts(self, name: str | None = None, limit: int = 100) -> tuple[Receipt, ...]:
+        """The latest receipts of `verify`, of one stream table or of all, newest first."""
+        whole_number("limit", limit)
+        relation = None
+        if name is not None:
+            relation = require_table(self._state(), *self._name(name)).relation
+        return self._engine.catalog.receipts(relation, limit)
+
     def stratum_status(self) -> tuple[StratumStatus, ...]:
         """The strata: layers of stream tables, the lowest first."""
-        state = self._state()
-        names = names_of(state)
-        counted = self._engine.catalog.strata_skipped()
-        skipped = {names[one]: number for one, number in counted.items() if one in names}
-        return strata_of(network_of(state), skipped)
+        return strata_of(network_of(self._state()), self._engine.catalog.strata_ticks())
 
     def scc_status(self) -> tuple[ComponentStatus, ...]:
         """The components: stream tables that read each other, or themselves."""
         state = self._state()
-        names = names_of(state)
-        network = network_of(state)
-        cyclic = {name for one in network.components if one.is_cyclic for name in one.members}
-        refreshes = (
-            (names[table.relation], refresh)
-            for table in state.stream_tables
-            if names[table.relation] in cyclic
-            for refresh in self._engine.catalog.refreshes(table.relation)
-        )
-        return components_of(network, refreshes)
+        return self._components(state, network_of(state))
 
     def databases(self) -> tuple[DatabaseStatus, ...]:
         """The databases whose tables queries can read, and what is captured of them."""
@@ -187,6 +185,8 @@ class Readings:
             return placed(explained, network, unused)
         assert name is not None
         table = require_table(state, *self._name(name))
+        if table.is_uninitialized:
+            return self._first_explained(state, table, follow=follow)
         names = names_of(state)
         cycle = cycles(state.stream_tables).get(table.relation, frozenset())
         others = (t for t in state.stream_tables if t.relation in cycle - {table.relation})
@@ -199,6 +199,7 @@ class Readings:
             and source.shrunk_at is not None
             and is_declared(state, source)
         )
+        notices += option_notices(state, table)
         explained = explain(
             group, definitions, names, notices, follow=follow, growing=growing(state)
         )
@@ -206,6 +207,31 @@ class Readings:
         found = found_by_keys(refreshes, names)
         explained = replace(explained, outlook=self._outlook(state, group), found=found)
         return placed(explained, network_of(state), names[table.relation])
+
+    def _first_explained(self, state: State, table: StreamTable, *, follow: bool) -> Explanation:
+        """The steps of a table that was never filled, as if it were filled now."""
+        makings = filled_with(self._engine, state, table)
+        names = names_of(state)
+        for making in makings:
+            names |= {one.relation: state.called(one) for one in making.inputs}
+            names[making.table.relation] = state.called(making.table)
+        reads = {
+            names[making.table.relation]: {
+                names[one]: words for one, words in making.table.edges.items()
+            }
+            for making in makings
+        }
+        own = makings[0]
+        group = [one for one in makings if one is own or one.table.relation in own.cycle]
+        explained = explain(
+            tuple(making.table for making in group),
+            tuple(making.definition for making in group),
+            names,
+            own.notices,
+            follow=follow,
+            growing=growing(state),
+        )
+        return placed(explained, network_of(state).with_tables(reads), state.called(table))
 
     def _outlook(self, state: State, group: Group) -> Outlook | None:
         """How refreshes of the first of the tables are chosen; None if a log is damaged."""
@@ -223,6 +249,18 @@ class Readings:
         """The settings in force."""
         return Settings.of(dict(self._state().settings)).model_dump()
 
+    def _components(self, state: State, network: Network) -> tuple[ComponentStatus, ...]:
+        """The components, with the latest refreshes of their members."""
+        cyclic = {name for one in network.components if one.is_cyclic for name in one.members}
+        names = names_of(state) if cyclic else {}
+        refreshes = (
+            (names[table.relation], refresh)
+            for table in state.stream_tables
+            if names.get(table.relation) in cyclic
+            for refresh in self._engine.catalog.refreshes(table.relation)
+        )
+        return components_of(network, refreshes)
+
     def _statuses(
         self, tables: Iterable[StreamTable], state: State | None = None
     ) -> tuple[TableStatus, ...]:
@@ -233,6 +271,14 @@ class Readings:
         network = network_of(state)
         behind = lags(state, availability(self._engine, state), datetime.now(UTC))
         stuck = blockers(state, consistency_groups(state, settings))
+        iterations = {
+            name: one.last_iterations
+            for one in self._components(state, network)
+            for name in one.members
+        }
+        serving = is_decoded(state) and self._engine.catalog.serving() is not None
+        captured = captures(state, found, serving=serving)
+        tiers = self._tiers() if any(is_watched(one, settings) for one in found) else {}
         return tuple(
             status_of(
                 table,
@@ -240,9 +286,19 @@ class Readings:
                 behind[table.relation],
                 stuck.get(table.relation),
                 tier_option(table, settings),
+                tiers.get(table.relation),
+                option_notices(state, table),
+                last_iterations=iterations.get(f"{table.schema}.{table.name}"),
+                capture=captured[table.relation],
             )
             for table in found
         )
+
+    def _tiers(self) -> Mapping[str, TierInForce]:
+        """The tiers that a daemon follows now; none while nobody serves."""
+        catalog = self._engine.catalog
+        known = catalog.tiers() if catalog.serving() is not None else ()
+        return {one.relation: one for one in known}
 
     def _state(self) -> State:
         return self._engine.catalog.state()

@@ -120,8 +120,9 @@ class Settings(BaseModel):
     )
     unlogged_buffers: bool = Field(
         False,
-        description="Change buffers of new sources without WAL: cheaper writes for the"
-        " application, but a crash of the server empties them and the source is copied anew.",
+        description="Change buffers without WAL: cheaper writes for the application, but a crash of"
+        " the server empties them and the source is copied again. Buffers that exist are converted"
+        " after the next cut, or by `headrace cdc --convert`.",
     )
     cdc_mode: Literal["trigger", "auto", "wal"] = Field(
         "trigger",
@@ -177,6 +178,21 @@ class Settings(BaseModel):
         " that hold on to an older state, such as a DataFrame that `hr.table` gave. A day is longer"
         " than any query should take.",
     )
+    refresh_history_lines: int = Field(
+        2_000,
+        gt=0,
+        le=MOST,
+        description="Lines of the refresh history, and receipts, that are kept of each stream"
+        " table. A line takes one or two kilobytes, so that a table has some megabytes at most."
+        " What the choice between incremental and full rests on is kept beyond that.",
+    )
+    refresh_history_age: float = Field(
+        2_592_000.0,
+        ge=0,
+        le=LONGEST_SECONDS,
+        description="Seconds for which lines of the refresh history and receipts are kept, 30 days"
+        " if not given; the latest of each stream table stay.",
+    )
     lease_wait: float = Field(
         60.0,
         ge=0,
@@ -204,8 +220,9 @@ class Settings(BaseModel):
     )
     enable_stratum_skip: bool = Field(
         True,
-        description="A stratum is skipped as a whole, without a query, if nothing that its tables"
-        " read has changed. Off, every table is looked at by itself.",
+        description="A stratum is skipped as a whole, without a query, if no change that its tables"
+        " can see comes from below. Off, every table is looked at by itself, whenever a table that"
+        " it reads was refreshed.",
     )
     stratified_cycle_validation: bool = Field(
         True,
@@ -267,15 +284,16 @@ class Settings(BaseModel):
         gt=0,
         le=MOST,
         description="Changed rows of its inputs that a table takes in with one refresh at most:"
-        " more suspend it until `resume`, so that a mistake in a source does not spread. For tables"
-        " that do not say it themselves.",
+        " more suspend it until `resume`, so that a mistake in a source does not spread. Changes of"
+        " columns that it does not read do not count. For tables that do not say it themselves.",
     )
     workers: int = Field(
         4,
         gt=0,
         le=MOST,
-        description="Refreshes that a daemon runs side by side. More keep more of Spark's and"
-        " PostgreSQL's cores busy, and take more memory.",
+        description="Refreshes that a daemon runs side by side, and tables of one group that are"
+        " computed side by side. More keep more of Spark's and PostgreSQL's cores busy, and take"
+        " more memory.",
     )
 
     @field_validator("time_zone")

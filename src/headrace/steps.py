@@ -227,6 +227,20 @@ class AlterTable(Step):
 
 
 @dataclass(frozen=True)
+class BuildIndex(Step):
+    """Another index of a served table is built, beside the one that it has."""
+
+    table: str
+
+
+@dataclass(frozen=True)
+class DropIndex(Step):
+    """The index of a served table that another one has taken the place of is dropped."""
+
+    table: str
+
+
+@dataclass(frozen=True)
 class DropTables(Step):
     """One transaction in the home database: served tables and records of stream tables go."""
 
@@ -296,7 +310,9 @@ STEPS: tuple[type[Step], ...] = (
     Publish,
     Compact,
     RecordFailure,
+    BuildIndex,
     AlterTable,
+    DropIndex,
     DropTables,
     DropLog,
     ForgetLogs,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from headrace.catalog.records import Refresh, Source, StreamTable
+from headrace.catalog.records import Refresh, Source, StratumTicks, StreamTable
 from headrace.catalog.state import State
 from headrace.definition import edges_of
 from headrace.graph.network import Dependency, Network
+from headrace.graph.policy import declared_groups
 from headrace.graph.strata import Unstratifiable
 
 
@@ -17,8 +18,9 @@ from headrace.graph.strata import Unstratifiable
 class StratumStatus:
     """One layer of stream tables.
 
-    `non_monotone_edges` are those by which its members read what is below. `skipped` counts the
-    strata that refreshes of its members found unchanged, over the whole history.
+    `non_monotone_edges` are those by which its members read what is below. `refreshed` counts the
+    ticks of daemons in which members were refreshed, `skipped` those in which there was nothing to
+    do for any of them; `skipped_last` says whether the latest, at `last_tick_at`, was one of these.
     """
 
     stratum: int
@@ -26,7 +28,10 @@ class StratumStatus:
     members: tuple[str, ...]
     has_cycles: bool
     non_monotone_edges: tuple[Dependency, ...]
+    refreshed: int = 0
     skipped: int = 0
+    skipped_last: bool = False
+    last_tick_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -98,28 +103,34 @@ def network_of(state: State) -> Network:
                 if relation in names
             }
             for table in state.stream_tables
-        }
+        },
+        {names[one]: group for one, group in declared_groups(state.stream_tables).items()},
     )
 
 
-def strata_of(
-    network: Network, skipped: Mapping[str, int] | None = None
-) -> tuple[StratumStatus, ...]:
-    """The strata that have stream tables, the lowest first."""
+def strata_of(network: Network, ticks: Iterable[StratumTicks] = ()) -> tuple[StratumStatus, ...]:
+    """The strata that have stream tables, the lowest first, with the ticks counted of each."""
+    counted = {one.stratum: one for one in ticks}
     layers: dict[int, list[str]] = {}
     for table in network.tables:
         layers.setdefault(network.strata[table], []).append(table)
-    return tuple(
-        StratumStatus(
-            stratum,
-            len(members),
-            tuple(sorted(members)),
-            any(network.component(name).is_cyclic for name in members),
-            tuple(e for e in network.edges if e.reader in members and not e.monotone),
-            sum((skipped or {}).get(name, 0) for name in members),
+    found = []
+    for stratum, members in sorted(layers.items()):
+        tick = counted.get(stratum, StratumTicks(stratum))
+        found.append(
+            StratumStatus(
+                stratum,
+                len(members),
+                tuple(sorted(members)),
+                any(network.component(name).is_cyclic for name in members),
+                tuple(e for e in network.edges if e.reader in members and not e.monotone),
+                tick.refreshed,
+                tick.skipped,
+                tick.skipped_last,
+                tick.last_tick_at,
+            )
         )
-        for stratum, members in sorted(layers.items())
-    )
+    return tuple(found)
 
 
 def components_of(

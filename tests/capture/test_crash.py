@@ -15,7 +15,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from headrace.capture.adapt import adapt
 from headrace.capture.cut import open_cut
+from headrace.capture.statements import CaptureOptions
 from headrace.embedded import EmbeddedServer
 from headrace.errors import Unavailable
 from headrace.source.connection import Database
@@ -103,6 +105,47 @@ def test_a_crash_empties_what_is_unlogged(home: Path) -> None:
                 assert bool(follower.tick().copied) is (name != "logged")
                 assert follower.bag(name).total() == rows
                 assert follower.tick().skipped
+
+
+def test_buffers_are_converted_after_a_crash(home: Path) -> None:
+    """An older crash says nothing of a buffer that was logged, and all of one that was not."""
+    unlogged, logged = CaptureOptions(unlogged=True), CaptureOptions()
+    with EmbeddedServer.open(home) as server, Database(server.dsn) as database:
+        with psycopg.connect(server.dsn, autocommit=True) as application:
+            application.execute("CREATE TABLE becomes_unlogged (a integer)")
+            application.execute("CREATE TABLE becomes_logged (a integer)")
+            first = Follower(database, "becomes_unlogged")
+            second = Follower(database, "becomes_logged", unlogged=True)
+            for follower in (first, second):
+                follower.tick()
+                [name] = follower.oids
+                application.execute(f"INSERT INTO {name} VALUES (1)")
+        crash(home)
+        with EmbeddedServer.open(home), psycopg.connect(server.dsn, autocommit=True) as application:
+            database.close()
+            for follower, options in ((first, unlogged), (second, logged)):
+                [source] = follower.sources.values()
+                assert adapt(database, [source], options, patient=True) == {source.oid: None}
+                assert adapt(database, [source], options, patient=True) == {}
+                application.execute(f"INSERT INTO {source.name} VALUES (2)")
+                follower.options = {"unlogged": options.unlogged}
+            assert first.tick().copied == {}
+            reason = "a crash of the server emptied an unlogged table"
+            assert second.tick().copied == {"becomes_logged": reason}
+            assert [one.bag(*one.oids).total() for one in (first, second)] == [2, 2]
+            for follower in (first, second):
+                [name] = follower.oids
+                application.execute(f"INSERT INTO {name} VALUES (3)")
+                assert follower.tick().copied == {}
+                application.execute(f"INSERT INTO {name} VALUES (4)")
+        crash(home)
+        with EmbeddedServer.open(home):
+            database.close()
+            with open_cut(database, [first.source("becomes_unlogged")]) as cut:
+                assert cut.dirty == {first.oids["becomes_unlogged"]: reason}
+            assert first.tick().copied
+            assert second.tick().copied == {}
+            assert [one.bag(*one.oids).total() for one in (first, second)] == [4, 4]
 
 
 def test_no_cut_on_a_standby(home: Path) -> None:

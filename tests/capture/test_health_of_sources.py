@@ -20,6 +20,7 @@ from headrace.capture.wal.identity import identities
 from headrace.capture.wal.lsn import to_text
 from headrace.capture.wal.publication import publish, read_publication
 from headrace.capture.wal.slot import SlotStatus, create, drop
+from headrace.capture_status import SourceCapture
 from headrace.catalog import Change
 from headrace.catalog.records import CaptureMode, Database, Source, Status
 from headrace.cdc_status import MEGABYTE, SourceHealth, health_of
@@ -202,6 +203,9 @@ def test_a_source_with_triggers(project: Headrace, application: Application) -> 
     (found,) = project.check_cdc_health()
     assert told(found) == ("fine", None)
     assert (found.mode, found.lag, found.position) == ("TRIGGER", None, None)
+    assert [one.capture for one in project.status()] == [
+        (SourceCapture("public.orders", "TRIGGER"),)
+    ]
     assert found.lag_bytes is not None
     application.execute("INSERT INTO orders SELECT n, n FROM generate_series(1, 2000) AS n")
     (later,) = project.check_cdc_health()
@@ -229,6 +233,11 @@ def test_a_source_that_is_read_from_the_log(
     assert found.lag is not None and found.lag >= timedelta(hours=1)
     assert found.lag_bytes is not None
     assert (found.slot, found.identity) == (slot, "key")
+    (shown,) = project.status()
+    assert shown.capture == (SourceCapture("public.orders", "WAL", slot, "stopped"),)
+    with project._engine.catalog.lease("a daemon", serves=True):
+        (shown,) = project.status()
+        assert [one.decoder for one in shown.capture] == ["active"]
     application.execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 3000000))")
     (later,) = project.check_cdc_health()
     assert later.lag_bytes is not None and later.lag_bytes >= found.lag_bytes + 3_000_000

@@ -40,7 +40,9 @@ TYPES = (
     Type("enum", enum='"odd schema"."mood"'),
 )
 
-DATABASE = Database(1, "home", "7412345678901234567", 3, 9, "10:20:10,14,15", NOON)
+DATABASE = Database(
+    1, "home", "7412345678901234567", 3, 9, "10:20:10,14,15", NOON, quota=3, priority=-2
+)
 ORDERS = Relation(
     "rorders", (("c1", BIGINT), ("c2", numeric(12, 2))), ("c1", "c2"), Pin(version=4, epoch=9)
 )
@@ -50,6 +52,7 @@ TOTALS = Relation(
     ("customer", "total"),
     Pin(version=2, epoch=9),
     condition="_seen",
+    shown_epoch=7,
 )
 SOURCE = Source(
     relation="rorders",
@@ -169,6 +172,8 @@ databases = st.builds(
     epoch=numbers,
     snapshot=st.none() | snapshots(),
     cut_at=st.none() | moments,
+    quota=st.none() | st.integers(1, 2**31 - 1),
+    priority=st.integers(-(2**31), 2**31 - 1),
     failing_since=st.none() | moments,
     failure=st.none() | names,
 )
@@ -179,6 +184,7 @@ relations = st.builds(
     visible=tuples(names),
     pin=st.builds(Pin, version=numbers, epoch=numbers),
     condition=st.none() | names,
+    shown_epoch=st.none() | numbers,
 )
 sources = st.builds(
     Source,

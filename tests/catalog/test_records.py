@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from headrace.catalog import Catalog, Change
 from headrace.catalog.codec import CODECS
-from headrace.catalog.records import Receipt, Refresh, Relation, Source, StreamTable
+from headrace.catalog.records import (
+    Receipt,
+    Refresh,
+    Relation,
+    Source,
+    StratumTicks,
+    StreamTable,
+    TierInForce,
+)
 from tests.catalog import examples
 
 EVERY_EXAMPLE = settings(
@@ -202,9 +210,21 @@ def test_any_line_of_history_comes_back(
     assert replace(kept, id=None) == receipt
 
 
-def test_skipped_strata_are_summed_up_by_table(catalog: Catalog) -> None:
-    assert dict(catalog.strata_skipped()) == {}
-    other = replace(examples.REFRESH, table="rother", strata_skipped=0)
-    commit(catalog, Change(refreshes=(examples.REFRESH, other)))
-    commit(catalog, Change(refreshes=(replace(examples.REFRESH, strata_skipped=3),)))
-    assert dict(catalog.strata_skipped()) == {"rtotals": 5, "rother": 0}
+def test_ticks_are_added_up_by_stratum(catalog: Catalog) -> None:
+    assert catalog.strata_ticks() == ()
+    noon, later = examples.NOON, examples.NOON + timedelta(seconds=1)
+    upper = StratumTicks(1, 0, 4, True, noon)
+    catalog.count_ticks([upper, StratumTicks(0, 4, 0, False, noon)])
+    catalog.count_ticks([StratumTicks(0, 1, 2, True, later)])
+    assert catalog.strata_ticks() == (StratumTicks(0, 5, 2, True, later), upper)
+
+
+def test_tiers_take_the_place_of_those_before(catalog: Catalog) -> None:
+    later = examples.NOON + timedelta(minutes=5)
+    cold = TierInForce("r2", "cold", 0.0, "frozen", later)
+    catalog.note_tiers([cold, TierInForce("r1", "hot", 12.4)])
+    assert catalog.tiers() == (TierInForce("r1", "hot", 12.4), cold)
+    catalog.note_tiers([cold])
+    assert catalog.tiers() == (cold,)
+    catalog.note_tiers([])
+    assert catalog.tiers() == ()

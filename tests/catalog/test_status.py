@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 
 from headrace.catalog import Catalog, Change, PostgresCatalog
-from headrace.catalog.records import StreamTable
+from headrace.catalog.records import CaptureMode, Following, StreamTable
 from tests.catalog import examples
 
 pytestmark = pytest.mark.postgres
@@ -62,7 +62,36 @@ def test_one_row_a_stream_table(postgres: PostgresCatalog, dsn: str) -> None:
         "last_refresh_mode": "DIFFERENTIAL",
         "last_refresh_duration": timedelta(seconds=1.5),
         "last_refresh_at": examples.REFRESH.finished_at,
+        "stratum": 1,
+        "last_iterations": 7,
+        "last_group": [],
+        "capture": [{"source": 'shop.or"ders.ü', "mode": "TRIGGER", "slot": None}],
     }
+
+
+def test_strata_groups_and_captures(postgres: PostgresCatalog, dsn: str) -> None:
+    """Of a cycle over an aggregate, in a database whose WAL is read through a slot."""
+    log = Following("headrace_1", "1", 7, 1, "1", "7", 1)
+    database = replace(examples.DATABASE, alias="crm", address="host=x", following=log)
+    source = replace(examples.SOURCE, mode=CaptureMode.WAL)
+    a = replace(examples.TABLE, inputs=("rorders", "rb"), edges={"rorders": ("aggregate",)})
+    b = replace(examples.TABLE, name="b", relation="rb", inputs=("rtotals",), edges={"rtotals": ()})
+    c = replace(examples.TABLE, name="c", relation="rc", inputs=("rb",), edges={"rb": ("window",)})
+    relations = (replace(examples.TOTALS, id="rb"), replace(examples.TOTALS, id="rc"))
+    records = (database, examples.ORDERS, examples.TOTALS, *relations, source, a, b, c)
+    line = replace(examples.REFRESH, group=("rtotals", "rb"))
+    with postgres.lease("test") as lease:
+        postgres.commit(Change(put=records, refreshes=(line,)), fence=lease.fence)
+    with psycopg.connect(dsn) as connection:
+        rows = connection.execute(
+            "SELECT name, stratum, last_group, capture FROM headrace.status ORDER BY name"
+        ).fetchall()
+    capture = [{"source": 'crm.shop.or"ders.ü', "mode": "WAL", "slot": "headrace_1"}]
+    assert rows == [
+        ('shop."Totals"', 1, ['shop."Totals"', "shop.b"], capture),
+        ("shop.b", 1, [], capture),
+        ("shop.c", 2, [], capture),
+    ]
 
 
 def test_a_table_never_published_has_no_lag(postgres: PostgresCatalog, dsn: str) -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from headrace import health
-from headrace.catalog.records import OutputColumn, Receipt, Refresh
+from headrace.catalog.records import OutputColumn, Receipt, Refresh, StratumTicks
 from headrace.cdc_status import SourceHealth
 from headrace.errors import UserError
 from headrace.graph.draw import FORMATS
@@ -153,11 +153,13 @@ class MemoryProject:
     groups: tuple[GroupMember, ...] = (
         GroupMember(1, "public.totals", False, 7, "slowest", True),
         GroupMember(1, "public.averages", True, 7, "slowest", True),
-        GroupMember(2, "public.others", True, 3, None, False),
+        GroupMember(2, "public.others", True, 3, None, False, "sales"),
     )
 
     sources: tuple[SourceHealth, ...] = SOURCES
     free: int = 1
+    verified: tuple[Receipt, ...] = ()
+    refreshes: tuple[Refresh, ...] = (refresh(), refresh("FULL", rows_deleted=0))
 
     def connect(self) -> Callable[..., MemoryProject]:
         """What stands in for headrace.connect."""
@@ -187,8 +189,8 @@ class MemoryProject:
         self._act("suspend", name)
         return table(name, status="SUSPENDED", reason="suspended by hand")
 
-    def resume(self, name: str) -> TableStatus:
-        self._act("resume", name)
+    def resume(self, name: str, mode: str | None = None) -> TableStatus:
+        self._act("resume", name, *((mode,) if mode else ()))
         return table(name)
 
     def reinit(self, name: str) -> Refresh:
@@ -231,22 +233,32 @@ class MemoryProject:
         self._act("wait", name, timeout)
         return 9
 
-    def verify(self, name: str, *, source: bool = False, oracle: str = "spark") -> Receipt:
-        self._act("verify", name, source, oracle)
+    def verify(
+        self,
+        name: str,
+        *,
+        source: bool = False,
+        oracle: str = "spark",
+        sample: str | None = None,
+    ) -> Receipt:
+        self._act("verify", name, source, oracle, *([] if sample is None else [sample]))
         return receipt(self.equal)
 
     def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
         bare = {one.name.split(".", 1)[1] for one in self.tables}
         if name is not None and name.split(".")[-1].strip('"') not in bare | {"made"}:
             raise UserError("unknown-stream-table", f"no stream table is called {name}")
-        return (refresh(), refresh("FULL", rows_deleted=0))[:limit]
+        return self.refreshes[:limit]
+
+    def receipts(self, name: str | None = None, limit: int = 100) -> tuple[Receipt, ...]:
+        return self.verified[:limit]
 
     def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
         self._act("explain", name, query)
         return explanation()
 
     def stratum_status(self) -> tuple[StratumStatus, ...]:
-        return strata_of(self.network, {"public.near": 3})
+        return strata_of(self.network, [StratumTicks(1, 7, 3, True, NOON)])
 
     def scc_status(self) -> tuple[ComponentStatus, ...]:
         return components_of(self.network, [("public.near", refresh(iterations=4))])
@@ -261,6 +273,10 @@ class MemoryProject:
     def cdc_sql(self, *tables: str) -> str:
         self._act("cdc_sql", *tables, None)
         return "BEGIN;\nALTER TABLE [red] REPLICA IDENTITY FULL;\nCOMMIT;\n"
+
+    def convert_buffers(self) -> tuple[str, ...]:
+        self._act("convert_buffers", None)
+        return ("public.orders",)
 
     def diamond_groups(self) -> tuple[GroupMember, ...]:
         return self.groups

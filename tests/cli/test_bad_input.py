@@ -40,6 +40,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "repair": (LONE,),
     "drop": (LONE, "--yes"),
     "attach": ("crm", f"file:{LONE}"),
+    "alter-database": (LONE, "--quota", "1"),
     "detach": (LONE,),
     "set": ("time_zone", LONE),
     "psql": ("--", "-c", "SELECT 1"),
@@ -130,6 +131,8 @@ def test_numbers_out_of_reach(dsn: str, tmp_path: Path, headrace: Headrace) -> N
         for share in (0, 10**25):
             with pytest.raises(UserError):
                 hr.attach("crm", dsn, share=share)
+            with pytest.raises(UserError):
+                hr.attach("crm", dsn, quota=share)
         for epoch in (-1, 10**25):
             with pytest.raises(UserError):
                 hr.at(epoch)

@@ -88,6 +88,13 @@ def test_what_a_dba_runs(project: MemoryProject, headrace: Headrace) -> None:
     assert "--print-sql" in refused.error
 
 
+def test_buffers_are_converted(project: MemoryProject, headrace: Headrace) -> None:
+    assert headrace("cdc", "--convert").out == "converted: public.orders\n"
+    assert headrace("cdc", "--convert", "--json").document == {"converted": ["public.orders"]}
+    assert project.calls.count(("convert_buffers", None)) == 2
+    assert headrace("cdc", "--convert", "--print-sql").code == 2
+
+
 def test_sizes() -> None:
     sizes = (0, 1023, 1024, 2**20 - 1, 2**20, 5000 * 2**20, 3000 * 2**30)
     assert [size(one) for one in sizes] == [

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from headrace.cli.tables import compared
 from headrace.errors import SchemaChanged, Unavailable
 from headrace.lifecycle.options import OPTIONS
 from tests.cli.conftest import Headrace
-from tests.cli.examples import MemoryProject, table
+from tests.cli.examples import MemoryProject, receipt, refresh, table
 
 
 def test_ls_status_history(project: MemoryProject, headrace: Headrace) -> None:
@@ -25,6 +28,20 @@ def test_ls_status_history(project: MemoryProject, headrace: Headrace) -> None:
     assert headrace("status", "nothing").code == headrace("history", "nothing").code == 2
 
 
+def test_the_history_says_with_whom_a_table_was_refreshed(
+    project: MemoryProject, headrace: Headrace
+) -> None:
+    project.tables = (table(relation="r1"), table("public.counts", relation="r2"))
+    line = refresh(group=("r1", "r2"), iterations=3, strata_skipped=1)
+    project.refreshes = (line,)
+    out = headrace("history", "totals").out
+    assert out.endswith(
+        "fixed point after 3 iterations\nskipped 1 stratum\npublished with public.counts\n"
+    )
+    (document,) = headrace("history", "totals", "--json").document["refreshes"]
+    assert document["group"] == ["public.totals", "public.counts"]
+
+
 def test_options_are_shown_of_tables_that_are_named(
     project: MemoryProject, headrace: Headrace
 ) -> None:
@@ -34,6 +51,13 @@ def test_options_are_shown_of_tables_that_are_named(
     assert "warm" not in headrace("status").out
     (document,) = headrace("ls", "--json").document["tables"]
     assert document["options"] == {"tier": "warm", "max_change_rows": 5}
+    reads = table(options={"tier": "auto"}, tier_in_force="warm", reads_per_minute=2.4)
+    project.tables = (reads,)
+    assert "public.totals: warm by 2.4 reads a minute\n" in headrace("status", "totals").out
+    at = datetime(2026, 3, 1, 14, 3, 10).astimezone()
+    project.tables = (replace(reads, next_tier="cold", next_tier_at=at),)
+    shown = headrace("status", "totals").out
+    assert "2.4 reads a minute; cold from 14:03:10 on if nobody reads it\n" in shown
 
 
 def test_reasons_are_shown(project: MemoryProject, headrace: Headrace) -> None:
@@ -130,6 +154,53 @@ def test_verify(project: MemoryProject, headrace: Headrace) -> None:
     assert (result.code, result.document["equal"], result.document["receipts"]) == (3, False, [])
 
 
+def test_a_sample_and_what_it_covered(project: MemoryProject, headrace: Headrace) -> None:
+    assert headrace("verify", "totals", "--sample", "1% by n").code == 0
+    assert project.calls[0] == ("verify", "public.totals", False, "spark", "1% by n")
+    buckets = {"column": "n", "bucket": 3, "buckets": 100, "rows": 10, "of": 990}
+    values = {"column": "n", "values": ["a", None], "rows": 10, "of": 990}
+    assert compared(replace(receipt(), covered=buckets)) == (
+        "recomputed, served, bucket 3 of 100 by n"
+    )
+    assert compared(replace(receipt(), covered=values)) == "recomputed, served, n: a, NULL"
+
+
+def test_receipts(project: MemoryProject, headrace: Headrace, tmp_path: Path) -> None:
+    assert "Nothing was verified yet" in headrace("receipts").error
+    project.verified = (receipt(), receipt(equal=False))
+    shown = headrace("receipts", "totals").out
+    assert "NOT EQUAL" in shown and "spark" in shown and "all" in shown
+    assert len(headrace("receipts", "-n", "1", "--json").document["receipts"]) == 1
+    file = tmp_path / "receipts.jsonl"
+    assert headrace("receipts", "--export", str(file)).code == 0
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(one["table"], one["equal"], one["covered"]) for one in lines] == [
+        ("public.totals", True, None),
+        ("public.totals", False, None),
+    ]
+
+
+def test_a_verify_that_goes_on_where_it_was(project: MemoryProject, headrace: Headrace) -> None:
+    now = datetime.now(UTC)
+    found = replace(receipt(), verified_at=now - timedelta(minutes=5))
+    kinds = {
+        "recent": (found, True),
+        "old": (replace(found, verified_at=now - timedelta(hours=2)), False),
+        "wrong": (replace(found, equal=False), False),
+        "by another oracle": (replace(found, oracle="postgres"), False),
+        "a part": (replace(found, covered={"column": "n", "values": []}), False),
+    }
+    for kind, (one, is_left_out) in kinds.items():
+        project.verified, project.calls = (one,), []
+        assert headrace("verify", "--all", "--resume", "1h").code == 0
+        assert ("verify" not in {name for name, *_ in project.calls}) == is_left_out, kind
+    # The latest is of a part, and enough where a part is asked for.
+    project.calls = []
+    headrace("verify", "--all", "--resume", "1h", "--sample", "1%")
+    assert "verify" not in {name for name, *_ in project.calls}
+    assert headrace("verify", "--all", "--resume", "soon").code == 2
+
+
 def test_explain(project: MemoryProject, headrace: Headrace) -> None:
     result = headrace("explain", "--query", "SELECT 1")
     assert project.calls[0] == ("explain", None, "SELECT 1")
@@ -209,6 +280,11 @@ def test_options_of_stream_tables(project: MemoryProject, headrace: Headrace) ->
 def test_suspend_resume_reinit(project: MemoryProject, headrace: Headrace) -> None:
     assert headrace("suspend", "totals").out == "suspended public.totals\n"
     assert headrace("resume", "totals", "--json").document["tables"][0]["status"] == "ACTIVE"
+    for mode in ("apply", "rebuild"):
+        assert headrace("resume", "totals", f"--{mode}").out == "resumed public.totals\n"
+        assert ("resume", "public.totals", mode) in project.calls
+    assert headrace("resume", "totals", "--apply", "--rebuild").code == 2
+    assert headrace("resume", "--all", "--apply").code == 2
     assert "+12 −3" in headrace("reinit", "totals").out
     assert len(headrace("reinit", "--all", "--json").document["refreshes"]) == 1
     assert headrace("reinit").code == headrace("suspend", "nothing").code == 2

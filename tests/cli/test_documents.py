@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from headrace.capture_status import SourceCapture
 from headrace.catalog.records import Effort, RefreshMode
 from headrace.cli.documents import (
     explanation_document,
@@ -21,7 +22,7 @@ LISTED = ["name", "status", "refresh_mode", "schedule", "options"]
 REFRESH = [
     *("table", "epoch", "mode", "reason", "rows_inserted", "rows_deleted", "seconds", "phases"),
     *("spark_jobs", "started_at", "finished_at", "versions", "stages", "error"),
-    *("iterations", "strata_skipped", "effort"),
+    *("iterations", "strata_skipped", "group", "effort"),
 ]
 
 
@@ -31,13 +32,27 @@ def test_tables() -> None:
     assert list(document) == [
         *(*LISTED, "reason", "held", "epoch", "as_of", "lag"),
         *("lag_own", "lag_inherited", "blocked_by", "failures", "tier"),
-        *("stratum", "scc_id", "group", "edges", "last_refresh"),
+        *("tier_in_force", "reads_per_minute", "next_tier", "next_tier_at", "notices"),
+        *("stratum", "scc_id", "last_iterations", "group", "group_members", "edges"),
+        *("capture", "last_refresh"),
     ]
     assert (document["lag"], document["as_of"]) == (90.0, "2026-03-01T12:00:00+00:00")
     assert list(document["last_refresh"]) == REFRESH
     never = status_document(table(as_of=None, lag=None, epoch=0))
     assert (never["as_of"], never["lag"], never["last_refresh"]) == (None, None, None)
     json.dumps([document, never])
+
+
+def test_groups_and_captures_are_named() -> None:
+    capture = (SourceCapture("public.t", "WAL", "headrace_1", "active"),)
+    names = {"r1": "public.totals", "r2": "public.counts"}
+    shown = table(group=1, group_members=("public.counts", "public.totals"), capture=capture)
+    document = status_document(shown, refresh(group=("r2", "r1", "gone")), names)
+    assert document["group_members"] == ["public.counts", "public.totals"]
+    assert document["capture"] == [
+        {"source": "public.t", "mode": "WAL", "slot": "headrace_1", "decoder": "active"}
+    ]
+    assert document["last_refresh"]["group"] == ["public.counts", "public.totals"]
 
 
 def test_refreshes() -> None:
@@ -71,7 +86,7 @@ def test_receipts() -> None:
             "tolerance",
             "compared",
         ),
-        "verified_at",
+        *("verified_at", "covered"),
     ]
     assert list(document["compared"]) == ["recomputed a.b", "served a.b"]
     assert document["compared"]["recomputed a.b"]["surplus"] == 1
@@ -81,8 +96,9 @@ def test_receipts() -> None:
 def test_explanations() -> None:
     document = explanation_document(explanation())
     assert list(document) == [
-        *("name", "query", "columns", "key", "partition_by", "plan", "steps", "stages"),
-        *("notices", "stratum", "scc_id", "group", "group_others", "edges", "outlook"),
+        *("name", "query", "columns", "key", "index", "partition_by", "plan", "steps", "stages"),
+        *("notices", "stratum", "scc_id", "group", "group_others", "group_declared"),
+        *("edges", "outlook"),
     ]
     assert document["columns"] == [{"name": "n", "type": "bigint", "kept_as": "bigint"}]
     assert list(document["stages"][0]) == ["relation", "mode", "reason", "reads", "read_by", "sql"]

@@ -8,11 +8,20 @@ from tests.cli.examples import MemoryProject
 
 def test_groups(project: MemoryProject, headrace: Headrace) -> None:
     lines = [line.split() for line in headrace("groups").out.splitlines()]
-    assert lines[0] == ["stream", "table", "group", "convergence", "epoch", "due", "atomic"]
+    assert lines[0] == [
+        "stream",
+        "table",
+        "group",
+        "convergence",
+        "epoch",
+        "due",
+        "atomic",
+        "declared",
+    ]
     assert lines[-3:] == [
-        ["public.totals", "1", "-", "7", "slowest", "yes"],
-        ["public.averages", "1", "yes", "7", "slowest", "yes"],
-        ["public.others", "2", "yes", "3", "each", "no"],
+        ["public.totals", "1", "-", "7", "slowest", "yes", "-"],
+        ["public.averages", "1", "yes", "7", "slowest", "yes", "-"],
+        ["public.others", "2", "yes", "3", "each", "no", "sales"],
     ]
 
 
@@ -26,6 +35,7 @@ def test_groups_for_programs(project: MemoryProject, headrace: Headrace) -> None
         "epoch": 3,
         "policy": None,
         "atomic": False,
+        "declared": "sales",
     }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from headrace.capture_status import SourceCapture
 from headrace.graph.network import Dependency, Network
 from tests.cli.conftest import Headrace
 from tests.cli.examples import NOON, MemoryProject, table
@@ -15,7 +17,10 @@ def test_strata(project: MemoryProject, headrace: Headrace) -> None:
     assert "public.near reads public.t (NOT EXISTS)" in out
     (document,) = headrace("strata", "--json").document["strata"]
     assert document["members"] == ["public.far", "public.near"]
-    assert (document["stratum"], document["member_count"], document["skipped"]) == (1, 2, 3)
+    assert (document["stratum"], document["member_count"]) == (1, 2)
+    assert (document["refreshed"], document["skipped"], document["skipped_last"]) == (7, 3, True)
+    assert document["last_tick_at"] == NOON.isoformat()
+    assert out.splitlines()[2].split()[-3:] == ["7", "3", "skipped"]
     assert document["has_cycles"]
     assert [edge["reads"] for edge in document["non_monotone_edges"]] == ["public.far", "public.t"]
     assert document["non_monotone_edges"][1] == {
@@ -101,13 +106,21 @@ def test_status_tells_stratum_component_and_edges(
     project: MemoryProject, headrace: Headrace
 ) -> None:
     edges = (Dependency("public.totals", "public.t", ("EXCEPT",)),)
-    project.tables = (table(stratum=3, scc_id=2, group=1, edges=edges),)
+    capture = (
+        SourceCapture("public.t", "TRIGGER"),
+        SourceCapture("public.u", "WAL", "headrace_1", "stopped"),
+    )
+    found = table(stratum=3, scc_id=2, group=1, edges=edges, last_iterations=4, capture=capture)
+    project.tables = (replace(found, group_members=("public.counts", "public.totals")),)
     lines = headrace("status", "totals").out.splitlines()
-    assert lines[-4:] == [
+    assert lines[-7:] == [
         "public.totals: stratum 3",
         "public.totals: member of component 2",
-        "public.totals: member of group 1",
+        "public.totals: last fixed point after 4 iterations",
+        "public.totals: member of group 1, with public.counts",
         "public.totals reads public.t (EXCEPT)",
+        "public.totals: public.t is captured by TRIGGER",
+        "public.totals: public.u is captured by WAL, slot headrace_1, decoder stopped",
     ]
     assert "stratum" not in headrace("status").out
     (document,) = headrace("status", "--json").document["tables"]

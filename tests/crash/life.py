@@ -118,6 +118,12 @@ def alter(hr: headrace.Headrace) -> None:
     hr.refresh("large")
 
 
+def give_key(hr: headrace.Headrace) -> None:
+    """Another index of a served table, and the one that was there again."""
+    hr.alter_stream_table("noted", key="note")
+    hr.alter_stream_table("noted", key=None)
+
+
 def follow_log(hr: headrace.Headrace) -> None:
     """Those with a key are read from the server's log for a while; `notes` has none."""
     there_and_back(hr)
@@ -175,6 +181,7 @@ LIFE: tuple[Action, ...] = (
     Action("fail", refresh_in_vain, (), before=BROKEN),
     Action("recover", refresh("large", "noted"), EVERYTHING, before=MENDED),
     Action("alter", alter, EVERYTHING, before="ALTER TABLE notes ADD COLUMN extra int"),
+    Action("give a key", give_key, EVERYTHING),
     Action("follow the server's log", follow_log, EVERYTHING, before=CHANGE),
     Action("drop", drop, ()),
     Action("create again", create("noted"), ("noted",)),

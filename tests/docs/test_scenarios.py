@@ -1,8 +1,8 @@
 """Every scenario in tests/README.md has a test that is there.
 
-S are of strata, G of groups, X are faults around a project, F are the faults of capture, which are
-numbered with others; the latter are shown with triggers and with the log, unless the table says
-that only one of them knows a fault.
+S are of strata, G of groups, H of hybrid capture, P of performance and scale, X are faults around a
+project, F are the faults of capture, which are numbered with others; the latter are shown with
+triggers and with the log, unless the table says that only one of them knows a fault.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from tests.docs.named_tests import NAMED, TESTS, assert_named
 
 ROW = re.compile(
-    r"^\| (?P<letter>[SGFX])(?P<number>\d+) \| (?P<shown>[^|]+) \| (?P<tests>[^|]+) \|$",
+    r"^\| (?P<letter>[SGHPFX])(?P<number>\d+) \| (?P<shown>[^|]+) \| (?P<tests>[^|]+) \|$",
     re.MULTILINE,
 )
 SCENARIOS = tuple(ROW.finditer((TESTS / "README.md").read_text(encoding="utf-8")))
@@ -24,7 +24,9 @@ SCENARIOS = tuple(ROW.finditer((TESTS / "README.md").read_text(encoding="utf-8")
 NUMBERS = {
     "S": range(1, 45),
     "G": range(1, 41),
-    "X": range(1, 20),
+    "H": range(1, 29),
+    "P": range(1, 33),
+    "X": range(1, 22),
     "F": (*range(1, 5), 9, 10, *range(18, 32), *range(37, 54), 55, 57, 58, 59, 63),
 }
 

@@ -15,14 +15,21 @@ import psycopg
 from psycopg import sql as compose
 
 import headrace
-from headrace.catalog.records import StreamTable
+from headrace.catalog.records import Refresh, StreamTable
 from headrace.definition import define
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Scan
+from headrace.refresh.plan import UNREAD
 from headrace.types import Type
 
 # PostgreSQL rounds quotients below 10^8 to 12 digits or more; a few less are compared.
 DIGITS = Decimal(1).scaleb(-9)
+
+
+def assert_followed(done: Refresh) -> None:
+    """It followed the change, or nothing had changed that its query reads."""
+    unread = (UNREAD.mode, UNREAD.reason)
+    assert done.mode == "DIFFERENTIAL" or (done.mode, done.reason) == unread
 
 
 def comparable(value: Any, type_: Type) -> Any:

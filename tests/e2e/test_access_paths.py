@@ -38,7 +38,7 @@ CHANGES = (
     "DELETE FROM orders WHERE id % 11 = 0; UPDATE stocks SET stock = 0 WHERE part = 2;"
     " UPDATE lines SET price = price + 1 WHERE order_id = 900",
     "INSERT INTO customers VALUES (500, 'new'); UPDATE orders SET customer = 500 WHERE id = 900;"
-    " DELETE FROM customers WHERE id = 5; UPDATE lines SET part = 3 WHERE order_id = 8",
+    " DELETE FROM customers WHERE id = 5; UPDATE lines SET part = 3, price = 9 WHERE order_id = 8",
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -16,9 +15,9 @@ from headrace.catalog.records import StreamTable
 from headrace.embedded import EmbeddedServer
 from headrace.embedded.cluster import ClusterPaths
 from headrace.errors import UserError
-from headrace.publish.alert import ALERTS
 from headrace.schedule import service
 from headrace.steps import Publish, Step
+from tests.alerts import crossings_so_far, heard_so_far, listen
 from tests.e2e.oracle import assert_served
 from tests.embedded.processes import answer, is_running, run, server_pid
 from tests.schedule.running import Running, eventually
@@ -128,6 +127,33 @@ def test_changes_are_served_by_schedule(
             assert_served(client, sql, name)
 
 
+def test_tables_without_rows_wait_for_their_schedules(
+    project: headrace.Headrace, client: Client, sql: psycopg.Connection
+) -> None:
+    given = {"at_six": "0 6 1 1 *", "soon": "200ms", "by_hand": None}
+    with Running(project) as running:
+        for name, schedule in given.items():
+            client.create_stream_table(name, TOTALS, schedule, initialize=False)
+        below, above = "SELECT k FROM t", "SELECT count(*) AS n FROM below"
+        client.create_stream_table("below", below, initialize=False)
+        client.create_stream_table("above", above, "200ms", initialize=False)
+        running.until(lambda: all(table_of(client, one).epoch for one in ("soon", "above")))
+        sql.execute("INSERT INTO t VALUES (9, 1000)")
+        running.until(lambda: value(sql, "SELECT count(*) FROM soon") == 5)
+        running.until(is_idle(running))
+        assert table_of(client, "below").epoch > 0, "what it reads is filled with it"
+        for name in ("at_six", "by_hand"):
+            assert (table_of(client, name).epoch, value(sql, f"SELECT count(*) FROM {name}")) == (
+                0,
+                0,
+            )
+        assert client.wait_fresh("by_hand") > 0
+        assert client.refresh("at_six").mode == "FULL"
+    for name in (*given, "below", "above"):
+        assert client.refresh(name).mode in ("SKIPPED", "DIFFERENTIAL")
+        assert_served(client, sql, name)
+
+
 def test_nothing_new_costs_nothing(
     project: headrace.Headrace, client: Client, sql: psycopg.Connection
 ) -> None:
@@ -157,12 +183,16 @@ def test_a_failing_table_is_suspended_and_its_siblings_go_on(
         }
     )
     served = value(sql, "SELECT v FROM above")
-    sql.execute(f"LISTEN {ALERTS}")
+    listen(sql)
     with Running(project) as running:
         sql.execute("INSERT INTO t VALUES (7, 0)")
         running.until(lambda: table_of(client, "inverse").status == "SUSPENDED")
-        (told,) = sql.notifies(timeout=60, stop_after=1)
-        assert json.loads(told.payload)["table"] == "public.inverse"
+        heard = [one for one in crossings_so_far(sql) if one[0] == "table"]
+        assert heard == [
+            ("table", "public.inverse", "error", "critical"),
+            ("table", "public.inverse", "suspended", "critical"),
+            ("table", "public.inverse", "error", "fine"),
+        ]
         lines = client.history("inverse")
         assert [line.error is not None for line in lines[:3]] == [True, True, False]
         sql.execute("INSERT INTO t VALUES (7, 50)")
@@ -172,6 +202,7 @@ def test_a_failing_table_is_suspended_and_its_siblings_go_on(
 
         sql.execute("DELETE FROM t WHERE v = 0")
         assert client.resume("inverse").status == "ACTIVE"
+        assert ("table", "public.inverse", "suspended", "fine") in crossings_so_far(sql)
         running.until(lambda: value(sql, "SELECT v FROM above") == served + 2)  # type: ignore[operator]
         sql.execute("INSERT INTO t VALUES (7, 100)")
         running.until(lambda: value(sql, "SELECT v FROM above") == served + 3)  # type: ignore[operator]
@@ -235,7 +266,7 @@ def test_a_fuse_stops_a_table_before_it_is_computed(
             "other": {"query": "SELECT sum(v) AS v FROM t", "schedule": "20ms"},
         }
     )
-    sql.execute(f"LISTEN {ALERTS}")
+    listen(sql)
     with Running(project) as running:
         sql.execute("INSERT INTO t SELECT 1, i FROM generate_series(101, 105) i")
         running.until(lambda: value(sql, "SELECT n FROM c") == 25)
@@ -243,11 +274,10 @@ def test_a_fuse_stops_a_table_before_it_is_computed(
         before = {name: table_of(client, name).epoch for name in "bcd"}
         sql.execute("INSERT INTO t SELECT 1, i FROM generate_series(201, 206) i")
         running.until(lambda: table_of(client, "b").status == "SUSPENDED")
-        (told,) = sql.notifies(timeout=60, stop_after=1)
-        said = json.loads(told.payload)
-        assert said["table"] == "public.b"
+        (said,) = (one for one in heard_so_far(sql) if one["about"] == "table")
+        assert (said["name"], said["level"]) == ("public.b", "critical")
         # Everybody may listen, so the reason itself is for those who may read the status.
-        assert said["reason"] == "suspended: see headrace.status"
+        assert said["message"] == "the stream table is suspended: see headrace.status"
         assert "6 changed rows" in (table_of(client, "b").reason or "")
         running.until(lambda: value(sql, "SELECT v FROM other") == 1946)
         assert {name: table_of(client, name).epoch for name in "bcd"} == before

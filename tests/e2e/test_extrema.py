@@ -9,7 +9,7 @@ import pytest
 
 import headrace
 from headrace.spark.run import Runner
-from tests.e2e.oracle import assert_served
+from tests.e2e.oracle import assert_followed, assert_served
 
 pytestmark = pytest.mark.e2e
 
@@ -91,7 +91,7 @@ def test_large_changes_recompute_touched_groups(
     ):
         sql.execute(statement)
         for name in ("grouped", "single", "floats"):
-            assert project.refresh(name).mode == "DIFFERENTIAL"
+            assert_followed(project.refresh(name))
             assert_served(project, sql, name)
     for name in ("grouped", "single", "floats"):
         assert project.verify(name).equal

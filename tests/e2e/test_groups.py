@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from threading import Barrier
 
 import psycopg
 import pytest
 
 import headrace
+from headrace.catalog import new_relation_id
 from headrace.catalog.records import Refresh, StreamTable
 from headrace.ingest.ingest import ingest
 from headrace.refresh.refresh import refresh_group
-from headrace.steps import Publish, Step
+from headrace.steps import ComputeStage, Publish, Step
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e
+PATIENCE = 120.0
 
 # `counts` divides by a column of the source, so that a row can make it fail.
 DIAMOND = {
@@ -165,7 +168,7 @@ def test_a_failure_at_each_step_leaves_all_as_it_was(
     engine = diamond._engine
     moments: list[tuple[str, Step]] = []
     engine.watch = lambda when, step: moments.append((when, step))
-    sql.execute("UPDATE orders SET amount = amount + 1")
+    sql.execute("UPDATE orders SET amount = amount + 1, parts = 1")
     cut(diamond)
     moments.clear()
     refresh_together(diamond, *DIAMOND)
@@ -367,3 +370,90 @@ def test_tables_of_a_chain_go_their_own_ways(
     verified()
     expected = "SELECT count(DISTINCT region), sum(amount) FROM orders"
     assert sql.execute("TABLE c").fetchall() == sql.execute(expected).fetchall()
+
+
+def test_members_that_do_not_depend_on_each_other_are_computed_side_by_side(
+    diamond: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """Each of the two waits, in the middle of its computation, until the other is there as well."""
+    engine = diamond._engine
+    both = Barrier(2, timeout=PATIENCE)
+    relations = {tables(diamond)[name].relation for name in (B, C)}
+    order: list[str] = []
+
+    def meet(when: str, step: Step) -> None:
+        if isinstance(step, ComputeStage):
+            owner = step.stage.relation[: len(new_relation_id())]
+            if when == "before" and owner in relations:
+                both.wait()
+            order.append(f"{when} {owner}")
+
+    for number, refresh in enumerate((lambda: diamond.refresh(D), lambda: by_daemon(diamond)), 100):
+        sql.execute("INSERT INTO orders VALUES (%s, 1, 5, 2)", [number])
+        order.clear()
+        engine.watch, watched = meet, engine.watch
+        try:
+            refresh()
+        finally:
+            engine.watch = watched
+        last = tables(diamond)[D].relation
+        assert [one.split()[1] for one in order[-2:]] == [last, last], "it waits for both"
+        assert_whole(diamond, sql)
+        lines = {name: diamond.history(name)[0] for name in DIAMOND}
+        assert {line.spark_jobs for line in lines.values()} == {1}, "each has its own"
+
+
+def by_daemon(hr: headrace.Headrace) -> None:
+    cut(hr)
+    assert set(refresh_together(hr, *DIAMOND)) == set(DIAMOND)
+
+
+DECLARED = {
+    "large": {"query": "SELECT id, amount FROM orders WHERE amount > 5", "group": "sales"},
+    "regions": {"query": "SELECT region, count(*) AS n FROM orders GROUP BY region"},
+    "known": {"query": "SELECT count(*) AS n FROM regions", "group": "sales"},
+    "places": {"query": "SELECT name FROM shops", "group": "sales"},
+}
+
+
+def test_a_declared_group_is_published_as_one(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """Of a source that two of them show, they show the same rows; the third has another source."""
+    sql.execute("CREATE TABLE orders (id int PRIMARY KEY, region int, amount int)")
+    sql.execute("CREATE TABLE shops (name text)")
+    sql.execute("INSERT INTO orders SELECT i, i % 3, i FROM generate_series(1, 12) i")
+    project.create_stream_tables(DECLARED)
+    groups = project.diamond_groups()
+    assert {(one.name.partition(".")[2], one.declared) for one in groups} == {
+        (name, given.get("group")) for name, given in DECLARED.items()
+    }
+    published: list[set[str]] = []
+
+    def seen(when: str, step: Step) -> None:
+        if when == "after" and isinstance(step, Publish):
+            published.append(set(step.tables))
+
+    engine = project._engine
+    engine.watch, watched = seen, engine.watch
+    sql.execute("INSERT INTO orders VALUES (100, 7, 9)")
+    sql.execute("INSERT INTO shops VALUES ('corner')")
+    project.refresh("large")
+    engine.watch = watched
+    assert published == [{one.relation for one in tables(project).values()}]
+    assert len(epochs(project)) == 1
+    for name in DECLARED:
+        assert_served(project, sql, name)
+    # A member that stands still keeps the others back, as in every group.
+    project.suspend("places")
+    with pytest.raises(headrace.UserError) as caught:
+        project.refresh("large")
+    assert caught.value.code == "table-suspended"
+    project.drop_stream_table("places")
+    sql.execute("INSERT INTO orders VALUES (101, 8, 9)")
+    assert project.refresh("known").mode == "DIFFERENTIAL"
+    project.alter_stream_table("large", group=None)
+    assert project.diamond_groups() == ()
+    sql.execute("INSERT INTO orders VALUES (102, 9, 9)")
+    assert project.refresh("known").mode == "DIFFERENTIAL"
+    assert len(epochs(project)) == 2, "large goes its own way by now"

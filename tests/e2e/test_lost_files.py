@@ -89,3 +89,47 @@ def test_a_lost_file(
             hr.refresh(name)
             assert_served(hr, sql, name)
             assert hr.verify(name, source=True).equal
+
+
+@pytest.mark.parametrize("held", ["", "odd"])
+def test_a_cycle_goes_on_once_its_source_is_repaired(
+    dsn: str, tmp_path: Path, spark: SparkSession, sql: psycopg.Connection, held: str
+) -> None:
+    """A refresh between the loss and the repair suspends all that read the source.
+
+    One of the cycle that was suspended by hand keeps all of it back until it is resumed.
+    """
+    sql.execute("CREATE TABLE edges (a int, b int, PRIMARY KEY (a, b))")
+    sql.execute("INSERT INTO edges SELECT i, i + 1 FROM generate_series(1, 6) i")
+    odd = "SELECT a, b FROM edges UNION SELECT w.a, e.b FROM even w JOIN edges e ON e.a = w.b"
+    tables = {
+        "odd": odd,
+        "even": "SELECT w.a, e.b FROM odd w JOIN edges e ON e.a = w.b",
+        "ends": "SELECT count(*) AS n FROM odd",
+    }
+    with headrace.connect(dsn=dsn, home=tmp_path, spark=spark) as hr:
+        hr.set("allow_circular", True)
+        hr.create_stream_tables(tables)
+        sql.execute("DELETE FROM edges WHERE a = 3")
+        hr.refresh("even")
+        (source,) = hr._engine.catalog.state().sources
+        logs = sorted((hr.home / "store" / source.relation).glob(FILES["log"]))
+        logs[-1].unlink()
+    sql.execute("INSERT INTO edges VALUES (3, 5)")
+    with headrace.connect(dsn=dsn, home=tmp_path, spark=spark) as hr:
+        with pytest.raises(headrace.HeadraceError, match="suspended"):
+            hr.refresh("even")
+        if held:
+            hr.suspend(held)
+        (found,) = hr.repair()
+        assert found.mended
+        if held:
+            standing = {table.name for table in hr.status() if table.status == "SUSPENDED"}
+            assert standing == {"public.odd", "public.even"}
+            hr.resume(held)
+        assert {table.status for table in hr.status()} == {"ACTIVE"}
+        sql.execute("DELETE FROM edges WHERE a = 2")
+        hr.refresh("ends")
+        for name in tables:
+            hr.refresh(name)
+            assert hr.verify(name, source=True).equal

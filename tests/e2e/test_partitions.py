@@ -9,7 +9,7 @@ import pytest
 
 import headrace
 from headrace.spark.run import Runner
-from tests.e2e.oracle import assert_served
+from tests.e2e.oracle import assert_followed, assert_served
 
 pytestmark = pytest.mark.e2e
 
@@ -45,7 +45,7 @@ def test_every_change(project: headrace.Headrace, sql: psycopg.Connection, rows:
     for statement in STEPS:
         sql.execute(statement)
         for name in VIEWS:
-            assert project.refresh(name).mode == "DIFFERENTIAL", (name, statement)
+            assert_followed(project.refresh(name))
             assert_served(project, sql, name)
     for name in VIEWS:
         assert project.verify(name).equal, name

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
 import headrace
+from headrace.catalog import Change
 from headrace.store import LogFile, Pin
 from headrace.store.compaction import FEWEST_FILES
 from tests.e2e.oracle import assert_served
@@ -103,3 +105,25 @@ def test_executors_sum_up_large_runs(
     assert all(len(files) <= MOST_FILES for files in live(project).values())
     assert_served(project, sql, "totals")
     assert project.verify("totals", source=True).equal
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_refresh_removes_lines_that_are_too_old(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """By the settings in force; what the choice between incremental and full rests on stays."""
+    project.create_stream_table("totals", QUERY)
+    engine = project._engine
+    (first,) = project.history("totals")
+    failed = replace(first, error="x", effort=None)
+    with engine.writing() as lease:
+        engine.catalog.commit(Change(refreshes=(failed,)), fence=lease.fence)
+    sql.execute("UPDATE headrace.refreshes SET finished_at = finished_at - interval '9 days'")
+    sql.execute("UPDATE orders SET amount = amount + 1")
+    project.refresh("totals")
+    assert len(project.history("totals")) == 3, "30 days are not over"
+    project.set("refresh_history_age", 3600.0)
+    engine.pruned_at = None
+    sql.execute("UPDATE orders SET amount = amount + 1")
+    project.refresh("totals")
+    assert [line.error for line in project.history("totals")] == [None] * 3

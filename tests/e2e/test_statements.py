@@ -32,10 +32,12 @@ def test_the_statements_of_the_page(orders: headrace.Headrace, sql: psycopg.Conn
         ("altered", "public.large"),
         ("suspended", "public.larger"),
         ("resumed", "public.larger"),
+        ("resumed", "public.revenue"),
         ("refreshed (SKIPPED)", "public.larger"),
         ("refreshed (FULL)", "public.revenue"),
         ("verified by spark (equal)", "public.revenue"),
         ("verified by postgres (equal)", "public.revenue"),
+        ("verified by spark (equal)", "public.revenue"),
         ("dropped", "public.larger"),
         ("dropped", "public.revenue"),
     ]

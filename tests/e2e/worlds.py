@@ -79,7 +79,8 @@ def random_change(random: Random) -> str:
 
 @dataclass(frozen=True)
 class Published:
-    """A table as it was published once; `content` is the epoch at which its rows last changed."""
+    """A table as it was recorded once; `content` is the epoch at which a row of it last changed
+    that readers see. Changes that it does not read move its frontier alone."""
 
     epoch: int
     content: int
@@ -150,10 +151,11 @@ class World:
         self.cut = newest
         for table in state.stream_tables:
             records = self.published.setdefault(table.relation, [])
-            if not records or records[-1].epoch != table.epoch:
-                assert not records or records[-1].epoch < table.epoch, "epochs only grow"
-                content = state.relation(table.relation).pin.epoch
-                records.append(Published(table.epoch, content, table.frontier))
+            content = state.relation(table.relation).changed_at
+            new = Published(table.epoch, content, table.frontier)
+            if not records or records[-1] != new:
+                assert not records or records[-1].epoch <= table.epoch, "epochs only grow"
+                records.append(new)
 
     def shown(self, relation: str, upto: int | None = None) -> frozenset[Combination]:
         """The combinations of sources' states that a table shows, up to an epoch of it.

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace.catalog.records import OutputColumn, Refresh, Source, StreamTable
+from headrace.catalog.records import OutputColumn, Refresh, Source, StratumTicks, StreamTable
 from headrace.catalog.state import State
 from headrace.graph.draw import FORMATS, draw_dot, draw_mermaid, draw_text
 from headrace.graph.network import Dependency, Network
@@ -62,10 +62,13 @@ def test_the_part_below_some_tables() -> None:
 
 
 def test_strata_as_users_are_told() -> None:
-    lowest, middle, highest = strata_of(NETWORK, {"s.far": 2, "s.near": 3, "s.gone": 9})
+    lowest, middle, highest = strata_of(
+        NETWORK, [StratumTicks(1, 2, 5, True, NOON), StratumTicks(9, 1, 1)]
+    )
     assert (lowest.stratum, lowest.members, lowest.has_cycles) == (0, ("s.blocked",), False)
     assert (middle.stratum, middle.members, middle.has_cycles) == (1, ("s.far", "s.near"), True)
-    assert (middle.member_count, middle.skipped) == (2, 5)
+    assert (middle.member_count, middle.refreshed, middle.skipped) == (2, 2, 5)
+    assert (middle.skipped_last, middle.last_tick_at) == (True, NOON)
     assert middle.non_monotone_edges == (Dependency("s.near", "s.blocked", ("NOT EXISTS",)),)
     assert (highest.stratum, highest.members, highest.skipped) == (2, ("s.count",), 0)
     assert strata_of(Network({})) == ()

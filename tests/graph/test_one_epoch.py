@@ -81,3 +81,14 @@ def test_no_intermediate_can_be_left_out(reads: Reads) -> None:
             world.epoch += 1
             world.refresh([part for part in order if late not in part])
             assert diamond.convergence[0] in world.split()
+
+
+IN_A_ROW = {"b": "S", "c": "S", "d": "bc", "e": "d", "f": "d", "g": "ef"}
+
+
+@given(moments)
+def test_diamonds_in_a_row_are_as_consistent_apart(when: list[tuple[int, bool]]) -> None:
+    """They share d, which is published at one epoch and read once."""
+    found = groups(IN_A_ROW)
+    assert [group.members for group in found] == [("b", "c", "d"), ("e", "f", "g")]
+    run(IN_A_ROW, found, when)

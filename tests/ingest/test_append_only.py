@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from headrace.ingest.append_only import growing
-from headrace.publish.alert import ALERTS
+from tests.alerts import heard_so_far, listen
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 
 pytestmark = pytest.mark.postgres
 
 
-def alerts(world: World) -> list[Any]:
+def alerts(world: World) -> list[dict[str, str]]:
     """What listeners were told since the last call."""
-    return [json.loads(one.payload) for one in world.application.notifies(timeout=0)]
+    return heard_so_far(world.application)
 
 
 def declare(world: World, asked: bool | None, table: str = "reader_1") -> None:
@@ -39,7 +38,7 @@ def declared(world: World) -> World:
     world.follow("t")
     assert shown(world) == (None, "fine", None)
     declare(world, True)
-    world.run(f"LISTEN {ALERTS}")
+    listen(world.application)
     return world
 
 
@@ -59,9 +58,10 @@ def test_the_first_update_or_delete_reverts_it(declared: World, first: str) -> N
     at = declared.engine.catalog.state().database(1).epoch
     assert declared.source.shrunk_at == at and not is_growing(declared)
     (told,) = alerts(declared)
-    assert told["source"] == "public.t" and f"(epoch {at})" in told["reason"]
-    assert shown(declared) == ("reverted", "warning", told["reason"])
-    assert f"public.t: {told['reason']}" in declared.project.explain("reader_1").notices
+    assert (told["name"], told["code"]) == ("public.t", "not-append-only")
+    assert f"(epoch {at})" in told["message"]
+    assert shown(declared) == ("reverted", "warning", told["message"])
+    assert f"public.t: {told['message']}" in declared.project.explain("reader_1").notices
     declared.run("DELETE FROM t WHERE id = 2")
     declared.follows()
     assert declared.source.shrunk_at == at, "the first one counts"

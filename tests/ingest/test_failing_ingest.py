@@ -20,6 +20,7 @@ from headrace.schedule.agenda import Memory
 from headrace.schedule.ears import Ears
 from headrace.schedule.intake import Intake
 from headrace.schedule.shift import Shift
+from tests.alerts import heard_so_far, listen
 from tests.ingest.world import TRIGGER, World
 from tests.lifecycle.made import put_tables
 
@@ -59,12 +60,20 @@ def test_a_status_says_that_nothing_is_taken_in(
     def fail(*_: object, **__: object) -> State:
         raise Transient("spark-failed", WHY)
 
+    listen(world.application)
     with monkeypatch.context() as failing:
         failing.setattr(intake_module, "ingest_database", fail)
         first = take(intake, world).database(1)
         assert first.failing_since is not None
         assert first.failure == WHY
         assert take(intake, world).database(1) == first, "since the first failure"
+    (raised,) = heard_so_far(world.application)
+    assert (raised["about"], raised["name"], raised["code"]) == (
+        "database",
+        "home",
+        "ingest-failing",
+    )
+    assert raised["level"] == "critical" and WHY not in str(raised)
     for table in world.project.status():
         assert str(table.blocked_by) == f"database home ({WHY})"
     assert reasons(world) == [f"waits for database home: {WHY}"] * 2
@@ -75,6 +84,8 @@ def test_a_status_says_that_nothing_is_taken_in(
     assert WHY in (source.alert or "")
 
     assert take(intake, world).database(1).failing_since is None
+    (cleared,) = heard_so_far(world.application)
+    assert (cleared["code"], cleared["level"]) == ("ingest-failing", "fine")
     assert [table.blocked_by for table in world.project.status()] == [None, None]
     assert reasons(world) == [None, None]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from headrace.catalog.records import CaptureMode, Status
 from headrace.embedded import EmbeddedServer
 from headrace.errors import HeadraceError
 from headrace.lifecycle.check import Request
-from headrace.publish.alert import ALERTS
 from headrace.steps import Acknowledge, Announce, AppendChange, PinCut, Step, TakeCut
+from tests.alerts import heard_so_far, listen
 from tests.capture.wal.streaming import eventually
 from tests.conftest import extra_database
 from tests.ingest.world import FULL, MODES, TRIGGER, WAL, Application, World
@@ -71,7 +70,7 @@ def test_what_is_taken_away(world: World) -> None:
     """Rows are written before, in between and after; each time all is copied and told."""
     world.run(TABLE)
     world.follow("t")
-    world.run(f"LISTEN {ALERTS}")
+    listen(world.application)
     for n, (name, (statements, reason)) in enumerate(TAKEN_AWAY.items()):
         world.run(f"INSERT INTO t VALUES ({10 * n}, 'before')")
         slot = world.slot
@@ -79,9 +78,9 @@ def test_what_is_taken_away(world: World) -> None:
             world.run(statement.format(slot=slot))
             world.run(f"INSERT INTO t VALUES ({10 * n + number + 1}, 'after')")
         world.falls_back(reason)
-        (told,) = world.application.notifies(timeout=60, stop_after=1)
-        said = json.loads(told.payload)
-        assert said["source"] == "public.t" and reason in said["reason"], name
+        (said,) = heard_so_far(world.application)
+        assert (said["about"], said["name"]) == ("source", "public.t")
+        assert said["code"] == "fell-back" and reason in said["message"], name
         world.run(f"UPDATE t SET b = 'by triggers' WHERE a = {10 * n}")
         assert world.cut().changed == {"t": 2}, name
         world.go()

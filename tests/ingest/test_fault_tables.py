@@ -183,7 +183,7 @@ def capture_again(world: World, query: str) -> None:
     with engine.writing() as lease:
         work = plan(engine, engine.catalog.state(), [Wish(FIRST, Request("more", query))])
         assert [old.name for old, _ in work.recaptured] == ["t"]
-        build._capture(engine, work, lease.fence)
+        build._capture(engine, work, work.makings, lease.fence)
 
 
 @modes

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import psycopg
 import pytest
 
 from headrace.capture.wal.slot import read_status
 from headrace.catalog.records import CaptureMode, Status
 from headrace.lifecycle.check import Request
-from headrace.publish.alert import ALERTS
+from tests.alerts import heard_so_far, listen
 from tests.ingest.world import KEY, TRIGGER, WAL, World
 from tests.lifecycle.made import put_tables
 
@@ -56,7 +54,8 @@ def test_a_source_that_takes_too_long(world: World) -> None:
 @pytest.mark.parametrize("mode", WAL)
 def test_a_slot_that_holds_back_too_much(world: World) -> None:
     """It is let go although nothing of ours was written; with it the log, and people are told."""
-    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)", f"LISTEN {ALERTS}")
+    world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)")
+    listen(world.application)
     world.follow("t")
     world.project.set("slot_lag_warning_threshold_mb", 1)
     world.project.set("slot_lag_critical_threshold_mb", 4)
@@ -69,8 +68,8 @@ def test_a_slot_that_holds_back_too_much(world: World) -> None:
         with world.engine.database.session() as connection:
             assert read_status(connection, slot) is None
     assert world.application.execute(LEFT).fetchall() == []
-    (told,) = world.application.notifies(timeout=60, stop_after=1)
-    assert "held back" in json.loads(told.payload)["reason"]
+    (said,) = heard_so_far(world.application)
+    assert said["code"] == "fell-back" and "held back" in said["message"]
     assert world.source.status is Status.ACTIVE
     world.run("INSERT INTO t VALUES (1, 'x')")
     assert world.cut().changed == {"t": 1}
@@ -82,16 +81,21 @@ def test_a_slot_that_holds_back_too_much(world: World) -> None:
 def test_a_buffer_that_is_full(world: World) -> None:
     """It is emptied, the source copied once, and people are told that this happened."""
     world.project.set("max_buffer_mb", 1)
-    world.run("CREATE TABLE t (a integer, b text)", f"LISTEN {ALERTS}")
+    world.run("CREATE TABLE t (a integer, b text)")
+    listen(world.application)
     world.follow("t")
     for _ in range(20):
         world.run("INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(1, 1000) n")
     assert world.follows(copied=True).copied == {"t"}
-    (told,) = world.application.notifies(timeout=60, stop_after=1)
-    assert json.loads(told.payload) == {
-        "source": "public.t",
-        "reason": "copied anew: the buffer grew beyond max_buffer_mb",
-    }
+    assert heard_so_far(world.application) == [
+        {
+            "about": "source",
+            "name": "public.t",
+            "level": "warning",
+            "code": "buffer-full",
+            "message": "copied again: the buffer grew beyond max_buffer_mb",
+        }
+    ]
     world.run("INSERT INTO t VALUES (0, '')")
     assert world.follows().changed == {"t": 1}
-    assert not list(world.application.notifies(timeout=0.1, stop_after=1))
+    assert heard_so_far(world.application) == []

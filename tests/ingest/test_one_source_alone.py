@@ -22,6 +22,7 @@ from headrace.schedule.intake import Intake
 from headrace.schedule.shift import Shift
 from headrace.source.introspect import inspect
 from headrace.steps import CopySource, Step
+from tests.alerts import crossings_so_far, listen
 from tests.ingest.world import TRIGGER, Application, World
 from tests.lifecycle.made import put_tables
 
@@ -115,15 +116,44 @@ def test_one_script_is_enough(world: World) -> None:
     assert world.project.cdc_sql().startswith("-- Nothing is missing")
 
 
+def test_buffers_that_a_dba_owns_are_converted_by_the_dba(world: World) -> None:
+    put_tables(world.project, Request("reads_x", "SELECT id, x FROM a"))
+    world.cut()
+    world.project.set("unlogged_buffers", True)
+    world.project.set("max_buffer_mb", 2)
+    world.run("INSERT INTO a VALUES (2, 2, 2)")
+    assert not world.follows().copied, "it goes on as it is"
+    with pytest.raises(UserError) as caught:
+        world.project.convert_buffers()
+    assert caught.value.code == "capture-not-set-up"
+    world.run((caught.value.hint or "").partition("\n")[2])
+    assert world.project.convert_buffers() == ()
+    world.run("INSERT INTO a VALUES (3, 3, 4711)")
+    buffer = f"headrace_capture.buffer_{world.source.oid}"
+    (row,) = world.application.execute(f"SELECT * FROM {buffer}").fetchall()
+    assert 4711 in row, "columns that nobody reads yet are recorded as before"
+    assert world.follows().changed == {"a": 1}
+
+
 def test_a_right_to_read_that_is_taken_away_stops_one_source(world: World) -> None:
     captured(world)
+    listen(world.application)
     world.run("REVOKE SELECT ON a FROM least", "TRUNCATE a", "INSERT INTO b VALUES (1)")
     assert world.take().changed == {"b": 1}
     assert statuses(world) == [Status.SUSPENDED, Status.SUSPENDED, Status.ACTIVE]
     assert "may not read public.a" in (tables(world)["reads_x"].reason or "")
+    stopped = ["public.a", "public.reads_x", "public.reads_y"]
+    raised = crossings_so_far(world.application)
+    assert sorted((name, level) for _, name, _, level in raised) == [
+        (name, "critical") for name in stopped
+    ]
     world.run("GRANT SELECT ON a TO least")
     assert world.cut(retry=["a"]).copied == {"a"}
     assert statuses(world) == [Status.ACTIVE] * 3
+    cleared = crossings_so_far(world.application)
+    assert sorted((name, level) for _, name, _, level in cleared) == [
+        (name, "fine") for name in stopped
+    ]
 
 
 # Why a table must not be copied although its capture works, with the error and its end.

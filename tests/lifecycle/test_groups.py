@@ -11,6 +11,8 @@ import pytest
 import headrace
 from headrace.group_status import GroupMember
 from headrace.lifecycle.check import Request
+from headrace.refresh.together import consistency_groups
+from headrace.settings import Settings
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
@@ -90,3 +92,39 @@ def test_groups_follow_a_drop(project: headrace.Headrace) -> None:
     project.drop_stream_table("averages", cascade=True)
     assert project.diamond_groups() == ()
     assert {one.group for one in project.status()} == {None}
+
+
+def test_a_group_that_is_declared(project: headrace.Headrace) -> None:
+    """Tables that meet nowhere: as one by an option, which every door has."""
+    project.alter_stream_table("best", group=" sales ")
+    assert [one.name for one in project.diamond_groups()][-1] == "public.averages"
+    project.run("ALTER STREAM TABLE averages SET (group = 'sales')")
+    found = project.diamond_groups()
+    assert {(one.name, one.declared, one.atomic) for one in found} == {
+        ("public.counts", None, True),
+        ("public.totals", None, True),
+        ("public.averages", "sales", True),
+        ("public.best", "sales", True),
+    }
+    assert {one.name: one.options for one in project.status()}["public.best"] == {"group": "sales"}
+    explained = project.explain("best")
+    assert explained.group_others == ("public.counts", "public.totals", "public.averages")
+    assert "declared to be of group sales" in str(explained)
+    # Without diamonds the declared ones stay together.
+    project.set("diamond_consistency", "none")
+    apart = consistency_groups(
+        project._engine.catalog.state(), Settings(diamond_consistency="none")
+    )
+    assert sorted(len(members) for members in apart.values()) == [0, 0, 2, 2]
+    project.set("diamond_consistency", None)
+    project.drop_stream_table("best")
+    assert all(one.name != "public.best" for one in project.diamond_groups())
+    project.alter_stream_table("averages", group=None)
+    assert {one.declared for one in project.diamond_groups()} == {None}
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 64, "a\nb", 5])
+def test_what_no_group_is_called(project: headrace.Headrace, name: object) -> None:
+    with pytest.raises(headrace.UserError) as caught:
+        project.alter_stream_table("best", group=name)  # type: ignore[arg-type]
+    assert caught.value.code == "invalid-option"

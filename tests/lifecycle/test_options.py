@@ -40,7 +40,17 @@ QUERY = "SELECT id FROM orders"
         ("append_only", "FALSE", False),
         ("append_only", "on", True),
         ("unspecified_order", "By_Value", "by_value"),
+        ("initialize", "Off", False),
+        ("initialize", True, True),
         ("partition_by", 'A "b" c', 'A "b" c'),
+        ("partition_by", "Month( day)", "month( day)"),
+        ("partition_by", "range(id,100)", "range(id, 100)"),
+        ("partition_ahead", "3", 3),
+        ("partition_drop_empty", "on", True),
+        ("key", 'a,"b, c"', 'a, "b, c"'),
+        ("key", ["a", "b, c"], 'a, "b, c"'),
+        ("primary_key", "true", True),
+        ("include", " x ", "x"),
         *((option.name, None, None) for option in OPTIONS),
     ],
 )
@@ -68,8 +78,16 @@ def test_values_that_are_kept(option: str, given: object, kept: object) -> None:
         ("cdc_mode", "log"),
         ("append_only", "yes, please"),
         ("append_only", 1),
+        ("initialize", "later"),
         ("partition_by", ""),
         ("partition_by", 3),
+        ("partition_by", "range(id, 0)"),
+        ("partition_ahead", 101),
+        ("partition_drop_empty", "maybe"),
+        ("key", ""),
+        ("key", "a, a"),
+        ("include", [1]),
+        ("primary_key", "maybe"),
     ],
 )
 def test_values_that_are_refused(option: str, given: object) -> None:
@@ -101,6 +119,11 @@ def test_requests_and_alterations_of_options() -> None:
         KEEP, "1m", RefreshMode.AUTO, KEEP, {"tier": "warm", "max_change_rows": None}
     )
     assert Alteration.of({"schedule": KEEP, "refresh_mode": KEEP}) == Alteration()
+    assert Request.of("t", QUERY, {"initialize": "false"}) == Request("t", QUERY, initialize=False)
+    assert Request.of("t", QUERY, {"initialize": None}) == Request("t", QUERY)
+    for value in (None, True, "false"):
+        with pytest.raises(UserError, match="initialize"):
+            Alteration.of({"initialize": value})
 
 
 @pytest.fixture

@@ -67,6 +67,16 @@ def test_a_constant_is_asked_of_all() -> None:
     assert {call("=", one.columns[0], five) for one in (T, C, K)} <= set(conditions(plan))
 
 
+def test_equalities_that_meet_below_an_outer_join_are_followed_there() -> None:
+    """That T's columns are equal is found at the join, and that one is 5 below the outer join."""
+    five = Literal(5, INTEGER)
+    padded = MatchJoin(T, K, "left", on(T, K))
+    every = chain("and", [on(T, C), on(T, C, 1), call("=", T.columns[0], five)])
+    plan = spanned(Filter(Join(padded, C), every))
+    assert call("=", T.columns[1], five) in conditions(plan)
+    assert span_equalities(plan) == plan
+
+
 def test_what_is_needed_as_written_stays_as_it_is() -> None:
     every = chain("and", [on(C, T), on(K, T, 1, 1), call("<", T.columns[0], K.columns[0])])
     plan = push_filters(Filter(Join(Join(T, C), K), every))

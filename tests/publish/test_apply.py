@@ -85,6 +85,30 @@ def test_rows_that_only_come_are_inserted(
     assert looked == ["_apply_by_key" if table.key else "_delete_from_bag"]
 
 
+READ = """
+SELECT seq_tup_read, idx_tup_fetch, n_tup_ins, n_tup_upd, n_tup_del
+FROM pg_stat_xact_user_tables WHERE relname = 'served'
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "written"), [(BAG, (2, 0, 2)), (KEYED, (1, 1, 1))], ids=["bag", "keyed"]
+)
+def test_a_small_change_reads_its_own_rows_alone(
+    connection: Connection, table: StreamTable, written: tuple[int, int, int]
+) -> None:
+    """By the index, in a table of which PostgreSQL has no statistics; and an update is one."""
+    create_served(connection, table)
+    apply_change(connection, table, change({(n, n): 1 for n in range(5000)}))
+    before = connection.execute(READ).fetchall()
+    apply_change(connection, table, change({(7, 7): -1, (7, 8): 1, (9, 9): -1, (5001, 1): 1}))
+    after = connection.execute(READ).fetchall()
+    scanned, fetched, *changed = (b - a for a, b in zip(*before, *after, strict=True))
+    assert scanned == 0
+    assert 0 < fetched <= 4
+    assert tuple(changed) == written
+
+
 def test_a_key_that_is_there_already(connection: Connection, looked: list[str]) -> None:
     """Somebody else has written the table: nothing is published."""
     create_served(connection, KEYED)

@@ -7,7 +7,7 @@ import json
 import psycopg
 import pytest
 
-from headrace.publish.alert import ALERTS, alert_source
+from headrace.catalog.alert import ALERTS, alert_source
 from headrace.publish.transition_notice import (
     LARGEST,
     TRANSITIONS,
@@ -21,7 +21,13 @@ def test_a_reason_that_is_too_long_is_left_out() -> None:
     fits = "x" * (LARGEST - least)
     assert json.loads(notice("public.t", "WAL", "TRIGGER", fits))["reason"] == fits
     told = json.loads(notice("public.t", "WAL", "TRIGGER", fits + "x"))
-    assert told == {"source": "public.t", "from": "WAL", "to": "TRIGGER", "reason": None}
+    assert told == {
+        "source": "public.t",
+        "from": "WAL",
+        "to": "TRIGGER",
+        "slot": None,
+        "reason": None,
+    }
     long = notice("é" * 63 + "." + "é" * 63, "WAL", "TRIGGER", "é" * 8000)
     assert len(long) <= LARGEST
 
@@ -35,8 +41,9 @@ def test_listeners_hear_of_what_was_committed(dsn: str) -> None:
         listener.execute(f"LISTEN {TRANSITIONS}; LISTEN {ALERTS}")
         announce_transition(writing, "public.t", "TRIGGER", "TRANSITIONING", None)
         writing.rollback()
-        announce_transition(writing, "public.t", "WAL", "TRIGGER", "the slot was dropped")
-        alert_source(writing, "public.t", "the slot was dropped")
+        reason = "the slot was dropped"
+        announce_transition(writing, "public.t", "WAL", "TRIGGER", reason, "headrace_1f2e3d4c")
+        alert_source(writing, "public.t", "fell-back", reason)
         writing.commit()
         heard = [
             (one.channel, json.loads(one.payload))
@@ -49,8 +56,18 @@ def test_listeners_hear_of_what_was_committed(dsn: str) -> None:
                 "source": "public.t",
                 "from": "WAL",
                 "to": "TRIGGER",
+                "slot": "headrace_1f2e3d4c",
                 "reason": "the slot was dropped",
             },
         ),
-        ("headrace_alert", {"source": "public.t", "reason": "the slot was dropped"}),
+        (
+            "headrace_alert",
+            {
+                "about": "source",
+                "name": "public.t",
+                "level": "warning",
+                "code": "fell-back",
+                "message": "the slot was dropped",
+            },
+        ),
     ]

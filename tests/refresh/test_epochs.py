@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.catalog import State
 from headrace.catalog.records import Database, Relation, Source, StreamTable
 from headrace.refresh.epochs import (
@@ -75,3 +77,15 @@ def test_what_lacks_nothing_does_not_move_unless_what_it_reads_does() -> None:
     # Published again with the same rows, an input is no reason to move.
     again = table("a", 5, s=5)
     assert may_move(state(5, again, b, c, a=4), (again, b, c)) == ()
+
+
+def test_what_only_moved_operator_state_is_no_change_to_readers() -> None:
+    a, b = table("a", 5, s=5), table("b", 4, a=4)
+    known = state(5, a, b)
+    assert lacks(known, b) == {"a"}
+    unseen = known.with_relations([replace(known.relation("a"), shown_epoch=4)])
+    assert unseen.relation("a").pin.epoch == 5
+    assert (lacks(unseen, b), may_move(unseen, (a, b))) == (frozenset(), ())
+    # The next change is again one from where the reader stands.
+    seen = known.with_relations([replace(known.relation("a"), pin=Pin(0, 6))])
+    assert lacks(seen, b) == {"a"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -53,6 +54,14 @@ DIAMOND = (table("b", "s"), table("c", "s", schedule=None), table("d", "b", "c",
 
 
 class TestAgenda:
+    def test_a_table_without_rows_waits_for_its_schedule_and_keeps_nobody_waiting(self) -> None:
+        new = {"epoch": 0, "published_at": None, "created_at": NOON, "awaits_rebuild": True}
+        begun = replace(table("d", "b", "c", schedule="1h"), **new)
+        found = groups_of(*DIAMOND[:2], begun)
+        assert [[one.relation for one in group.members] for group in found] == [["b"], ["c"], ["d"]]
+        assert [one.relations for one in due(NOON + 2 * SECOND, found, LAZY)] == [("b",)]
+        assert ("d",) in [one.relations for one in due(NOON + 3600 * SECOND, found, LAZY)]
+
     def test_a_chain_is_three_groups_each_after_what_it_reads(self) -> None:
         found = groups_of(table("z", "s"), table("y", "z"), table("x", "y"))
         assert [[one.relation for one in group.members] for group in found] == [["z"], ["y"], ["x"]]

@@ -29,6 +29,7 @@ from headrace.schedule.commands import (
     TABLES,
     Alter,
     Apply,
+    ConvertBuffers,
     Create,
     CreateOrReplace,
     Drop,
@@ -42,7 +43,7 @@ from headrace.schedule.commands import (
     decode_command,
     encode_command,
 )
-from headrace.schedule.database_commands import Attach, Detach
+from headrace.schedule.database_commands import AlterDatabase, Attach, Detach
 from tests.catalog import examples
 
 PATH = ("public", "Sales")
@@ -70,13 +71,16 @@ EXAMPLES: tuple[Command[Any], ...] = (
     Refresh("public", "totals", RefreshMode.DIFFERENTIAL),
     Suspend("public", "totals"),
     Resume("public", "totals"),
+    Resume("public", "totals", "apply"),
     Reinit("public", "totals"),
     Repair(),
+    ConvertBuffers(),
     Run("DROP STREAM TABLE totals;\n-- 'the' \"end\""),
-    Verify("public", "totals", source=True),
+    Verify("public", "totals", source=True, sample='day=["2026-03-01", null]'),
     Apply("shop", (WANTED,)),
     Apply("shop", (), prune=True, expected=PROJECT_PLAN),
-    Attach("crm", "env:CRM", "file:setup", 3),
+    Attach("crm", "env:CRM", "file:setup", 3, 2, -1),
+    AlterDatabase("home", {"quota": None, "priority": 4}),
     Detach("crm"),
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,7 +19,6 @@ from headrace.catalog.records import Status, StreamTable
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.graph.live import LiveGraph
 from headrace.lifecycle.check import Request
-from headrace.publish.alert import ALERTS
 from headrace.publish.apply import apply_change
 from headrace.publish.change import VisibleChange
 from headrace.publish.own_scans import counting_own_scans
@@ -33,6 +31,7 @@ from headrace.schedule.reads import sample_reads
 from headrace.schedule.service import Service
 from headrace.schedule.shift import Shift, no_words
 from headrace.store import WEIGHT
+from tests.alerts import crossings_so_far, listen
 from tests.lifecycle.made import put_tables
 from tests.schedule.daemons import in_state, last_request
 from tests.schedule.running import Running, Up, eventually
@@ -150,16 +149,17 @@ class TestFailures:
         tried = failing_with(monkeypatch, UserError("query-failed", "division by zero"))
         project.set("max_failures", 3)
         put_tables(project, Request("totals", QUERY, schedule="10ms"))
-        sql.execute(f"LISTEN {ALERTS}")
+        listen(sql)
         with Running(project) as running:
             running.until(lambda: table_of(project).status is Status.SUSPENDED)
         reason = "suspended after 3 failures in a row: division by zero"
         assert (table_of(project).reason, tried) == (reason, ["totals"] * 3)
-        (told,) = sql.notifies(timeout=60, stop_after=1)
-        assert json.loads(told.payload) == {
-            "table": "public.totals",
-            "reason": "suspended: see headrace.status",
-        }
+        assert crossings_so_far(sql) == [
+            ("daemon", "daemon", "watching", "fine"),
+            ("table", "public.totals", "error", "critical"),
+            ("table", "public.totals", "suspended", "critical"),
+            ("table", "public.totals", "error", "fine"),
+        ]
         history = project.history("totals")
         assert [line.error for line in history] == ["query-failed: division by zero"] * 3
 

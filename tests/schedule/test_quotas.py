@@ -11,7 +11,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.schedule.quotas import BURST, Job, pick
+from headrace.schedule import quotas
+from headrace.schedule.quotas import BURST, Claim, Job, entitled
 from headrace.schedule.tiers import Tier
 from tests.schedule.simulation import START
 
@@ -24,6 +25,14 @@ def job(name: str, database: int = 1, tier: Tier = Tier.HOT, waits: float = 0) -
 
 def jobs(database: int, count: int, tier: Tier = Tier.HOT, waits: float = 0) -> list[Job]:
     return [job(f"{database}.{number}", database, tier, waits) for number in range(count)]
+
+
+def pick(
+    waiting: Sequence[Job], running: Sequence[int], workers: int, shares: Mapping[int, int]
+) -> tuple[Job, ...]:
+    """The jobs to start where databases have shares alone."""
+    claims = {database: Claim(share) for database, share in shares.items()}
+    return quotas.pick(waiting, running, workers, claims)
 
 
 def databases(found: Sequence[Job]) -> Counter[int]:
@@ -97,6 +106,49 @@ def test_a_hot_database_does_not_starve_a_cold_one() -> None:
     waiting = [*jobs(1, 3, waits=1), job("cold", 2, Tier.COLD, waits=5), *jobs(3, 3, waits=2)]
     (first,) = pick(waiting, [], 1, {1: 1, 2: 1, 3: 1})
     assert first.name == "cold"
+
+
+QUOTAS = {1: Claim(quota=6), 2: Claim(quota=2)}
+
+
+def test_quotas_are_numbers_of_workers() -> None:
+    waiting = [*jobs(1, 20), *jobs(2, 20)]
+    assert databases(quotas.pick(waiting, [], 8, QUOTAS)) == {1: 6, 2: 2}
+    # With more workers than that, each may borrow half as much again.
+    assert databases(quotas.pick(waiting, [], 20, QUOTAS)) == {1: 9, 2: 3}
+    assert databases(quotas.pick(jobs(2, 20), [], 8, QUOTAS)) == {2: 3}
+
+
+def test_shares_are_of_what_quotas_leave() -> None:
+    claims = {1: Claim(quota=4), 2: Claim(share=3), 3: Claim()}
+    assert entitled(claims, 8) == {1: 4, 2: 3, 3: 1}
+    waiting = [*jobs(1, 20), *jobs(2, 20), *jobs(3, 20)]
+    assert databases(quotas.pick(waiting, [], 8, claims)) == {1: 4, 2: 3, 3: 1}
+
+
+def test_where_quotas_leave_nothing_others_have_a_worker() -> None:
+    claims = {1: Claim(quota=8), 2: Claim()}
+    assert entitled(claims, 4) == {1: 4, 2: 1}
+    picked = quotas.pick([*jobs(1, 9, waits=9), *jobs(2, 9)], [], 4, claims)
+    assert databases(picked) == {1: 3, 2: 1}
+
+
+def test_a_higher_priority_comes_first_where_workers_do_not_suffice() -> None:
+    claims = {1: Claim(quota=4), 2: Claim(quota=4, priority=1)}
+    waiting = [*jobs(1, 9, waits=9), *jobs(2, 9)]
+    assert databases(quotas.pick(waiting, [], 6, claims)) == {1: 2, 2: 4}
+    assert databases(quotas.pick(waiting, [], 3, claims)) == {2: 3}
+    lower = {1: Claim(quota=4), 2: Claim(quota=4, priority=-1)}
+    assert databases(quotas.pick(waiting, [], 3, lower)) == {1: 3}
+
+
+def test_priority_is_no_claim_to_what_others_are_entitled_to() -> None:
+    claims = {1: Claim(quota=2), 2: Claim(quota=2, priority=9)}
+    waiting = [*jobs(1, 9), *jobs(2, 9)]
+    assert databases(quotas.pick(waiting, [], 4, claims)) == {1: 2, 2: 2}
+    # What it had borrowed comes back as its jobs end.
+    assert databases(quotas.pick(waiting, [2, 2, 2], 4, claims)) == {1: 1}
+    assert databases(quotas.pick(waiting, [2, 2, 1], 4, claims)) == {1: 1}
 
 
 waits = st.builds(
@@ -180,3 +232,44 @@ def test_over_time_each_gets_its_share(workers: int, seed: int) -> None:
         running.remove(random.choice(running))
     for database, weight in shares.items():
         assert used[database] >= floor(workers * weight / 4) * rounds
+
+
+claims_of = st.dictionaries(
+    st.integers(1, 4),
+    st.builds(Claim, st.integers(1, 9), st.none() | st.integers(1, 12), st.integers(-2, 2)),
+)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(waits, max_size=25),
+    st.lists(st.integers(1, 4), max_size=8),
+    st.integers(1, 12),
+    claims_of,
+)
+def test_what_is_picked_by_claims(
+    waiting: list[Job], running: list[int], workers: int, claims: Mapping[int, Claim]
+) -> None:
+    """Nobody exceeds one and a half times his quota, nothing is wasted, borrowing comes last."""
+    picked = quotas.pick(waiting, running, workers, claims)
+    assert len(set(picked)) == len(picked) and set(picked) <= set(waiting)
+    assert len(picked) <= max(workers - len(running), 0)
+    before, after = Counter(running), Counter(running) + databases(picked)
+    known = {one: claims.get(one, Claim()) for one in {*claims, *before, *databases(waiting)}}
+    quota = entitled(known, workers)
+    assert all(quota[one] > 0 for one in known)
+    short = []
+    for one in databases(waiting):
+        assert after[one] <= max(ceil(quota[one] * BURST), before[one])
+        left = [job for job in waiting if job.database == one and job not in picked]
+        if left and after[one] + 1 <= quota[one]:
+            short.append(one)
+        if len(picked) < workers - len(running) and left:
+            assert after[one] >= ceil(quota[one] * BURST)
+    if short:
+        borrowing = [one for one in databases(picked) if after[one] > quota[one]]
+        assert all(before[one] + 1 > quota[one] or after[one] <= quota[one] for one in borrowing)
+        assert not borrowing, "nobody borrows while another has less than it is entitled to"
+        highest = max(known[one].priority for one in short)
+        served = [one for one in databases(picked) if known[one].priority < highest]
+        assert not served, "a higher priority comes first"

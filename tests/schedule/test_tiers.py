@@ -17,7 +17,9 @@ from headrace.schedule.tiers import (
     Sample,
     Tier,
     classify,
+    decline,
     demanded,
+    per_minute,
 )
 from tests.schedule.simulation import START
 
@@ -184,3 +186,36 @@ class TestEarlyScans:
         reads = Reads.begin(Sample(START, 0, 1000))
         reads = reads.then(Sample(START + 2 * TOLD_WITHIN, 3, 1000))
         assert (reads.total, reads.early) == (3, 0)
+
+
+def test_reads_a_minute() -> None:
+    assert per_minute(reading(10, 120)) == 10
+    assert per_minute(reading(0, 120)) == 0
+
+
+def test_what_comes_next_if_nobody_reads() -> None:
+    reads = reading(30, 60)
+    assert [tier for _, tier in decline(reads)] == [Tier.WARM, Tier.COLD, Tier.FROZEN]
+    (warm, _), (cold, _), (frozen, _) = decline(reads)
+    last = reads.last.at
+    assert last < warm < cold <= last + WATCHED
+    assert frozen == last + FROZEN_AFTER
+    assert decline(reading(0, 60)) == (), "frozen already"
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 400), st.integers(0, 80)), max_size=30),
+    st.integers(0, 2 * 3600),
+)
+def test_a_decline_is_what_samples_without_reads_find(
+    steps: list[tuple[int, int]], later: int
+) -> None:
+    reads = watched((0, 0, 0))
+    for seconds, count in steps:
+        last = reads.last
+        at, scans = last.at + seconds * SECOND, last.scans + count
+        reads = reads.then(Sample(at, scans, 0))
+    moment = reads.last.at + later * SECOND
+    then = reads.then(Sample(moment, reads.last.scans, 0))
+    expected = [tier for at, tier in decline(reads) if at <= moment]
+    assert classify(then) is (expected[-1] if expected else classify(reads))

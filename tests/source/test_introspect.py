@@ -11,7 +11,8 @@ import pytest
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.source.connection import Database
-from headrace.source.introspect import find_table, inspect
+from headrace.source.introspect import find_table, find_tables, inspect
+from headrace.source.rights import RIGHTS
 from headrace.source.table import SourceTable
 from headrace.types import Type
 
@@ -262,3 +263,45 @@ def test_inspect_is_of_the_snapshot(
     assert list(after) == [before.oid]
     assert after[before.oid].storage != before.storage
     assert after[before.oid].columns[0].name == "b"
+
+
+def test_all_names_of_a_query_are_found_at_once(
+    application: Application, connection: psycopg.Connection[Any]
+) -> None:
+    application.execute("CREATE SCHEMA one")
+    application.execute("CREATE SCHEMA two")
+    for table in ("one.a", "two.a", "two.b", "public.b", "public.c"):
+        application.execute(f"CREATE TABLE {table} (id int)")
+    names = [(None, "a"), (None, "b"), (None, "c"), ("two", "a"), ("two", "b")]
+    found = find_tables(connection, names, ("one", "two", "public"))
+    assert {name: (table.schema, table.name) for name, table in found.items()} == {
+        (None, "a"): ("one", "a"),
+        (None, "b"): ("two", "b"),
+        (None, "c"): ("public", "c"),
+        ("two", "a"): ("two", "a"),
+        ("two", "b"): ("two", "b"),
+    }
+    with pytest.raises(UserError, match='"d" does not exist in schema one, public'):
+        find_tables(connection, [(None, "a"), (None, "d")], ("one", "public"))
+
+
+def test_rights_of_many_tables_are_found_in_one_pass(
+    application: Application, connection: psycopg.Connection[Any]
+) -> None:
+    """What users have made is not gone through again for every table."""
+    tables = 30
+    for number in range(tables):
+        application.execute(f"CREATE TABLE t{number} (a int, b int DEFAULT {number}, c serial)")
+        application.execute(f"CREATE INDEX ON t{number} (a) WHERE b > 0")
+    oids = [find_table(connection, None, f"t{number}").oid for number in range(tables)]
+    cursor = psycopg.ClientCursor(connection)
+    explained = b"EXPLAIN (ANALYZE, FORMAT JSON) " + RIGHTS.as_bytes(connection)
+    row = cursor.execute(explained, {"oids": oids}).fetchone()
+    assert row is not None
+
+    def loops(node: dict[str, Any]) -> Iterator[int]:
+        yield node["Actual Loops"]
+        for child in node.get("Plans", ()):
+            yield from loops(child)
+
+    assert max(loops(row[0][0]["Plan"])) <= tables

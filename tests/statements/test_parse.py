@@ -24,7 +24,7 @@ DROP STREAM TABLE IF EXISTS t2 CASCADE;
 DROP STREAM TABLE t2 RESTRICT;
 REFRESH STREAM TABLE t2;
 REFRESH STREAM TABLE t2 FULL;
-VERIFY STREAM TABLE t2; verify stream table a.t2 source oracle Postgres"""
+VERIFY STREAM TABLE t2; verify stream table a.t2 source oracle Postgres sample '1%'"""
 
 
 def test_every_form() -> None:
@@ -46,17 +46,26 @@ def test_every_form() -> None:
         Refresh(Place(13, 1), "t2"),
         Refresh(Place(14, 1), "t2", full=True),
         Verify(Place(15, 1), "t2"),
-        Verify(Place(15, 25), "a.t2", source=True, oracle="postgres"),
+        Verify(Place(15, 25), "a.t2", source=True, oracle="postgres", sample="1%"),
     ]
     assert parse("-- nothing\n;; /* at all */") == ()
+
+
+def test_ways_to_resume() -> None:
+    text = "ALTER STREAM TABLE t RESUME apply; ALTER STREAM TABLE t RESUME REBUILD"
+    assert [one.mode for one in parse(text) if isinstance(one, Alter)] == ["apply", "rebuild"]
+    with pytest.raises(UserError):
+        parse("ALTER STREAM TABLE t SUSPEND APPLY")
 
 
 def test_every_option() -> None:
     (one,) = parse(
         "CREATE STREAM TABLE t WITH (tier = 'warm', max_change_rows = 1000, refresh_mode = full,"
         " diamond_consistency = none, diamond_schedule_policy = SLOWEST, schedule = calculated,"
-        " cdc_mode = auto, append_only = true, partition_by = 'Region',"
-        " unspecified_order = by_value) AS SELECT 1"
+        " group = 'sales', cdc_mode = auto, append_only = true, partition_by = 'Region',"
+        " unspecified_order = by_value, initialize = false, key = 'a, \"B\"',"
+        " primary_key = true, include = c, partition_ahead = 2, partition_drop_empty = true)"
+        " AS SELECT 1"
     )
     assert isinstance(one, Create)
     assert one.options == {
@@ -66,10 +75,17 @@ def test_every_option() -> None:
         "diamond_consistency": "none",
         "diamond_schedule_policy": "SLOWEST",
         "schedule": "calculated",
+        "group": "sales",
         "cdc_mode": "auto",
         "append_only": "true",
         "partition_by": "Region",
         "unspecified_order": "by_value",
+        "initialize": "false",
+        "key": 'a, "B"',
+        "primary_key": "true",
+        "include": "c",
+        "partition_ahead": "2",
+        "partition_drop_empty": "true",
     }
     assert one.options.keys() == {option.name for option in OPTIONS}
 

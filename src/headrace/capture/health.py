@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import Connection, Cursor, sql
 
-from headrace.capture.layout import FULL, SET_UP
+from headrace.capture.layout import EMPTIED, FULL, SET_UP
 from headrace.capture.triggers import definition, trigger_names
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA, NEEDED_FUNCTIONS
@@ -128,21 +128,27 @@ class Health:
             return "a trigger on a partition is missing or disabled"
         if table.row_triggers and not self.executable:
             return "the table's owner may not execute the trigger function"
-        recorded = table if whole is None else recorded_part(whole, self.buffer_columns)
-        wanted = {definition(one, unlogged=self.unlogged_buffer) for one in (table, recorded)}
-        if self.definition not in wanted:
+        if self.recorded(table, whole) is None:
             return "captured columns are not what they were when capture was set up"
+        return None
+
+    def recorded(self, table: SourceTable, whole: SourceTable | None = None) -> SourceTable | None:
+        """The table with the columns that triggers record; None if they are of another one."""
+        more = table if whole is None else recorded_part(whole, self.buffer_columns)
+        for one in (table, more):
+            if definition(one, unlogged=self.unlogged_buffer) == self.definition:
+                return one
         return None
 
     @property
     def failing(self) -> bool:
         """Whether a trigger failed although nothing is wrong with it that `fault` can see."""
-        return self.dirt is not None and self.dirt not in (SET_UP, FULL)
+        return self.dirt is not None and self.dirt not in (SET_UP, FULL, EMPTIED)
 
     def emptied(self) -> str | None:
         """Whether a crash of the server took rows away that no trigger saw going."""
         if self.unlogged and not self.alive:
-            return "a crash of the server emptied an unlogged table"
+            return EMPTIED
         return None
 
 

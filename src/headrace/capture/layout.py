@@ -23,6 +23,7 @@ from headrace.source.introspect import CAPTURE_SCHEMA
 # Notes in `dirt` that do not come from a trigger which failed.
 SET_UP = "capture was set up"
 FULL = "the buffer grew beyond max_buffer_mb"
+EMPTIED = "a crash of the server emptied an unlogged table"
 # Up to here every failing statement leaves a note without looking for an earlier one, so that in
 # ordinary cases transactions do not come to depend on one another through `dirt`.
 UNCHECKED_DIRT_BYTES = 65536

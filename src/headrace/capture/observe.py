@@ -13,7 +13,7 @@ from headrace.capture.dirt import Captured
 from headrace.capture.wal.ceiling import Ceiling
 from headrace.capture.wal.following import Followed, Following
 from headrace.capture.wal.look import look_in
-from headrace.capture.wal.slot import SlotStatus
+from headrace.capture.wal.slot import SlotStatus, read_status
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
@@ -59,6 +59,14 @@ def observe(
         look = look_in(cut, following, sources)
         reasons = look.reasons(following, followed, ceiling)
         return Observed(buffers, look.status, cut.dirty, reasons)
+
+
+def observe_sizes(database: Database, oids: Collection[int], slot: str | None) -> Observed:
+    """Look only at how much has piled up: in the buffers of sources, and behind a slot."""
+    with database.session() as connection:
+        return Observed(
+            _buffers(connection, oids), None if slot is None else read_status(connection, slot)
+        )
 
 
 def _buffers(connection: Connection[Any], oids: Collection[int]) -> dict[int, int]:

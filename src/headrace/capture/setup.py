@@ -85,8 +85,9 @@ def set_up(
             if installed.failing:
                 perform(database, anew, _shown(table))
                 return True
-            if installed.max_buffer_bytes != options.max_buffer_bytes:
-                perform(database, lambda _: limit_sql(table, options), _shown(table))
+            recorded = installed.recorded(table, whole)
+            if installed.max_buffer_bytes != options.max_buffer_bytes and recorded is not None:
+                perform(database, lambda _: limit_sql(recorded, options), _shown(table))
         return False
     try:
         perform(database, anew, _shown(table))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from headrace.capture.layout import SET_UP, buffer_name, function_name, schema_ddl
+from headrace.capture.layout import EMPTIED, SET_UP, buffer_name, function_name, schema_ddl
 from headrace.capture.triggers import (
     ALL_TRIGGERS,
     buffer_ddl,
@@ -106,6 +106,42 @@ def limit_sql(table: SourceTable, options: CaptureOptions) -> tuple[sql.Composed
             sql.Identifier(CAPTURE_SCHEMA),
             options.max_buffer_bytes,
             table.oid,
+        ),
+    )
+
+
+def persistence_sql(
+    table: SourceTable, options: CaptureOptions, *, revive: bool
+) -> tuple[sql.Composed, ...]:
+    """The statements that make the buffer of a captured table unlogged, or logged.
+
+    The first one shuts writers out. From then on a crash would end the transaction: a logged buffer
+    was emptied by none so far, which `revive` notes; and of an unlogged one the note of a crash
+    would go, so the source is copied instead.
+    """
+    schema, oid = sql.Identifier(CAPTURE_SCHEMA), table.oid
+    alive = _sql("INSERT INTO {}.alive (source) VALUES ({}) ON CONFLICT DO NOTHING", schema, oid)
+    emptied = _sql(
+        "INSERT INTO {0}.dirt (source, reason) SELECT {1}, {2}\n"
+        "WHERE NOT EXISTS (SELECT FROM {0}.alive a WHERE a.source = {1})",
+        schema,
+        oid,
+        EMPTIED,
+    )
+    return (
+        _sql(
+            "ALTER TABLE {} SET {}",
+            buffer_name(oid),
+            sql.SQL("UNLOGGED" if options.unlogged else "LOGGED"),
+        ),
+        *((alive,) if options.unlogged and revive else ()),
+        *(() if options.unlogged else (emptied,)),
+        _sql(
+            "UPDATE {}.sources SET definition = {}, unlogged = {} WHERE source = {}",
+            schema,
+            definition(table, unlogged=options.unlogged),
+            options.unlogged,
+            oid,
         ),
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
 import psycopg
@@ -18,7 +19,9 @@ from headrace.catalog.records import (
     Refresh,
     Relation,
     Source,
+    StratumTicks,
     StreamTable,
+    TierInForce,
 )
 from headrace.catalog.requests import Requests
 from headrace.catalog.state import State
@@ -97,8 +100,27 @@ class Catalog(Requests, Protocol):
         At most so many of each mode.
         """
 
-    def strata_skipped(self) -> Mapping[str, int]:
-        """For every stream table, by relation id, how many strata its refreshes skipped."""
+    def strata_ticks(self) -> tuple[StratumTicks, ...]:
+        """The ticks of daemons so far, of every stratum that was counted, the lowest first."""
+
+    def count_ticks(self, ticks: Iterable[StratumTicks]) -> None:
+        """Add ticks to those counted so far."""
+
+    def prune_history(self, tables: Iterable[str], before: datetime, keep: int) -> int:
+        """Remove lines that ended before a time, and lines beyond the latest `keep` of a table.
+
+        Of the tables named (by relation id) the latest line and the latest 64 of each mode that
+        `efforts` tells stay whatever their age, and the latest receipt; of relations that are no
+        stream tables any more only the time counts. Beyond the latest `keep` cuts of a database
+        the first of every minute stays, and of every day before the time. Return how many lines of
+        refreshes went.
+        """
+
+    def tiers(self) -> tuple[TierInForce, ...]:
+        """The tiers that a daemon has found last, by relation id."""
+
+    def note_tiers(self, tiers: Iterable[TierInForce]) -> None:
+        """Keep these tiers in the place of those known so far."""
 
     def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
         """The latest receipts of a relation or of all, newest first."""

@@ -30,7 +30,9 @@ from headrace.catalog.records import (
     Source,
     StageRun,
     Status,
+    StratumTicks,
     StreamTable,
+    TierInForce,
     View,
 )
 from headrace.source.table import SourceColumn
@@ -199,6 +201,7 @@ DATABASES = Codec(
     (
         *_plain("id", "alias", "system_identifier", "timeline", "epoch", "snapshot"),
         *_plain("address", "setup_address", "oid", "share", "failure"),
+        *_plain("quota", "priority"),
         *_times("cut_at", "failing_since"),
         _FOLLOWING,
     ),
@@ -207,7 +210,7 @@ RELATIONS = Codec(
     Relation,
     "relations",
     "id",
-    (*_plain("id", "condition"), *_tuples("visible"), _RELATION_COLUMNS, _PIN),
+    (*_plain("id", "condition", "shown_epoch"), *_tuples("visible"), _RELATION_COLUMNS, _PIN),
 )
 SOURCES = Codec(
     Source,
@@ -264,7 +267,7 @@ RECEIPTS = Codec(
     None,
     (
         *_plain("id", "table", "epoch", "equal", "rows", "missing", "surplus", "tolerance"),
-        *_plain("oracle"),
+        *_plain("oracle", "covered"),
         *_mappings("detail"),
         *_times("verified_at"),
     ),
@@ -280,8 +283,20 @@ REQUESTS = Codec(
         Field("state", str, RequestState),
     ),
 )
+TICKS = Codec(
+    StratumTicks,
+    "strata",
+    "stratum",
+    _plain("stratum", "refreshed", "skipped", "skipped_last") + _times("last_tick_at"),
+)
+TIERS = Codec(
+    TierInForce,
+    "tiers",
+    "relation",
+    _plain("relation", "tier", "reads_per_minute", "next_tier") + _times("next_at"),
+)
 
 # What `State` is made of, in the order in which rows refer to each other.
 STATE: tuple[Codec[Any], ...] = (DATABASES, RELATIONS, SOURCES, STREAM_TABLES)
 STATE_BY_TABLE = {codec.table: codec for codec in STATE}
-CODECS: tuple[Codec[Any], ...] = (*STATE, EPOCHS, REFRESHES, RECEIPTS, REQUESTS)
+CODECS: tuple[Codec[Any], ...] = (*STATE, EPOCHS, REFRESHES, RECEIPTS, REQUESTS, TICKS, TIERS)

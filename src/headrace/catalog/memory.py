@@ -6,8 +6,7 @@ import itertools
 import json
 import os
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,7 +15,8 @@ from typing import Any, TypeVar, cast
 from headrace.catalog.catalog import Change, Transaction, lease_held, lease_lost
 from headrace.catalog.codec import EPOCHS, RECEIPTS, REFRESHES, STATE, Codec, to_json
 from headrace.catalog.memory_requests import MemoryRequests
-from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh
+from headrace.catalog.prune import EFFORTS_KEPT, in_one_span
+from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh, StratumTicks, TierInForce
 from headrace.catalog.state import State
 from headrace.errors import InternalError
 
@@ -63,6 +63,8 @@ class MemoryCatalog(MemoryRequests):
         self._fence = 0
         self._writer = threading.RLock()
         self._lease: Lease | None = None
+        self._ticks: dict[int, StratumTicks] = {}
+        self._tiers: tuple[TierInForce, ...] = ()
 
     def state(self) -> State:
         with self._use():
@@ -129,12 +131,52 @@ class MemoryCatalog(MemoryRequests):
                 found.append((line.mode, line.effort))
         return tuple(found)
 
-    def strata_skipped(self) -> Mapping[str, int]:
+    def strata_ticks(self) -> tuple[StratumTicks, ...]:
         with self._use():
-            total: Counter[str] = Counter()
-            for line in self._contents.refreshes:
-                total[line.table] += line.strata_skipped
-            return total
+            return tuple(sorted(self._ticks.values(), key=lambda one: one.stratum))
+
+    def count_ticks(self, ticks: Iterable[StratumTicks]) -> None:
+        with self._use():
+            for one in ticks:
+                known = self._ticks.get(one.stratum, StratumTicks(one.stratum))
+                self._ticks[one.stratum] = known.then(one)
+
+    def prune_history(self, tables: Iterable[str], before: datetime, keep: int) -> int:
+        known = {table.relation for table in self.state().stream_tables}
+        told = {table: {id(one) for _, one in self.efforts(table, EFFORTS_KEPT)} for table in known}
+        with self._use():
+            refreshes, receipts = self._contents.refreshes, self._contents.receipts
+            kept_refreshes = {line.id for line in refreshes if line.table in known}
+            kept_receipts = {line.id for line in receipts}
+            for table in set(tables) & known:
+                for place, line in enumerate(_latest(refreshes, table, None)):
+                    needed = place == 0 or id(line.effort) in told[table]
+                    if not needed and (place >= keep or line.finished_at < before):
+                        kept_refreshes.remove(line.id)
+                for place, receipt in enumerate(_latest(receipts, table, None)):
+                    if place > 0 and (place >= keep or receipt.verified_at < before):
+                        kept_receipts.remove(receipt.id)
+            left = tuple(
+                line
+                for line in refreshes
+                if line.id in kept_refreshes
+                or (line.table not in known and line.finished_at >= before)
+            )
+            self._contents = replace(
+                self._contents,
+                cuts=tuple(_kept_cuts(self._contents.cuts, before, keep)),
+                refreshes=left,
+                receipts=tuple(line for line in receipts if line.id in kept_receipts),
+            )
+            return len(refreshes) - len(left)
+
+    def tiers(self) -> tuple[TierInForce, ...]:
+        with self._use():
+            return self._tiers
+
+    def note_tiers(self, tiers: Iterable[TierInForce]) -> None:
+        with self._use():
+            self._tiers = tuple(sorted(tiers, key=lambda one: one.relation))
 
     def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
         with self._use():
@@ -176,7 +218,7 @@ def _succeeded(lines: tuple[L, ...], change: Change) -> tuple[L, ...]:
 
 
 def _appended(codec: Codec[L], lines: tuple[L, ...], new: tuple[L, ...]) -> tuple[L, ...]:
-    first = len(lines) + 1
+    first = 1 + max((line.id or 0 for line in lines), default=0)
     return lines + tuple(
         replace(_stored(codec, line), id=first + place) for place, line in enumerate(new)
     )
@@ -185,3 +227,16 @@ def _appended(codec: Codec[L], lines: tuple[L, ...], new: tuple[L, ...]) -> tupl
 def _latest(lines: tuple[L, ...], table: str | None, limit: int | None) -> tuple[L, ...]:
     found = [line for line in reversed(lines) if table is None or line.table == table]
     return tuple(found if limit is None else found[:limit])
+
+
+def _kept_cuts(cuts: Iterable[Cut], before: datetime, keep: int) -> Iterator[Cut]:
+    """The latest `keep` of every database, and of the others the first of a minute or day."""
+    by_database: dict[int, list[Cut]] = {}
+    for cut in sorted(cuts, key=lambda cut: cut.epoch):
+        by_database.setdefault(cut.database, []).append(cut)
+    for ours in by_database.values():
+        yield from ours[:1]
+        for place, (previous, cut) in enumerate(itertools.pairwise(ours), 1):
+            is_late = place >= len(ours) - keep
+            if is_late or not in_one_span(previous.cut_at, cut.cut_at, before):
+                yield cut

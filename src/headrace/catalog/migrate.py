@@ -32,6 +32,11 @@ MIGRATIONS = (
     "0015_awaits_rebuild",
     "0016_strangers",
     "0017_failing_ingests",
+    "0018_strata",
+    "0019_status_of_capture",
+    "0020_samples",
+    "0021_tiers",
+    "0022_quotas",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Any, LiteralString, TypeVar
 
 from psycopg import sql
 
-from headrace.catalog import statements
+from headrace.catalog import alert, statements
 from headrace.catalog.catalog import Change, Connection, Transaction, lease_lost
 from headrace.catalog.codec import (
     EPOCHS,
@@ -17,15 +18,19 @@ from headrace.catalog.codec import (
     REFRESHES,
     STATE,
     STATE_BY_TABLE,
+    TICKS,
+    TIERS,
     Codec,
     decode_effort,
     to_json,
 )
 from headrace.catalog.migrate import migrate, require_catalog
 from headrace.catalog.postgres_requests import PostgresRequests
-from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh
+from headrace.catalog.prune import prune
+from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh, StratumTicks, TierInForce
 from headrace.catalog.session import Session
 from headrace.catalog.state import State
+from headrace.catalog.status_alerts import Condition, status_alerts
 from headrace.catalog.writer_lease import WriterLease
 
 R = TypeVar("R")
@@ -94,14 +99,20 @@ class PostgresCatalog(PostgresRequests):
         with self._session.use() as connection, connection.transaction():
             found = connection.execute(statements.FENCE).fetchone()
             assert found is not None
-            if found[0] != fence:
-                raise lease_lost(fence, found[0])
+            newest, stopped, attached = found
+            if newest != fence:
+                raise lease_lost(fence, newest)
+            conditions = [Condition(*one) for one in stopped or ()]
+            aliases = {int(number): alias for number, alias in (attached or {}).items()}
+            alerts = status_alerts(conditions, aliases, change)
             # COPY is not possible in a pipeline, so it ends before `apply`.
             with connection.pipeline():
                 for statement, parameters in prepared:
                     connection.execute(statement, parameters)
+                alert.notify(connection, alerts)
             if apply is not None:
                 apply(connection)
+        alert.log(alerts)
 
     def lease(
         self, holder: str, wait: float = 0.0, *, serves: bool = False
@@ -119,9 +130,26 @@ class PostgresCatalog(PostgresRequests):
             rows = connection.execute(statements.EFFORTS, (table, limit)).fetchall()
         return tuple((mode, decode_effort(effort)) for mode, effort in rows)
 
-    def strata_skipped(self) -> Mapping[str, int]:
+    def strata_ticks(self) -> tuple[StratumTicks, ...]:
+        return self._select(TICKS, statements.BY_STRATUM)
+
+    def count_ticks(self, ticks: Iterable[StratumTicks]) -> None:
+        rows = to_json([TICKS.encode(one) for one in ticks])
         with self._session.use() as connection:
-            return dict(connection.execute(statements.STRATA_SKIPPED).fetchall())
+            connection.execute(statements.COUNT_TICKS, (rows,))
+
+    def prune_history(self, tables: Iterable[str], before: datetime, keep: int) -> int:
+        with self._session.use() as connection:
+            return prune(connection, list(tables), before, keep)
+
+    def tiers(self) -> tuple[TierInForce, ...]:
+        return self._select(TIERS, statements.BY_RELATION)
+
+    def note_tiers(self, tiers: Iterable[TierInForce]) -> None:
+        rows = to_json([TIERS.encode(one) for one in tiers])
+        with self._session.use() as connection, connection.transaction():
+            connection.execute(statements.FORGET_TIERS)
+            connection.execute(statements.NOTE_TIERS, (rows,))
 
     def receipts(self, table: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
         return self._latest(RECEIPTS, table, limit)

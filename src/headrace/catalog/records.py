@@ -48,8 +48,9 @@ class Database:
     timeline are compared at every cut: another server, or this one rewound, is not continued.
     An attached database has an `address` (and a `setup_address` where another role sets capture
     up): a connection string without a password, or a reference to one. `oid` is its own in its
-    server; `share` weighs it against others where refreshes wait for workers. `following` is
-    there while changes are read from its log. While a daemon fails to take in its changes,
+    server. Where refreshes wait for workers, it is entitled to `quota` of them, or to what its
+    `share` is of those that others' quotas leave, and a higher `priority` comes first. `following`
+    is there while changes are read from its log. While a daemon fails to take in its changes,
     `failing_since` says since when, and `failure` why.
     """
 
@@ -64,6 +65,8 @@ class Database:
     setup_address: str | None = None
     oid: int | None = None
     share: int = 1
+    quota: int | None = None
+    priority: int = 0
     following: Following | None = None
     failing_since: datetime | None = None
     failure: str | None = None
@@ -71,7 +74,7 @@ class Database:
 
 @dataclass(frozen=True)
 class Cut:
-    """The cut that `epoch` names for one database; a row of `epochs`, kept after later cuts."""
+    """The cut that `epoch` names for one database; a row of `epochs`."""
 
     epoch: int
     database: int
@@ -85,7 +88,8 @@ class Relation:
 
     `columns` are the physical columns (name, type) in order. `visible` names those that a reader
     sees; the others are operator state. Where `condition` names a boolean column, only rows for
-    which it is true are seen at all.
+    which it is true are seen at all. `shown_epoch` is the epoch of the latest change that a reader
+    sees; None says that it is the pin's.
     """
 
     id: str
@@ -93,6 +97,12 @@ class Relation:
     visible: tuple[str, ...]
     pin: Pin
     condition: str | None = None
+    shown_epoch: int | None = None
+
+    @property
+    def changed_at(self) -> int:
+        """The epoch of the latest change that a reader sees."""
+        return self.pin.epoch if self.shown_epoch is None else self.shown_epoch
 
 
 @dataclass(frozen=True)
@@ -159,7 +169,9 @@ class StreamTable:
     `epoch` is the published one (0 before the first), `as_of` the time of the cut behind it.
     `key` names the output columns that are unique together, empty if the result is a bag without
     a key. `held` says that it was suspended by hand, so that only `resume` lets it go on, and
-    `awaits_rebuild` that the next refresh rebuilds it, because a column has a wider type.
+    `awaits_rebuild` that the next refresh rebuilds it, because a column has a wider type, or fills
+    it, because it was created without rows. Until then `inputs` has no sources: which tables its
+    query reads is looked up when it is filled.
     `edges` gives for each relation that it reads the operators that make it non-monotone in that,
     none if it is monotone; it is empty for a table that was made before edges were kept.
     `failures` counts refreshes that failed in a row; `own_scans` those scans of the served table
@@ -197,8 +209,13 @@ class StreamTable:
 
     def suspended(self, reason: str, *, awaits_rebuild: bool = False) -> StreamTable:
         """The table as it is after it was suspended, with the reason."""
-        status = Status.SUSPENDED
-        return replace(self, status=status, reason=reason, awaits_rebuild=awaits_rebuild)
+        status, awaits = Status.SUSPENDED, awaits_rebuild or self.is_uninitialized
+        return replace(self, status=status, reason=reason, awaits_rebuild=awaits)
+
+    @property
+    def is_uninitialized(self) -> bool:
+        """Whether it was created without rows, and no refresh has filled it yet."""
+        return self.awaits_rebuild and self.epoch == 0
 
     @property
     def is_to_be_rebuilt(self) -> bool:
@@ -215,8 +232,10 @@ def taken_in(table: StreamTable, relation: str) -> int:
 
 
 def is_stale(table: StreamTable) -> bool:
-    """Whether the table has to be made anew, because an input of it was."""
-    return table.epoch > 0 and any(taken_in(table, name) == 0 for name in table.inputs)
+    """Whether the table has to be rebuilt, because an input of it was, or was never filled."""
+    if table.epoch == 0:
+        return table.is_uninitialized
+    return any(taken_in(table, name) == 0 for name in table.inputs)
 
 
 @dataclass(frozen=True)
@@ -312,11 +331,48 @@ class Refresh:
 
 
 @dataclass(frozen=True)
+class StratumTicks:
+    """In how many ticks of a daemon tables of a stratum were refreshed, and how many skipped it.
+
+    `skipped_last` says whether the latest tick did, which ended at `last_tick_at`.
+    """
+
+    stratum: int
+    refreshed: int = 0
+    skipped: int = 0
+    skipped_last: bool = False
+    last_tick_at: datetime | None = None
+
+    def then(self, later: StratumTicks) -> StratumTicks:
+        """The ticks with those that came later."""
+        return replace(
+            later,
+            refreshed=self.refreshed + later.refreshed,
+            skipped=self.skipped + later.skipped,
+        )
+
+
+@dataclass(frozen=True)
+class TierInForce:
+    """The tier that a daemon gives to a table whose tier depends on reads, and reads by others.
+
+    At `next_at` it comes to `next_tier` if nobody reads it until then; None if it stays.
+    """
+
+    relation: str
+    tier: str
+    reads_per_minute: float
+    next_tier: str | None = None
+    next_at: datetime | None = None
+
+
+@dataclass(frozen=True)
 class Receipt:
     """The kept result of a verify: what was compared at which epochs, and how it came out.
 
     `table` is the relation id of the stream table or source; `id` is given by the catalog. `oracle`
-    gave the answer that the table was compared with: spark or postgres.
+    gave the answer that the table was compared with: spark or postgres. `covered` says which rows
+    were compared, None if all were.
     """
 
     table: str
@@ -329,6 +385,7 @@ class Receipt:
     detail: Mapping[str, Any]
     verified_at: datetime
     oracle: str = "spark"
+    covered: Mapping[str, Any] | None = None
     id: int | None = None
 
 

@@ -15,7 +15,25 @@ from psycopg import sql
 from headrace.catalog.catalog import Change, Record
 from headrace.catalog.codec import EPOCHS, RECEIPTS, REFRESHES, STATE, Codec, to_json
 
-FENCE = sql.SQL("SELECT fence FROM headrace.lease FOR SHARE")
+# The newest fence, what is stopped so far, and the aliases of attached databases by their numbers.
+FENCE = sql.SQL("""
+SELECT fence, (
+    SELECT json_agg(json_build_array(found.about, found.key, found.name, found.code)) FROM (
+        SELECT 'table', relation, schema || '.' || name, lower(status)
+        FROM headrace.stream_tables WHERE status IN ('SUSPENDED', 'ERROR')
+        UNION ALL
+        SELECT 'source', relation, concat_ws('.', alias, schema, name), lower(status)
+        FROM headrace.sources LEFT JOIN (
+            SELECT id, alias FROM headrace.databases WHERE address IS NOT NULL
+        ) AS attached ON id = database
+        WHERE status IN ('SUSPENDED', 'ERROR')
+        UNION ALL
+        SELECT 'database', id::text, alias, 'ingest-failing'
+        FROM headrace.databases WHERE failing_since IS NOT NULL
+    ) AS found (about, key, name, code)
+), (SELECT json_object_agg(id, alias) FROM headrace.databases WHERE address IS NOT NULL)
+FROM headrace.lease FOR SHARE
+""")
 
 NEXT_EPOCH = sql.SQL("SELECT nextval('headrace.epochs_seq')")
 
@@ -24,8 +42,19 @@ SET_SETTING = sql.SQL(
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
 
-STRATA_SKIPPED = sql.SQL(
-    'SELECT "table", sum(strata_skipped)::bigint FROM headrace.refreshes GROUP BY "table"'
+COUNT_TICKS = sql.SQL(
+    "INSERT INTO headrace.strata AS known"
+    " SELECT * FROM json_populate_recordset(NULL::headrace.strata, %s::json)"
+    " ON CONFLICT (stratum) DO UPDATE SET"
+    " refreshed = known.refreshed + excluded.refreshed,"
+    " skipped = known.skipped + excluded.skipped,"
+    " skipped_last = excluded.skipped_last, last_tick_at = excluded.last_tick_at"
+)
+
+FORGET_TIERS = sql.SQL("DELETE FROM headrace.tiers")
+NOTE_TIERS = sql.SQL(
+    "INSERT INTO headrace.tiers"
+    " SELECT * FROM json_populate_recordset(NULL::headrace.tiers, %s::json)"
 )
 
 EFFORTS = sql.SQL(
@@ -39,12 +68,14 @@ UNSET_SETTING = sql.SQL("DELETE FROM headrace.settings WHERE name = %s")
 
 # Ends of `select`.
 BY_ID = " WHERE id = %s"
+BY_STRATUM = " ORDER BY stratum"
+BY_RELATION = " ORDER BY relation"
 LATEST = " ORDER BY id DESC LIMIT %s"
 LATEST_OF = ' WHERE "table" = %s ORDER BY id DESC LIMIT %s'
 CUTS_AT = (
-    " AS cut WHERE epoch = ("
-    "SELECT max(epoch) FROM headrace.epochs WHERE database = cut.database AND epoch <= %s"
-    ") ORDER BY database"
+    " WHERE (database, epoch) IN (SELECT id, ("
+    "SELECT max(epoch) FROM headrace.epochs WHERE database = id AND epoch <= %s"
+    ") FROM headrace.databases) ORDER BY database"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from headrace.table_status import TableStatus
 
 
+NO_NAMES: Mapping[str, str] = {}
+
+
 def listed_document(table: TableStatus) -> dict[str, Any]:
     """A stream table as it was defined."""
     return {
@@ -27,8 +31,10 @@ def listed_document(table: TableStatus) -> dict[str, Any]:
     }
 
 
-def status_document(table: TableStatus, last: Refresh | None = None) -> dict[str, Any]:
-    """A stream table as it stands; lags in seconds."""
+def status_document(
+    table: TableStatus, last: Refresh | None = None, names: Mapping[str, str] = NO_NAMES
+) -> dict[str, Any]:
+    """A stream table as it stands; lags in seconds. `names` are those of tables by relation."""
     return {
         **listed_document(table),
         "reason": table.reason,
@@ -41,11 +47,19 @@ def status_document(table: TableStatus, last: Refresh | None = None) -> dict[str
         "blocked_by": None if table.blocked_by is None else asdict(table.blocked_by),
         "failures": table.failures,
         "tier": table.tier,
+        "tier_in_force": table.tier_in_force,
+        "reads_per_minute": table.reads_per_minute,
+        "next_tier": table.next_tier,
+        "next_tier_at": _time(table.next_tier_at),
+        "notices": list(table.notices),
         "stratum": table.stratum,
         "scc_id": table.scc_id,
+        "last_iterations": table.last_iterations,
         "group": table.group,
+        "group_members": list(table.group_members),
         "edges": [edge_document(edge) for edge in table.edges],
-        "last_refresh": None if last is None else refresh_document(table.name, last),
+        "capture": [asdict(source) for source in table.capture],
+        "last_refresh": None if last is None else refresh_document(table.name, last, names),
     }
 
 
@@ -55,8 +69,13 @@ def database_document(database: DatabaseStatus) -> dict[str, Any]:
     return {**asdict(database), **times}
 
 
-def refresh_document(name: str, refresh: Refresh) -> dict[str, Any]:
-    """One refresh; seconds and phases in seconds, phases in the order in which they came."""
+def refresh_document(
+    name: str, refresh: Refresh, names: Mapping[str, str] = NO_NAMES
+) -> dict[str, Any]:
+    """One refresh; seconds and phases in seconds, phases in the order in which they came.
+
+    `group` has the tables that were refreshed as one, as far as they are there.
+    """
     return {
         "table": name,
         "epoch": refresh.epoch,
@@ -74,6 +93,7 @@ def refresh_document(name: str, refresh: Refresh) -> dict[str, Any]:
         "error": refresh.error,
         "iterations": refresh.iterations,
         "strata_skipped": refresh.strata_skipped,
+        "group": [names[one] for one in refresh.group if one in names],
         "effort": None if refresh.effort is None else asdict(refresh.effort),
     }
 
@@ -96,6 +116,7 @@ def receipt_document(name: str, receipt: Receipt) -> dict[str, Any]:
         "tolerance": receipt.tolerance,
         "compared": {what: dict(found) for what, found in receipt.detail.items()},
         "verified_at": _time(receipt.verified_at),
+        "covered": None if receipt.covered is None else dict(receipt.covered),
     }
 
 
@@ -109,6 +130,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
             for column in explanation.columns
         ],
         "key": list(explanation.key),
+        "index": None if explanation.index is None else asdict(explanation.index),
         "partition_by": explanation.partition_by,
         "plan": explanation.plan,
         "steps": list(explanation.steps),
@@ -128,6 +150,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
         "scc_id": explanation.scc_id,
         "group": explanation.group,
         "group_others": list(explanation.group_others),
+        "group_declared": explanation.group_declared,
         "edges": [edge_document(edge) for edge in explanation.edges],
         "outlook": None if explanation.outlook is None else asdict(explanation.outlook),
     }
@@ -151,7 +174,10 @@ def stratum_document(stratum: StratumStatus) -> dict[str, Any]:
         "members": list(stratum.members),
         "has_cycles": stratum.has_cycles,
         "non_monotone_edges": [edge_document(edge) for edge in stratum.non_monotone_edges],
+        "refreshed": stratum.refreshed,
         "skipped": stratum.skipped,
+        "skipped_last": stratum.skipped_last,
+        "last_tick_at": _time(stratum.last_tick_at),
     }
 
 

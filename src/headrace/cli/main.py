@@ -13,7 +13,7 @@ from headrace.cli.call import Given
 from headrace.cli.commands.alter import alter, reinit, resume, suspend
 from headrace.cli.commands.cdc import cdc
 from headrace.cli.commands.change import create, drop, refresh, replace
-from headrace.cli.commands.databases import attach, databases, detach
+from headrace.cli.commands.databases import alter_database, attach, databases, detach
 from headrace.cli.commands.demo import demo
 from headrace.cli.commands.explain import explain
 from headrace.cli.commands.groups import groups
@@ -27,7 +27,7 @@ from headrace.cli.commands.show import history, ls, status
 from headrace.cli.commands.strata import components, explain_strata, graph, strata
 from headrace.cli.commands.uninstall import uninstall
 from headrace.cli.commands.up import up
-from headrace.cli.commands.verify import verify
+from headrace.cli.commands.verify import receipts, verify
 from headrace.cli.commands.wait import wait
 from headrace.cli.exits import SUMMARY
 from headrace.cli.failures import stopped, wrong_usage
@@ -48,6 +48,7 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("up", up),
     ("wait", wait),
     ("verify", verify),
+    ("receipts", receipts),
     ("ls", ls),
     ("status", status),
     ("health", health),
@@ -64,6 +65,7 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("repair", repair),
     ("drop", drop),
     ("attach", attach),
+    ("alter-database", alter_database),
     ("detach", detach),
     ("databases", databases),
     ("cdc", cdc),

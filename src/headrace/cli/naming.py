@@ -34,6 +34,11 @@ def named(project: Headrace, names: Sequence[str]) -> tuple[TableStatus, ...]:
     return tuple({table.name: table for table in found}.values())
 
 
+def relation_names(project: Headrace) -> dict[str, str]:
+    """The names of stream tables, by the relations that lines of the history have."""
+    return {table.relation: table.name for table in project.status()}
+
+
 def find(tables: Sequence[TableStatus], name: str) -> TableStatus | None:
     """The table that a name means: `schema.name`, or a bare name, of which public's comes first."""
     schema, bare = parse_name(name, "public")

@@ -11,6 +11,7 @@ from headrace.cli.words import age, change, counted, moment, plain, roughly, sec
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from headrace.capture_status import SourceCapture
     from headrace.catalog.records import Receipt, Refresh
     from headrace.database_status import DatabaseStatus
     from headrace.group_status import GroupMember
@@ -108,10 +109,36 @@ def place(one: TableStatus) -> list[str]:
     lines = [f"{one.name}: stratum {one.stratum}"]
     if one.scc_id is not None:
         lines.append(f"{one.name}: member of component {one.scc_id}")
+    if one.last_iterations is not None:
+        last = counted(one.last_iterations, "iteration")
+        lines.append(f"{one.name}: last fixed point after {last}")
     if one.group is not None:
-        lines.append(f"{one.name}: member of group {one.group}")
+        others = ", ".join(name for name in one.group_members if name != one.name)
+        lines.append(f"{one.name}: member of group {one.group}, with {others}")
     lines += [f"{one.name}: {option} {value}" for option, value in one.options.items()]
-    return lines + [str(edge) for edge in one.edges]
+    if one.reads_per_minute is not None:
+        lines.append(f"{one.name}: {tier(one)}")
+    lines += [str(edge) for edge in one.edges]
+    return lines + [f"{one.name}: {captured(source)}" for source in one.capture]
+
+
+def captured(source: SourceCapture) -> str:
+    """How the changes of a source are captured: by triggers, or through which slot."""
+    if source.slot is None:
+        return f"{source.source} is captured by {source.mode}"
+    return (
+        f"{source.source} is captured by {source.mode}, slot {source.slot},"
+        f" decoder {source.decoder}"
+    )
+
+
+def tier(one: TableStatus) -> str:
+    """The tier in force, by how many reads, and the next one: warm by 2.4 reads a minute."""
+    shown = f"{one.tier_in_force} by {one.reads_per_minute:.1f} reads a minute"
+    if one.next_tier_at is None:
+        return shown
+    at = one.next_tier_at.astimezone().strftime("%H:%M:%S")
+    return f"{shown}; {one.next_tier} from {at} on if nobody reads it"
 
 
 def refreshed(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
@@ -153,6 +180,19 @@ def phases(refresh: Refresh) -> str:
     return ", ".join(f"{name} {seconds(value)}" for name, value in refresh.phases.items())
 
 
+def circumstances(refresh: Refresh, names: Mapping[str, str]) -> list[str]:
+    """How many iterations a refresh took, what it skipped, and with whom it was published."""
+    lines = []
+    if refresh.iterations is not None:
+        lines.append(f"fixed point after {counted(refresh.iterations, 'iteration')}")
+    if refresh.strata_skipped:
+        lines.append(f"skipped {counted(refresh.strata_skipped, 'stratum', 'strata')}")
+    others = sorted(names[one] for one in refresh.group if one in names and one != refresh.table)
+    if others:
+        lines.append(f"published with {', '.join(others)}")
+    return lines
+
+
 def verified(receipts: Sequence[tuple[str, Receipt]]) -> Table:
     rows = (
         (
@@ -170,12 +210,41 @@ def verified(receipts: Sequence[tuple[str, Receipt]]) -> Table:
     return table_of(headings, rows, right=("rows", "missing", "surplus", "epoch"), prose="compared")
 
 
+def listed_receipts(receipts: Sequence[tuple[str, Receipt]]) -> Table:
+    """What was verified when, by whom, and how much of it."""
+    rows = (
+        (
+            name,
+            moment(receipt.verified_at),
+            "equal" if receipt.equal else "NOT EQUAL",
+            f"{receipt.rows:,}",
+            receipt.oracle,
+            covered(receipt),
+        )
+        for name, receipt in receipts
+    )
+    headings = ("stream table", "verified", "result", "rows", "oracle", "covered")
+    return table_of(headings, rows, right=("rows",), prose="covered")
+
+
+def covered(receipt: Receipt) -> str:
+    """Which rows were compared: all, or those with some values of a column."""
+    which = receipt.covered
+    if which is None:
+        return "all"
+    if "buckets" in which:
+        return f"bucket {which['bucket']} of {which['buckets']} by {which['column']}"
+    values = ", ".join("NULL" if one is None else str(one) for one in which["values"])
+    return f"{which['column']}: {values}"
+
+
 def compared(receipt: Receipt) -> str:
     """What was compared with what the table shows: recomputed, served, 3 sources."""
     kinds = [what.partition(" ")[0] for what in receipt.detail]
     others = [kind for kind in kinds if kind != "source"]
     sources = len(kinds) - len(others)
-    return ", ".join(others + ([counted(sources, "source")] if sources else []))
+    found = others + ([counted(sources, "source")] if sources else [])
+    return ", ".join(found + ([] if receipt.covered is None else [covered(receipt)]))
 
 
 def differences(name: str, receipt: Receipt) -> list[str]:
@@ -202,12 +271,21 @@ def strata_table(strata: Sequence[StratumStatus]) -> Table:
             str(one.stratum),
             "yes" if one.has_cycles else "-",
             str(len(one.non_monotone_edges)),
+            f"{one.refreshed:,}",
             f"{one.skipped:,}",
+            _last_tick(one),
         )
         for one in strata
     )
-    headings = ("stream tables", "stratum", "cycles", "not monotone", "skipped")
-    return table_of(headings, rows, right=("stratum", "not monotone", "skipped"))
+    numbers = ("stratum", "not monotone", "refreshed", "skipped")
+    headings = ("stream tables", "stratum", "cycles", "not monotone", *numbers[2:], "last tick")
+    return table_of(headings, rows, right=numbers)
+
+
+def _last_tick(stratum: StratumStatus) -> str:
+    if stratum.last_tick_at is None:
+        return "-"
+    return "skipped" if stratum.skipped_last else "not skipped"
 
 
 def components_table(components: Sequence[ComponentStatus]) -> Table:
@@ -235,10 +313,11 @@ def groups_table(members: Sequence[GroupMember]) -> Table:
             str(one.epoch),
             one.policy or "each",
             "yes" if one.atomic else "no",
+            one.declared or "-",
         )
         for one in members
     )
-    headings = ("stream table", "group", "convergence", "epoch", "due", "atomic")
+    headings = ("stream table", "group", "convergence", "epoch", "due", "atomic", "declared")
     return table_of(headings, rows, right=("group", "epoch"))
 
 
@@ -249,13 +328,16 @@ def databases_table(databases: Sequence[DatabaseStatus]) -> Table:
             one.alias,
             str(one.sources),
             str(one.share),
+            "-" if one.quota is None else str(one.quota),
+            str(one.priority),
             moment(one.cut_at),
             one.address or "",
         )
         for one in databases
     )
-    headings = ("database", "sources", "share", "latest cut", "address")
-    return table_of(headings, rows, right=("sources", "share"), prose="address")
+    numbers = ("sources", "share", "quota", "priority")
+    headings = ("database", *numbers, "latest cut", "address")
+    return table_of(headings, rows, right=numbers, prose="address")
 
 
 def failing_databases(databases: Sequence[DatabaseStatus]) -> list[str]:

@@ -8,13 +8,16 @@ that, at one epoch, every source s reaches it at one epoch through all ways: the
 gate, which is read as it is published, once. Members of a component are always refreshed
 together; here they count as one table.
 
+A user may declare stream tables to be a group, too. Then it is as if one more table read all of
+them: whatever source two of them show, they show it as of one epoch.
+
 Gates are immediate dominators, one search for each relation that reads nothing; ways are never
 listed, because there can be exponentially many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
@@ -40,14 +43,22 @@ class Diamond(Generic[Name]):
 
 @dataclass(frozen=True)
 class ConsistencyGroup(Generic[Name]):
-    """Stream tables that have to be published together: merged diamonds, a component, or one.
+    """Stream tables that have to be published together: merged diamonds, a component, tables that
+    were declared to be a group, or one.
 
     `parts` are its components, each after those that it reads; `convergences` the members in which
-    ways meet.
+    ways meet; `declared` those that were declared. `pieces` are its parts again: those of a piece
+    are published together even where diamonds are not.
     """
 
     parts: tuple[tuple[Name, ...], ...]
     convergences: tuple[Name, ...] = ()
+    declared: tuple[Name, ...] = ()
+    pieces: tuple[tuple[tuple[Name, ...], ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.pieces:
+            object.__setattr__(self, "pieces", tuple((part,) for part in self.parts))
 
     @property
     def members(self) -> tuple[Name, ...]:
@@ -62,8 +73,19 @@ class ConsistencyGroup(Generic[Name]):
 
 def diamonds(reads: Mapping[Name, Iterable[Name]]) -> tuple[Diamond[Name], ...]:
     """Every convergence, after those that it reads; what is read and is no key is a source."""
+    return _diamonds(reads, ())[0]
+
+
+def _diamonds(
+    reads: Mapping[Name, Iterable[Name]], declared: Iterable[Iterable[Name]]
+) -> tuple[tuple[Diamond[Name], ...], tuple[Diamond[Name], ...]]:
+    """The diamonds, and those that there would be if a table read all that is declared as one."""
     parts = components(reads)
     graph = _condensed(parts, reads)
+    number = {name: index for index, part in enumerate(parts) for name in part.members}
+    meetings = {len(parts) + index: tuple(names) for index, names in enumerate(declared)}
+    for node, names in meetings.items():
+        graph.add_edges_from((number[name], node) for name in names)
     gates: dict[int, set[int]] = {node: set() for node in graph}
     for root in [node for node, reading in graph.in_degree() if reading == 0]:
         for node, gate in nx.immediate_dominators(graph, root).items():
@@ -74,49 +96,81 @@ def diamonds(reads: Mapping[Name, Iterable[Name]]) -> tuple[Diamond[Name], ...]:
     for node in graph:
         for other in graph.predecessors(node):
             above[node] |= above[other] | 1 << other
-    for node in reversed(range(len(parts))):
+    for node in reversed(range(len(graph))):
         for other in graph.successors(node):
             below[node] |= below[other] | 1 << other
 
-    def names(nodes: int) -> tuple[Name, ...]:
-        members = (part.members for node, part in enumerate(parts) if nodes >> node & 1)
-        return tuple(chain.from_iterable(members))
-
-    found = []
-    for node in graph:
+    def found(node: int, convergence: tuple[Name, ...]) -> Iterator[Diamond[Name]]:
         ways = {gate: below[gate] & above[node] for gate in gates[node]}
         between = reduce(or_, ways.values(), 0)
         shared = sum(1 << gate for gate, way in ways.items() if way) & ~between
         if between:
-            found.append(Diamond(parts[node].members, names(shared), names(between)))
-    return tuple(found)
+            yield Diamond(convergence, names_of(shared), names_of(between))
+
+    def names_of(nodes: int) -> tuple[Name, ...]:
+        members = (part.members for node, part in enumerate(parts) if nodes >> node & 1)
+        return tuple(chain.from_iterable(members))
+
+    return (
+        tuple(one for node, part in enumerate(parts) for one in found(node, part.members)),
+        tuple(one for node, names in meetings.items() for one in found(node, names)),
+    )
 
 
-def groups(reads: Mapping[Name, Iterable[Name]]) -> tuple[ConsistencyGroup[Name], ...]:
+def groups(
+    reads: Mapping[Name, Iterable[Name]], declared: Mapping[Name, str] | None = None
+) -> tuple[ConsistencyGroup[Name], ...]:
     """Every stream table in one group, and each group after those that it reads.
 
     Diamonds with a table in common are one group, and so is what stands between two members of
     one: it reads one of them and is read by the other. Both follow from letting the intermediates
-    read their convergence: groups are the components of that.
+    read their convergence: groups are the components of that. Tables with the same name in
+    `declared` read each other there.
     """
-    found = diamonds(reads)
-    together = {name: set(others) for name, others in reads.items()}
-    for diamond in found:
+    by_group: dict[str, list[Name]] = {}
+    for name, group in (declared or {}).items():
+        if name in reads:
+            by_group.setdefault(group, []).append(name)
+    several = [tuple(names) for names in by_group.values() if len(names) > 1]
+    found, meeting = _diamonds(reads, several)
+    always = {name: set(others) for name, others in reads.items()}
+    for names in several:
+        for name, other in zip(names, names[1:] + names[:1], strict=True):
+            always[name].add(other)
+    together = {name: set(others) for name, others in always.items()}
+    for diamond in (*found, *meeting):
         for name in diamond.intermediates:
             together[name].update(diamond.convergence)
-    joined = [group.members for group in components(together) if group.members[0] in reads]
-    number = {name: index for index, members in enumerate(joined) for name in members}
-    parts: list[list[tuple[Name, ...]]] = [[] for _ in joined]
+    joined, number = _numbered(together, reads)
+    _, piece = _numbered(always, reads)
+    parts: list[list[tuple[Name, ...]]] = [[] for _ in range(joined)]
+    pieces: list[dict[int, list[tuple[Name, ...]]]] = [{} for _ in range(joined)]
     for part in components(reads):
-        if part.members[0] in reads:
-            parts[number[part.members[0]]].append(part.members)
-    meeting: list[list[Name]] = [[] for _ in joined]
+        first = part.members[0]
+        if first in reads:
+            parts[number[first]].append(part.members)
+            pieces[number[first]].setdefault(piece[first], []).append(part.members)
+    convergences: list[list[Name]] = [[] for _ in range(joined)]
     for diamond in found:
-        meeting[number[diamond.convergence[0]]] += diamond.convergence
+        convergences[number[diamond.convergence[0]]] += diamond.convergence
+    chosen = frozenset(chain.from_iterable(several))
     return tuple(
-        ConsistencyGroup(tuple(inside), tuple(meet))
-        for inside, meet in zip(parts, meeting, strict=True)
+        ConsistencyGroup(
+            tuple(parts[index]),
+            tuple(convergences[index]),
+            tuple(name for part in parts[index] for name in part if name in chosen),
+            tuple(tuple(own) for _, own in sorted(pieces[index].items())),
+        )
+        for index in range(joined)
     )
+
+
+def _numbered(
+    reads: Mapping[Name, Iterable[Name]], tables: Container[Name]
+) -> tuple[int, dict[Name, int]]:
+    """How many components of these tables there are, and the number of each table's."""
+    found = [one.members for one in components(reads) if one.members[0] in tables]
+    return len(found), {name: index for index, names in enumerate(found) for name in names}
 
 
 def _condensed(

@@ -16,6 +16,7 @@ from itertools import chain
 from headrace.catalog.records import StreamTable
 from headrace.graph.components import Component, components
 from headrace.graph.diamonds import ConsistencyGroup, groups
+from headrace.graph.policy import declared_groups
 from headrace.graph.strata import Operators, strata
 
 Edges = Mapping[str, Operators]
@@ -40,15 +41,16 @@ class LiveGraph:
     def __init__(self) -> None:
         self._reads: dict[str, Edges] = {}
         self._readers: dict[str, set[str]] = {}
+        self._declared: dict[str, str] = {}
         self._places: dict[str, Place] = {}
         self._groups: tuple[ConsistencyGroup[str], ...] | None = ()
 
-    def put(self, table: str, inputs: Iterable[str], edges: Edges) -> int:
-        """Add a table, or replace the one that is there.
+    def put(self, table: str, inputs: Iterable[str], edges: Edges, group: str | None = None) -> int:
+        """Add a table, or replace the one that is there; `group` is what it was declared to be of.
 
         It is taken as not monotone in inputs that `edges` does not have.
         """
-        return self._change({table: _edges(inputs, edges)}, ())
+        return self._change({table: (_edges(inputs, edges), group)}, ())
 
     def remove(self, table: str) -> int:
         """Take a table out; to those that still read it, it is a source."""
@@ -56,8 +58,17 @@ class LiveGraph:
 
     def follow(self, tables: Iterable[StreamTable]) -> int:
         """Be the graph of these tables, whatever has changed since the last look."""
-        wanted = {table.relation: _edges(table.inputs, table.edges) for table in tables}
-        other = {name: read for name, read in wanted.items() if self._reads.get(name) != read}
+        known = tuple(tables)
+        declared = declared_groups(one for one in known if not one.is_uninitialized)
+        wanted = {
+            table.relation: (_edges(moves_with(table), table.edges), declared.get(table.relation))
+            for table in known
+        }
+        other = {
+            name: one
+            for name, one in wanted.items()
+            if (self._reads.get(name), self._declared.get(name)) != one
+        }
         return self._change(other, self._reads.keys() - wanted.keys())
 
     @property
@@ -96,11 +107,11 @@ class LiveGraph:
         """The stream tables that read a source or a stream table themselves."""
         return self._readers.get(relation, frozenset())
 
-    def _change(self, given: Mapping[str, Edges], gone: Collection[str]) -> int:
+    def _change(self, given: Mapping[str, tuple[Edges, str | None]], gone: Collection[str]) -> int:
         changed = {*given, *gone}
         region = self._region(changed)
         for name in changed:
-            self._write(name, given.get(name))
+            self._write(name, *given.get(name, (None, None)))
         # What is in a group by the old graph has to be looked at by the new one.
         region = (region | self._region(changed)) & self._reads.keys()
         self._place(region)
@@ -112,6 +123,9 @@ class LiveGraph:
 
     def _region(self, changed: Iterable[str]) -> set[str]:
         """The changed and all downstream, closed under what tables read and under groups."""
+        declared: dict[str, set[str]] = {}
+        for name, group in self._declared.items():
+            declared.setdefault(group, set()).add(name)
         region: set[str] = set()
         waiting = list(changed)
         while waiting:
@@ -123,14 +137,18 @@ class LiveGraph:
         while waiting:
             name = waiting.pop()
             place = self._places.get(name)
-            mates = () if place is None else place.group.members
+            mates = {*(() if place is None else place.group.members)}
+            mates |= declared.get(self._declared.get(name, ""), set())
             near = {*self._reads.get(name, ()), *mates} & (self._reads.keys() | self._places.keys())
             waiting += near - region
             region |= near
         return region
 
-    def _write(self, name: str, reads: Edges | None) -> None:
-        """Give a table what it reads; None takes it out."""
+    def _write(self, name: str, reads: Edges | None, group: str | None) -> None:
+        """Give a table what it reads and the group it was declared to be of; None takes it out."""
+        self._declared.pop(name, None)
+        if group is not None:
+            self._declared[name] = group
         for one in self._reads.pop(name, {}):
             self._readers[one].discard(name)
             if not self._readers[one]:
@@ -146,13 +164,18 @@ class LiveGraph:
         found = strata(reads)
         parts = {name: one.members for one in components(reads) for name in one.members}
         depths: dict[str, int] = {}
-        for group in groups(reads):
+        for group in groups(reads, self._declared):
             own = frozenset(group.members)
             below = (depths[r] for name in own for r in reads[name] if r in reads and r not in own)
             depth = 1 + max(below, default=-1)
             depths.update(dict.fromkeys(own, depth))
             for name in own:
                 self._places[name] = Place(parts[name], found[name], group, depth)
+
+
+def moves_with(table: StreamTable) -> tuple[str, ...]:
+    """The inputs that a table can be in a group with; one without rows yet keeps nobody waiting."""
+    return () if table.is_uninitialized else table.inputs
 
 
 def _edges(inputs: Iterable[str], edges: Edges) -> Edges:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import networkx as nx
@@ -32,9 +32,13 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Network:
-    """Stream tables and what they read; what is read and is no table here is a source."""
+    """Stream tables and what they read; what is read and is no table here is a source.
+
+    `declared` names the groups of tables that a user declared to be of one.
+    """
 
     reads: Mapping[str, Mapping[str, Operators]]
+    declared: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -71,11 +75,16 @@ class Network:
     @cached_property
     def groups(self) -> tuple[ConsistencyGroup[str], ...]:
         """The groups of more than one stream table, each after those that it reads."""
-        return tuple(one for one in groups(self.reads) if not one.is_single)
+        return tuple(one for one in groups(self.reads, self.declared) if not one.is_single)
 
     def group(self, table: str) -> int | None:
         """The number of a table's group, from 1 on in their order; None if it is alone."""
         return self._numbers.get(table)
+
+    def group_members(self, table: str) -> tuple[str, ...]:
+        """The tables of a table's group, with it; none if it is alone."""
+        number = self.group(table)
+        return () if number is None else tuple(self.groups[number - 1].members)
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
@@ -86,10 +95,11 @@ class Network:
 
     def with_tables(self, reads: Mapping[str, Mapping[str, Operators]]) -> Network:
         """The network with these stream tables, new or in the place of those with their names."""
-        return Network({**self.reads, **reads})
+        return Network({**self.reads, **reads}, self.declared)
 
     def below(self, tables: Iterable[str]) -> Network:
         """The part that these stream tables rest on, with them."""
         graph = graph_of(self.reads)
         wanted = {one for name in tables for one in (name, *nx.ancestors(graph, name))}
-        return Network({name: reads for name, reads in self.reads.items() if name in wanted})
+        reads = {name: reads for name, reads in self.reads.items() if name in wanted}
+        return Network(reads, self.declared)

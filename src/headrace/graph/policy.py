@@ -2,8 +2,8 @@
 
 | a group is | if |
 |---|---|
-| atomic | it is one component or table, or all its members are `atomic` |
-| due with its first member (`fastest`) | no table in which ways meet is `slowest` |
+| atomic | it is one component or table, was declared as one, or all its members are `atomic` |
+| due with its first member (`fastest`) | no table in which ways meet, or declared, is `slowest` |
 | due with its last member (`slowest`) | one of them is |
 
 What a table does not say itself the settings of the project say.
@@ -26,7 +26,7 @@ def atomic(
     group: ConsistencyGroup[Name], tables: Mapping[Name, StreamTable], settings: Settings
 ) -> bool:
     """Whether all of a group is published together or not at all."""
-    return len(group.parts) == 1 or all(
+    return len(group.pieces) == 1 or all(
         tables[name].options.get("diamond_consistency", settings.diamond_consistency) == "atomic"
         for name in group.members
     )
@@ -37,7 +37,7 @@ def policy(
 ) -> Policy:
     """When a group that is atomic is due; in others every table follows its own schedule."""
     found: Policy = "fastest"
-    for name in group.convergences:
+    for name in (*group.convergences, *group.declared):
         own = tables[name].options.get("diamond_schedule_policy", settings.diamond_schedule_policy)
         found = stricter(found, own)
     return found
@@ -51,12 +51,26 @@ def stricter(one: Policy, other: Policy) -> Policy:
 def units(
     groups: Iterable[ConsistencyGroup[Name]], tables: Mapping[Name, StreamTable], settings: Settings
 ) -> tuple[ConsistencyGroup[Name], ...]:
-    """What is refreshed as one, in order: groups that are atomic, and the parts of those that
+    """What is refreshed as one, in order: groups that are atomic, and the pieces of those that
     are not, each as a group of its own."""
     found: list[ConsistencyGroup[Name]] = []
     for group in groups:
         if atomic(group, tables, settings):
             found.append(group)
         else:
-            found += (ConsistencyGroup((part,)) for part in group.parts)
+            found += (_piece(group, parts) for parts in group.pieces)
     return tuple(found)
+
+
+def _piece(
+    group: ConsistencyGroup[Name], parts: tuple[tuple[Name, ...], ...]
+) -> ConsistencyGroup[Name]:
+    members = frozenset(name for part in parts for name in part)
+    declared = tuple(name for name in group.declared if name in members)
+    return ConsistencyGroup(parts, (), declared, (parts,))
+
+
+def declared_groups(tables: Iterable[StreamTable]) -> dict[str, str]:
+    """For the relations of tables that were declared to be of a group, the name of that group."""
+    named = ((table.relation, table.options.get("group")) for table in tables)
+    return {relation: name for relation, name in named if name is not None}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.catalog import State, Transaction
+from headrace.catalog.alert import alert_source
 from headrace.catalog.records import Relation, Source
-from headrace.publish.alert import alert_source
 from headrace.store import Pin, Store
 
 OPTION = "append_only"
@@ -58,4 +58,4 @@ def reverted(source: Source) -> str:
 def tell_if_reverted(transaction: Transaction, state: State, before: Source, after: Source) -> None:
     """Tell a person of the first update or delete, if the transaction is committed."""
     if before.shrunk_at is None and after.shrunk_at is not None:
-        alert_source(transaction, state.called(after), reverted(after))
+        alert_source(transaction, state.called(after), "not-append-only", reverted(after))

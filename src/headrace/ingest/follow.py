@@ -198,6 +198,7 @@ def _read(
 
 
 def _told(error: HeadraceError) -> str:
+    """Why the log cannot be read, for everybody: neither part quotes rows."""
     return error.message if error.detail is None else f"{error.message}: {error.detail}"
 
 

@@ -18,6 +18,7 @@ from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
 from headrace.errors import Transient, UserError
+from headrace.ingest.adapt import adapt_capture, capture_options
 from headrace.ingest.follow import (
     advance_quietly,
     followed_of,
@@ -77,6 +78,21 @@ def ingest_database(
     inside: Callable[[OpenCut, State], None] | None = None,
 ) -> State:
     """What `ingest` does, for one database; sources in `retry` are `required`, or only tried."""
+    after = _ingest(engine, state, number, fence, retry, inside, required=required)
+    adapt_capture(engine, after, number)
+    return after
+
+
+def _ingest(
+    engine: Engine,
+    state: State,
+    number: int,
+    fence: int,
+    retry: frozenset[str],
+    inside: Callable[[OpenCut, State], None] | None,
+    *,
+    required: bool,
+) -> State:
     state = begin_transitions(engine, state, number, fence)
     fallen = unwished(state, engine.settings(state), number)
     waiting = (s.oid for s in sources_in(state, number) if _wants_copy(s, retry))
@@ -219,7 +235,7 @@ def _mend_capture(
     """
     with database.session() as connection:
         tables = inspect(connection, [source.oid for source in sources])
-    settings = engine.settings(state)
+    options = capture_options(engine.settings(state))
     unusable: dict[int, Transient | UserError] = {}
     for source in sources:
         if source.oid not in tables:
@@ -230,8 +246,8 @@ def _mend_capture(
                 set_up(
                     database,
                     table,
-                    max_buffer_mb=settings.max_buffer_mb,
-                    unlogged=settings.unlogged_buffers,
+                    max_buffer_mb=options.max_buffer_mb,
+                    unlogged=options.unlogged,
                     whole=tables[source.oid],
                 )
         except (Transient, UserError) as error:

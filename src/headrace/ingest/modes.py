@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.catalog import Change, Record, State, Transaction
+from headrace.catalog.alert import alert_source
 from headrace.catalog.records import CaptureMode, Source
 from headrace.engine import Engine
-from headrace.publish.alert import alert_source
 from headrace.publish.transition_notice import announce_transition
 from headrace.steps import RecordModes
 
@@ -34,7 +34,9 @@ def record_modes(
 
 def announce_change(transaction: Transaction, state: State, before: Source, after: Source) -> None:
     """Tell that a source is captured in another way; one that fell back concerns a person, too."""
-    name = state.called(after)
-    announce_transition(transaction, name, before.mode, after.mode, after.mode_reason)
+    name, following = state.called(after), state.database(after.database).following
+    slot = None if following is None else following.slot
+    announce_transition(transaction, name, before.mode, after.mode, after.mode_reason, slot)
     if before.mode is CaptureMode.WAL and after.mode_reason != UNWISHED:
-        alert_source(transaction, name, f"captured by triggers again: {after.mode_reason}")
+        message = f"captured by triggers again: {after.mode_reason}"
+        alert_source(transaction, name, "fell-back", message)

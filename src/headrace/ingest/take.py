@@ -19,6 +19,7 @@ from headrace.capture.dirt import captured_part
 from headrace.capture.layout import FULL as BUFFER_FULL
 from headrace.capture.wal.following import Following
 from headrace.catalog import Change, State, Transaction
+from headrace.catalog.alert import alert_source
 from headrace.catalog.records import (
     CaptureMode,
     Cut,
@@ -38,7 +39,6 @@ from headrace.ingest.follow import NO_LOG, LogChanges, log_of
 from headrace.ingest.modes import announce_change
 from headrace.ingest.shape import Shape, shape_of
 from headrace.ingest.transition import completes
-from headrace.publish.alert import alert_source
 from headrace.relations.rows import with_missing_columns
 from headrace.steps import Acknowledge, Announce, AppendChange, CopySource, PinCut
 from headrace.store import net
@@ -117,7 +117,8 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
             if old.mode is not one.source.mode:
                 announce_change(transaction, state, old, one.source)
             if cut.dirty.get(one.source.oid) == BUFFER_FULL:
-                alert_source(transaction, state.called(one.source), f"copied anew: {BUFFER_FULL}")
+                message = f"copied again: {BUFFER_FULL}"
+                alert_source(transaction, state.called(one.source), "buffer-full", message)
 
     oids = [one.source.oid for one in taken]
     if cut.announced is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
+from headrace.errors import UserError
 from headrace.lifecycle.build import build
 from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
@@ -21,6 +22,7 @@ from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.wish import Wish
+from headrace.partition_scheme import OPTION, SOURCE
 from headrace.refresh.refresh import require_table
 
 
@@ -49,6 +51,12 @@ class Alteration:
     ) -> Alteration:
         """The alteration with options as users give them, KEEP included."""
         options = checked({option: v for option, v in given.items() if v is not KEEP})
+        if "initialize" in options:
+            raise UserError(
+                "invalid-option",
+                "initialize says how a stream table is created, and cannot be altered",
+                hint="Refresh the stream table to fill it.",
+            )
         schedule = options.pop("schedule", KEEP)
         mode = refresh_mode_of(options.pop("refresh_mode")) if "refresh_mode" in options else KEEP
         return Alteration(query, schedule, mode, rename_to, options)
@@ -59,6 +67,7 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
 
     Another query computes it anew, with all that read it, and brings what is served to the new
     rows and columns in place. So do other partitions, for which the served table is made again.
+    A table that was never filled stays without rows.
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
@@ -67,7 +76,9 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
         if (new.schema, new.name) != (old.schema, old.name):
             with engine.database.session() as connection:
                 check_free(connection, state, new.schema, new.name)
-        if new.query == old.query and not needs_rebuild(old.options, new.options):
+        taking_over = asked.options.get(OPTION) == SOURCE
+        rebuilt = taking_over or needs_rebuild(old.options, new.options)
+        if new.query == old.query and not rebuilt:
             check_modes(engine, state, state.with_origins([new]))
             change(engine, old, new, lease.fence)
         else:
@@ -77,6 +88,7 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
                 new.schedule,
                 new.refresh_mode,
                 dict(new.options),
+                initialize=not old.is_uninitialized,
             )
             parted = new.query == old.query and partitions_differ(old.options, new.options)
             reason = REPARTITIONED if parted else ALTERED

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from headrace.arguments import whole_number
 from headrace.catalog import Change, State
@@ -17,18 +19,26 @@ from headrace.source.server_identity import ServerIdentity, server_identity
 
 LONGEST_ALIAS = 31
 LARGEST_SHARE = 1_000_000
+LARGEST_QUOTA = 10_000
+LARGEST_PRIORITY = 1000
 
 
 def attach(
-    engine: Engine, alias: str, dsn: str, setup_dsn: str | None = None, share: int = 1
+    engine: Engine,
+    alias: str,
+    dsn: str,
+    setup_dsn: str | None = None,
+    share: int = 1,
+    quota: int | None = None,
+    priority: int = 0,
 ) -> Database:
-    """Make a database's tables known as alias.schema.table; given again, its address changes.
+    """Make a database's tables known as alias.schema.table; given again, what is given changes.
 
     UserError where the alias means something else already, where the database is known under
     another one, and where a password would come to stand in the catalog.
     """
     _check_alias(engine, alias)
-    whole_number("share", share, most=LARGEST_SHARE)
+    claim = checked_claim({"share": share, "quota": quota, "priority": priority})
     for address in (dsn, setup_dsn):
         if address is not None:
             _refuse_password(address)
@@ -47,9 +57,38 @@ def attach(
                 f"{alias} is attached already, and is another database",
                 hint=f"Detach {alias} first, or choose another alias.",
             )
-        known = replace(known, address=dsn, setup_address=setup_dsn, share=share)
+        known = replace(known, address=dsn, setup_address=setup_dsn, **claim)
         engine.catalog.commit(Change(put=(known,)), fence=lease.fence)
     return known
+
+
+def alter_database(engine: Engine, alias: str, changes: Mapping[str, Any]) -> Database:
+    """Change what a database, attached or home, may claim of a daemon's workers."""
+    claim = checked_claim(changes)
+    if not claim:
+        raise UserError("invalid-option", "nothing to alter: give a share, a quota or a priority")
+    with engine.writing() as lease:
+        state = engine.catalog.state()
+        if alias == "home":
+            at_home = (one for one in state.databases if one.id == HOME)
+            known = next(at_home, Database(HOME, "home", "", 0))
+        else:
+            known = require_attached(state, alias)
+        known = replace(known, **claim)
+        engine.catalog.commit(Change(put=(known,)), fence=lease.fence)
+    return known
+
+
+def checked_claim(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The claim on workers if its values can be, else UserError; a quota may be None."""
+    for name, value in changes.items():
+        if name == "share":
+            whole_number(name, value, most=LARGEST_SHARE)
+        elif name == "priority":
+            whole_number(name, value, -LARGEST_PRIORITY, LARGEST_PRIORITY)
+        elif value is not None:
+            whole_number(name, value, most=LARGEST_QUOTA)
+    return dict(changes)
 
 
 def detach(engine: Engine, alias: str) -> None:

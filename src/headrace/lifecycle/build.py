@@ -1,4 +1,4 @@
-"""Making stream tables: captured, copied, computed in full and published as one.
+"""Making stream tables: captured, copied, computed in full and published as one; or only recorded.
 
 The order of writes keeps a crash harmless. A source is in the catalog before its triggers exist,
 and one that no stream table reads is taken down again by whoever writes next. Where a source is
@@ -28,6 +28,7 @@ from headrace.errors import HeadraceError, Transient, UserError
 from headrace.graph import upstream
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.check import Making
+from headrace.lifecycle.empty import EmptyTables, begin_empty
 from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.order import order_of_source, order_of_stage
 from headrace.lifecycle.partitioning import stored_apart
@@ -42,19 +43,24 @@ from headrace.refresh.refresh import require_active
 from headrace.refresh.sizes import ahead_of
 from headrace.refresh.sweep import Sweep
 from headrace.refresh.together import together
-from headrace.steps import RecordSources
+from headrace.steps import Publish, RecordSources
 from headrace.store import Arrangement, Pin
 
 
 def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
     """Do the work; the refreshes by relation. On any failure the tables are as they were."""
+    filling = tuple(making for making in work.makings if not making.empty)
+    refreshes: tuple[Refresh, ...] = ()
     try:
-        state = _capture(engine, work, fence)
-        sources = frozenset(one.relation for making in work.makings for one in making.sources)
-        needed = sources | _read_below(state, work.makings)
-        state = ingest(engine, state, fence, needed=needed, retry=sources)
-        _check_sources(state, work.makings)
-        refreshes = _publish(engine, state, work, fence)
+        if work.makings and not filling:
+            _record_empty(engine, work, fence)
+        else:
+            state = _capture(engine, work, filling, fence)
+            sources = frozenset(one.relation for making in filling for one in making.sources)
+            needed = sources | _read_below(state, filling)
+            state = ingest(engine, state, fence, needed=needed, retry=sources)
+            _check_sources(state, filling)
+            refreshes = _publish(engine, state, work, filling, fence)
     except BaseException as error:
         _clean_up(engine, fence, error)
         raise
@@ -78,11 +84,15 @@ def _clean_up(engine: Engine, fence: int, error: BaseException) -> None:
         error.add_note(f"and cleaning up failed: {second.message}")
 
 
-def _capture(engine: Engine, work: Work, fence: int) -> State:
-    """New sources enter the catalog with empty logs; `ingest` sets them up and copies them."""
+def _capture(engine: Engine, work: Work, filling: tuple[Making, ...], fence: int) -> State:
+    """New sources enter the catalog with empty logs; `ingest` sets them up and copies them.
+
+    One that is captured again does so even if all its readers are suspended.
+    """
     state = engine.catalog.state()
     known = {source.relation for source in state.sources}
-    sources = {s.relation: s for making in work.makings for s in making.sources}
+    sources = {new.relation: new for _, new in work.recaptured}
+    sources |= {s.relation: s for making in filling for s in making.sources}
     new = [source for relation, source in sources.items() if relation not in known]
     home = any(database.id == HOME for database in state.databases)
     put: list[Record] = [] if home else [Database(HOME, "home", "", 0)]
@@ -110,7 +120,7 @@ def _told(state: State, moved: Mapping[str, str]) -> list[StreamTable]:
     for reader in state.stream_tables:
         if not any(one in moved for one in reader.inputs):
             continue
-        stopped = reader.status is Status.SUSPENDED
+        stopped = reader.status is Status.SUSPENDED or reader.is_uninitialized
         status = reader.status if stopped else Status.INITIALIZING
         reason = reader.reason if stopped else "what it reads was made anew"
         told.append(replace(follow(reader, moved), status=status, reason=reason))
@@ -137,9 +147,32 @@ def _check_sources(state: State, makings: tuple[Making, ...]) -> None:
                 raise Transient("cut-interrupted", f"{name} was altered just now")
 
 
-def _publish(engine: Engine, state: State, work: Work, fence: int) -> tuple[Refresh, ...]:
-    """Compute the tables at the newest epoch, and publish them with all that they read."""
-    makings = work.makings
+def _record_empty(engine: Engine, work: Work, fence: int) -> None:
+    """Record and serve the tables without rows, in one transaction."""
+    empty = begin_empty(engine, work.makings, fence)
+    state = engine.catalog.state()
+    change = _besides(state, work, empty, empty.replaced)
+    with engine.step(Publish(tuple(making.table.relation for making in work.makings))):
+        engine.catalog.commit(change, fence=fence, apply=empty.serve)
+
+
+def _besides(
+    state: State, work: Work, empty: EmptyTables, replaced: tuple[StreamTable, ...]
+) -> Change:
+    """What is recorded with the tables: those without rows, what goes, and who has to know."""
+    gone = [one.relation for one in replaced]
+    moved = {one: work.moved[one] for one in gone}
+    told = _told(state.with_origins((), gone), moved)
+    return Change(put=(*told, *empty.put), remove=replaced, successors=tuple(moved.items()))
+
+
+def _publish(
+    engine: Engine, state: State, work: Work, makings: tuple[Making, ...], fence: int
+) -> tuple[Refresh, ...]:
+    """Compute the tables at the newest epoch, and publish them with all that they read.
+
+    What shall be without rows is recorded and served in the same transaction.
+    """
     new = {making.table.relation for making in makings}
     old = tuple(making.old for making in makings if making.old is not None)
     replaced = tuple(one.relation for one in old)
@@ -164,14 +197,9 @@ def _publish(engine: Engine, state: State, work: Work, fence: int) -> tuple[Refr
     sweep.run()
     for _, group in groupby(makings, lambda one: one.cycle or one.table.relation):
         sweep.add(_make(sweep, tuple(group)))
-    moved = {one: work.moved[one] for one in replaced}
-    others = sweep.state.with_origins((), replaced)
-    besides = Change(
-        put=tuple(_told(others, moved)),
-        remove=old,
-        successors=tuple(moved.items()),
-    )
-    return tuple(sweep.publish(besides).values())
+    empty = begin_empty(engine, work.makings, fence)
+    besides = _besides(sweep.state, work, empty, (*old, *empty.replaced))
+    return tuple(sweep.publish(besides, empty.serve).values())
 
 
 def _stands_still(table: StreamTable) -> bool:

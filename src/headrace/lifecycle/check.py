@@ -31,11 +31,13 @@ from headrace.definition import (
 )
 from headrace.errors import UserError
 from headrace.lifecycle.circle import Circle
-from headrace.lifecycle.inputs import Inputs, exists, find_inputs
+from headrace.lifecycle.inputs import Inputs, existing, find_inputs
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.options import checked, refresh_mode
-from headrace.lifecycle.partitioning import check_partition
 from headrace.lifecycle.reach import Reach
+from headrace.lifecycle.source_scheme import take_over
+from headrace.publish.partitioning import check_partition
+from headrace.publish.served_key import check_key
 from headrace.query import BoundQuery, bind
 from headrace.query.rules import Rules
 from headrace.source.collation import home_collation
@@ -48,13 +50,18 @@ FIRST = "first refresh"
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for, not yet checked against anything."""
+    """What the user asked for, not yet checked against anything.
+
+    Unless `initialize`, a new table gets its rows from its first refresh; one that has rows keeps
+    them.
+    """
 
     name: str
     query: str
     schedule: str | None = None
     refresh_mode: RefreshMode = RefreshMode.AUTO
     options: dict[str, Any] = field(default_factory=dict)
+    initialize: bool = True
 
     @staticmethod
     def of(name: str, query: str, given: Mapping[str, Any]) -> Request:
@@ -62,7 +69,8 @@ class Request:
         options = {option: v for option, v in checked(given).items() if v is not None}
         schedule = options.pop("schedule", None)
         mode = refresh_mode(options.pop("refresh_mode", None))
-        return Request(name, query, schedule, mode, options)
+        initialize = options.pop("initialize", True)
+        return Request(name, query, schedule, mode, options, initialize)
 
     @staticmethod
     def read(name: str, given: str | Mapping[str, Any]) -> Request:
@@ -77,7 +85,8 @@ class Request:
 class Making:
     """A stream table about to be made, for a reason, or made anew in the place of `old`.
 
-    `cycle` has the relations of all tables of the cycle that it is in, if it is in one.
+    `cycle` has the relations of all tables of the cycle that it is in, if it is in one. One that is
+    `empty` is only recorded and served without rows, for its first refresh to fill it.
     """
 
     table: StreamTable
@@ -87,6 +96,7 @@ class Making:
     reason: str
     old: StreamTable | None = None
     cycle: frozenset[str] = frozenset()
+    empty: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -108,14 +118,16 @@ def check(
 
     One that is in a cycle has the relation that the others of its `circle` know it by.
     A source that is captured already is used as it is. Where the query uses a column that is not
-    in it as it is in the table, `CaptureAnew` is raised.
+    in it as it is in the table, `CaptureAnew` is raised, unless nothing is captured for it yet.
     """
     schema, name = parse_name(request.name, search_path[0])
     described = reach.describe(request.query, search_path)
     found = find_inputs(reach, state, request.query, search_path)
     collation = home_collation(reach.home)
     rules = rules_of(collation, request.options)
-    inputs = _captured(found, state, request.query, search_path, rules)
+    inputs = found.inputs
+    if request.initialize:
+        inputs = _captured(found, state, request.query, search_path, rules)
     input_schema = InputSchema.of(inputs, found.views, state, search_path, rules)
     bound = bind(request.query, input_schema, in_cycle=circle is not None, rules=rules)
     reach.require_built_in(request.query, search_path)
@@ -125,7 +137,9 @@ def check(
     cycle = _members(circle)
     definition = new_definition(relation, bound, input_schema, cycle)
     columns = _outputs(bound, described)
-    check_partition(columns, request.options)
+    options = take_over(reach, inputs.values(), definition, columns, request.options)
+    check_partition(columns, options)
+    check_key(columns, _key(columns, definition), options)
     table = StreamTable(
         relation,
         schema,
@@ -136,7 +150,7 @@ def check(
         key=_key(columns, definition),
         refresh_mode=request.refresh_mode,
         schedule=request.schedule,
-        options=request.options,
+        options=options,
         search_path=search_path,
         created_at=datetime.now(UTC) if old is None else old.created_at,
         names={one.relation: named for named, one in inputs.items()},
@@ -145,7 +159,16 @@ def check(
         default_collation=collation,
         creator=reach.home.info.user,
     )
-    return Making(table, definition, tuple(inputs.values()), bound.notices, reason, old, cycle)
+    return Making(
+        table,
+        definition,
+        tuple(inputs.values()),
+        bound.notices,
+        reason,
+        old,
+        cycle,
+        empty=not request.initialize,
+    )
 
 
 def rebind(
@@ -191,6 +214,7 @@ def rebind(
     cycle = _members(circle)
     definition = new_definition(anew.relation, bound, input_schema, cycle)
     key = _key(columns, definition)
+    check_key(columns, key, table.options)
     anew = replace(
         anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
     )
@@ -237,7 +261,7 @@ def check_free(connection: Connection[Any], state: State, schema: str, name: str
             f"stream table {schema}.{name} exists already",
             hint="Drop it first, or choose another name.",
         )
-    if exists(connection, schema, name):
+    if existing(connection, [(schema, name)]):
         raise UserError(
             "name-exists",
             f"a table, view or index called {schema}.{name} exists already",

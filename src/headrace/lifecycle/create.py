@@ -29,10 +29,16 @@ def check_query(engine: Engine, state: State, request: Request) -> Making:
     return next(making for making in makings if making.old is None)
 
 
+def filled_with(engine: Engine, state: State, table: StreamTable) -> tuple[Making, ...]:
+    """The makings that would fill a table that was never filled: its own first, then all others."""
+    makings = plan(engine, state, [Wish(FIRST, old=table)]).makings
+    return tuple(sorted(makings, key=lambda making: making.old != table))
+
+
 def create(engine: Engine, *requests: Request) -> tuple[StreamTable, ...]:
     """Make the stream tables and fill them; on any failure nothing of them is left.
 
-    They may read each other, in any order.
+    They may read each other, in any order. Those that shall not be filled are only served, empty.
     """
     # What is wrong with them is said also while somebody else is writing.
     plan(engine, engine.catalog.state(), [Wish(FIRST, request) for request in requests])
@@ -68,7 +74,9 @@ def make(
             else:
                 altered.append(_with_options(old, request))
         if wishes:
-            work = plan(engine, state, wishes, damaged_sources(engine, state), altered)
+            empty = all(wish.is_empty for wish in wishes)
+            damaged = frozenset[str]() if empty else damaged_sources(engine, state)
+            work = plan(engine, state, wishes, damaged, altered)
             build(engine, work, lease.fence)
         else:
             check_modes(engine, state, state.with_origins(altered))

@@ -1,4 +1,7 @@
-"""What a wish comes to: a table over its inputs as they are, or as its text says."""
+"""What a wish comes to: a table over its inputs as they are, or as its text says.
+
+The text is what counts for a table that was never filled: it has no sources yet.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def fulfil(
     old, request, reason = wish.old, wish.request, wish.reason
     if request is None:
         assert old is not None
-        if is_whole(reach, state, old, moved):
+        if not old.is_uninitialized and is_whole(reach, state, old, moved):
             return rebind(reach, state, old, moved, reason=reason, relation=relation, circle=circle)
         search_path = old.search_path
         name = quoted_name(old.schema, old.name)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psycopg import Connection, sql
+from psycopg import Connection
 
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Named, Source, StreamTable, View
@@ -14,10 +14,18 @@ from headrace.definition import Input, as_named
 from headrace.engine import HOME
 from headrace.lifecycle.names import is_reserved
 from headrace.lifecycle.reach import Reach
-from headrace.source.introspect import find_table
+from headrace.query.shadows import Name
+from headrace.source.introspect import find_tables
 from headrace.source.table import SourceTable
 from headrace.source.view_rights import forbidden_views
 from headrace.source.views import find_views
+
+EXISTING = """
+SELECT wanted.schema, wanted.name
+FROM unnest(%s::text[], %s::text[]) AS wanted (schema, name)
+JOIN pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+"""
 
 
 @dataclass(frozen=True)
@@ -40,8 +48,8 @@ def find_inputs(reach: Reach, state: State, query: str, search_path: tuple[str, 
     views: dict[tuple[str, str], View] = {}
     texts = [query]
     while texts:
-        for schema, name in reach.names(texts.pop()):
-            found = _look_up(reach, state, schema, name, search_path)
+        names = reach.names(texts.pop())
+        for (schema, _), found in _look_up(reach, state, names, search_path):
             if isinstance(found, View):
                 if (found.schema, found.name) not in views:
                     views[found.schema, found.name] = found
@@ -65,49 +73,62 @@ def find_inputs(reach: Reach, state: State, query: str, search_path: tuple[str, 
 
 
 def _look_up(
-    reach: Reach,
-    state: State,
-    schema: str | None,
-    name: str,
-    search_path: tuple[str, ...],
-) -> StreamTable | View | tuple[int, SourceTable]:
-    """A stream table, a view, or a table and the number of its database."""
-    attached = reach.attached(schema, name)
-    if attached is not None:
-        return attached.database, attached.table
+    reach: Reach, state: State, names: Iterable[Name], search_path: tuple[str, ...]
+) -> Iterator[tuple[Name, StreamTable | View | tuple[int, SourceTable]]]:
+    """For each name a stream table, a view, or a table and the number of its database."""
+    attached = {name: found for name in names if (found := reach.attached(*name)) is not None}
+    at_home = [name for name in names if name not in attached]
     tables = {(table.schema, table.name): table for table in state.stream_tables}
-    found = first_named(reach.home, schema, name, search_path, tables)
-    if isinstance(found, View):
-        return found
-    if found is not None and found in tables:
-        return tables[found]
-    return HOME, find_table(reach.home, schema, name, search_path)
+    first = first_named(reach.home, at_home, search_path, tables)
+    ours = {name: one for name, one in first.items() if isinstance(one, View) or one in tables}
+    others = [name for name in at_home if name not in ours]
+    sources = find_tables(reach.home, others, search_path)
+    for name in names:
+        if name in attached:
+            yield name, (attached[name].database, attached[name].table)
+        elif name in sources:
+            yield name, (HOME, sources[name])
+        else:
+            one = ours[name]
+            yield name, one if isinstance(one, View) else tables[one]
 
 
 def first_named(
     connection: Connection[Any],
-    schema: str | None,
-    name: str,
+    names: Iterable[Name],
     search_path: tuple[str, ...],
     tables: Collection[tuple[str, str]],
-) -> View | tuple[str, str] | None:
-    """The first on the search path that is one of `tables`, a user's view, or anything else."""
-    for place in (schema,) if schema is not None else search_path:
-        if (place, name) in tables:
-            return place, name
-        view = find_views(connection, [(place, name)]).get((place, name))
-        if view is not None and not is_reserved(place):
-            return View(place, name, view.text, view.columns)
-        if exists(connection, place, name):
-            return place, name
-    return None
+) -> dict[Name, View | tuple[str, str]]:
+    """The first on the search path that is one of `tables`, a user's view, or anything else.
+
+    A name that nothing is called by is left out.
+    """
+    places = {
+        (schema, name): [(place, name) for place in (search_path if schema is None else (schema,))]
+        for schema, name in names
+    }
+    candidates = {place for options in places.values() for place in options}
+    views = {
+        place: View(*place, view.text, view.columns)
+        for place, view in find_views(connection, candidates).items()
+        if not is_reserved(place[0])
+    }
+    taken = {*tables, *views, *existing(connection, candidates)}
+    first = {
+        name: next(filter(taken.__contains__, options), None) for name, options in places.items()
+    }
+    return {
+        name: place if place in tables else views.get(place, place)
+        for name, place in first.items()
+        if place is not None
+    }
 
 
-def exists(connection: Connection[Any], schema: str, name: str) -> bool:
-    """Whether anything that takes up a table's name is called that."""
-    regclass = sql.Identifier(schema, name).as_string()
-    row = connection.execute("SELECT to_regclass(%s)", [regclass]).fetchone()
-    return row is not None and row[0] is not None
+def existing(connection: Connection[Any], names: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the names, schema and name, that are taken by anything that takes a table's name."""
+    wanted = sorted(names)
+    schemas, relations = [schema for schema, _ in wanted], [name for _, name in wanted]
+    return set(connection.execute(EXISTING, [schemas, relations]))
 
 
 def source_of(table: SourceTable, relation: str, database: int) -> Source:

@@ -29,6 +29,7 @@ def create_logs(
     Nobody reads or owns them yet.
     """
     relations = tuple(logs)
+    engine.store.prepare()
     with engine.step(RecordLogs(tuple(relation.id for relation in relations))):
         engine.catalog.commit(Change(put=relations), fence=fence)
     for relation in relations:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.arguments import LARGEST_COUNT
+from headrace.column_lists import as_list
 from headrace.errors import UserError
+from headrace.partition_scheme import as_scheme
 
 if TYPE_CHECKING:
     from headrace.catalog.records import RefreshMode
@@ -59,9 +61,20 @@ def _schedule(given: Any) -> str | None:
     return given.strip()
 
 
-def _name(given: Any) -> str | None:
-    """A name, just as it is given."""
-    return given if isinstance(given, str) and given else None
+def _up_to(most: int) -> Callable[[Any], int | None]:
+    """A whole number above zero that is not larger."""
+
+    def keep(given: Any) -> int | None:
+        count = _count(given)
+        return count if count is not None and count <= most else None
+
+    return keep
+
+
+def _group(given: Any) -> str | None:
+    """The name of a group, without the space around it."""
+    name = given.strip() if isinstance(given, str) else ""
+    return name if 0 < len(name) <= 63 and name.isprintable() else None
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -78,6 +91,12 @@ OPTIONS: tuple[Option, ...] = (
         _one_of(*MODES),
     ),
     Option(
+        "initialize",
+        "whether it is filled when it is created, or by its first refresh; only for CREATE",
+        "true or false",
+        _flag,
+    ),
+    Option(
         "diamond_consistency",
         "whether it is published as one with the tables that it meets again further down",
         "atomic or none",
@@ -88,6 +107,12 @@ OPTIONS: tuple[Option, ...] = (
         "when a group that comes together in it is due: with its first or its last member",
         "fastest or slowest",
         _one_of("fastest", "slowest"),
+    ),
+    Option(
+        "group",
+        "tables with the same are published as one, also without meeting further down",
+        "a name of up to 63 characters",
+        _group,
     ),
     Option(
         "tier",
@@ -122,8 +147,39 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "partition_by",
         "the column by whose values its rows are kept apart, served and stored",
-        "the name of a column of the result",
-        _name,
+        "a column of the result; day, week, month or year(…), range(…, 1000) of one; source",
+        as_scheme,
+    ),
+    Option(
+        "partition_ahead",
+        "so many ranges after the newest have a partition before their first row comes",
+        "a whole number from 1 to 100",
+        _up_to(100),
+    ),
+    Option(
+        "partition_drop_empty",
+        "whether a partition that loses its last row is dropped",
+        "true or false",
+        _flag,
+    ),
+    Option(
+        "key",
+        "columns that are unique together in the result: the served table has a unique index on"
+        " them, by which publish finds rows; the key of the last GROUP BY if not given",
+        "names of columns of the result, separated by commas",
+        as_list,
+    ),
+    Option(
+        "primary_key",
+        "whether the key is the PRIMARY KEY of the served table",
+        "true or false",
+        _flag,
+    ),
+    Option(
+        "include",
+        "columns that the index of the key has beside it, for reads of the index alone",
+        "names of columns of the result, separated by commas",
+        as_list,
     ),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}

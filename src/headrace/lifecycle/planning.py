@@ -108,7 +108,7 @@ def _plan(
     readers = [
         reader
         for reader in downstream(state.stream_tables, *wished, *planning.moved)
-        if reader.relation not in wished
+        if reader.relation not in wished and not reader.is_uninitialized
     ]
     for together, cyclic in reads.ordered(readers, allow_circular=settings.allow_circular):
         for making in planning.makings:
@@ -183,7 +183,7 @@ class Planning:
         """Plan readers of what is made anew, unless they stand still or cannot."""
         readers = [wish.old for wish in wishes.values() if wish.old is not None]
         inputs = [one for reader in readers for one in reader.inputs if one in self.moved]
-        if not inputs or any(self._stands_still(reader, before) for reader in readers):
+        if not inputs or self._stand_still(readers, before):
             return
         try:
             makings = self._brought(readers) if inside is None else self.fulfil(wishes, inside)
@@ -199,18 +199,22 @@ class Planning:
         (reader,) = readers
         return (rebind(self.reach, self.state, reader, self.moved, reason=READER),)
 
-    def _stands_still(self, reader: StreamTable, before: State) -> bool:
+    def _stand_still(self, readers: Sequence[StreamTable], before: State) -> bool:
         """Whether a reader, or something else that it reads, is suspended and stays so.
 
-        With a source that is captured anew those go on that were not suspended by hand.
+        With a source that is captured again those go on that were not suspended by hand: a reader
+        of it, or all of the cycle that has one.
         """
-        if reader.held:
+        if any(reader.held for reader in readers):
             return True
-        freed = any(old.relation in reader.inputs for old, _ in self.recaptured)
+        together = {reader.relation for reader in readers}
+        inputs = {one for reader in readers for one in reader.inputs}
+        freed = any(old.relation in inputs for old, _ in self.recaptured)
         return any(
             one.status is Status.SUSPENDED
             and one.relation not in self.moved
-            and not (one.relation == reader.relation and freed)
+            and not (one.relation in together and freed)
+            for reader in readers
             for one in upstream(before.stream_tables, reader)
         )
 
@@ -221,7 +225,11 @@ class Planning:
             if making.old is not None:
                 gone = [making.old.relation]
                 self.moved[making.old.relation] = making.table.relation
-            origins: tuple[Source | StreamTable, ...] = (*making.sources, making.table)
+            # What is not captured yet for a table without rows may be captured otherwise.
+            sources = making.sources
+            if making.empty:
+                sources = tuple(s for s in sources if self.state.origin(s.relation) is None)
+            origins: tuple[Source | StreamTable, ...] = (*sources, making.table)
             relations = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
             self.state = self.state.with_origins(origins, gone).with_relations(relations)
             self.makings.append(making)

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import StrEnum
 
-from headrace.catalog import State
+from headrace.catalog import Change, State
 from headrace.catalog.records import Refresh, RefreshMode, Status, StreamTable, is_stale
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import downstream, upstream
 from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
+from headrace.lifecycle.capture_modes import declare_anew
 from headrace.lifecycle.change import change
+from headrace.lifecycle.check import FIRST
+from headrace.lifecycle.empty import NOT_FILLED
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.reach import Reach
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.whole import changed_views, is_whole
-from headrace.lifecycle.wish import READER, Wish
-from headrace.refresh.refresh import refresh_table, require_table
+from headrace.lifecycle.wish import Wish, why_rebuilt
+from headrace.refresh.fuse import was_blown
+from headrace.refresh.refresh import refresh_table, require_active, require_table
 from headrace.refresh.together import together
+from headrace.steps import AlterTable
 
 BY_HAND = "suspended by hand"
+
+
+class ResumeMode(StrEnum):
+    """How a table goes on that was suspended by `max_change_rows`."""
+
+    APPLY = "apply"
+    REBUILD = "rebuild"
 
 
 def suspend(engine: Engine, schema: str, name: str) -> StreamTable:
@@ -39,14 +52,37 @@ def suspend(engine: Engine, schema: str, name: str) -> StreamTable:
         return held
 
 
-def resume(engine: Engine, schema: str, name: str) -> StreamTable:
-    """Let the table go on; unless it merely stood still, it is made anew."""
+def resume_mode(mode: str | None) -> ResumeMode | None:
+    """How a table shall go on, as users say it; None is whatever it takes."""
+    if mode is None:
+        return None
+    try:
+        return ResumeMode(mode.lower())
+    except ValueError:
+        raise UserError(
+            "invalid-option", f"a stream table is resumed with apply or rebuild, not {mode!r}"
+        ) from None
+
+
+def resume(engine: Engine, schema: str, name: str, mode: ResumeMode | None = None) -> StreamTable:
+    """Let the table go on; unless it was merely suspended, it is rebuilt.
+
+    One without rows that was suspended by hand waits for its first refresh again. APPLY takes the
+    change in that was larger than `max_change_rows`.
+    """
     with engine.writing() as lease:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
         if table.status is Status.ACTIVE:
             return table
-        if table.held and not is_stale(table) and _is_whole(engine, state, table):
+        if mode is ResumeMode.APPLY:
+            _apply(engine, state, table, lease.fence)
+        elif mode is ResumeMode.REBUILD:
+            _renew(engine, state, {table.relation: "resumed"}, lease.fence)
+        elif table.held and table.is_uninitialized:
+            waiting = replace(table, status=Status.INITIALIZING, reason=NOT_FILLED, held=False)
+            change(engine, table, waiting, lease.fence)
+        elif table.held and not is_stale(table) and _is_whole(engine, state, table):
             going = replace(
                 table, status=Status.ACTIVE, reason=None, held=False, awaits_rebuild=False
             )
@@ -54,6 +90,32 @@ def resume(engine: Engine, schema: str, name: str) -> StreamTable:
         else:
             _renew(engine, state, {table.relation: "resumed"}, lease.fence)
         return require_table(engine.catalog.state(), schema, name)
+
+
+def _apply(engine: Engine, state: State, table: StreamTable, fence: int) -> None:
+    """Refresh a table that the fuse has stopped, with all that has changed, whatever it is.
+
+    Tables of a cycle were stopped together.
+    """
+    if not was_blown(engine, table) or is_stale(table) or not _is_whole(engine, state, table):
+        raise UserError(
+            "invalid-option",
+            f"{table.schema}.{table.name} was not suspended by max_change_rows",
+            detail=table.reason,
+            hint="Resume it without apply.",
+        )
+    cycle = cycles(state.stream_tables).get(table.relation, frozenset({table.relation}))
+    stopped = [one for one in state.stream_tables if one.relation in cycle]
+    going = tuple(
+        replace(one, status=Status.ACTIVE, reason=None, held=False)
+        for one in stopped
+        if one.status is Status.SUSPENDED and was_blown(engine, one)
+    )
+    with engine.step(AlterTable(table.relation)):
+        engine.catalog.commit(Change(put=going), fence=fence)
+    allowed = frozenset(one.relation for one in going)
+    state = engine.catalog.state()
+    refresh_table(engine, state, table.schema, table.name, None, fence, allowed=allowed)
 
 
 def reinit(engine: Engine, schema: str, name: str) -> Refresh:
@@ -86,9 +148,10 @@ def _refresh(
     for one in _awaiting(engine, schema, name):
         # Rebuilding one of them may have rebuilt others that read it.
         if one in _awaiting(engine, schema, name):
-            assert one.reason is not None
+            reason = FIRST if one.is_uninitialized else one.reason
+            assert reason is not None
             state = engine.catalog.state()
-            done |= _renew_or_suspend(engine, state, {one.relation: one.reason}, fence)
+            done |= _renew_or_suspend(engine, state, {one.relation: reason}, fence)
     state = engine.catalog.state()
     table = require_table(state, schema, name)
     if table.relation in done:
@@ -110,8 +173,12 @@ def _refresh_going(
     engine: Engine, state: State, table: StreamTable, asked: RefreshMode | None, fence: int
 ) -> Refresh:
     schema, name = table.schema, table.name
-    below = _going(state, upstream(state.stream_tables, table))
-    reasons = {one.relation: READER for one in below if is_stale(one)}
+    needed = upstream(state.stream_tables, table)
+    below = _going(state, needed)
+    if any(one.is_uninitialized for one in below):
+        # Filling it would fail over what is suspended, and is no reason to suspend it, too.
+        require_active(needed)
+    reasons = {one.relation: why_rebuilt(one) for one in below if is_stale(one)}
     if any(one.views for one in below):
         with engine.database.session() as connection:
             reasons |= changed_views(connection, *below)
@@ -147,7 +214,9 @@ def _renew(engine: Engine, state: State, reasons: dict[str, str], fence: int) ->
         for table in state.stream_tables
         if table.relation in reasons
     ]
-    return build(engine, plan(engine, state, wishes, damaged_sources(engine, state)), fence)
+    done = build(engine, plan(engine, state, wishes, damaged_sources(engine, state)), fence)
+    declare_anew(engine, state, fence)
+    return done
 
 
 def _with_stale(state: State, reasons: dict[str, str]) -> dict[str, str]:
@@ -157,11 +226,13 @@ def _with_stale(state: State, reasons: dict[str, str]) -> dict[str, str]:
     """
     found = dict(reasons)
     while True:
-        readers = downstream(state.stream_tables, *found)
+        above = downstream(state.stream_tables, *found)
+        readers = [one for one in above if not one.is_uninitialized]
         needed = (one for reader in readers for one in upstream(state.stream_tables, reader))
         stale = [one for one in _going(state, tuple(needed)) if is_stale(one)]
         brought = {reader.relation for reader in readers}
-        more = {one.relation: READER for one in stale if one.relation not in brought | found.keys()}
+        known = brought | found.keys()
+        more = {one.relation: why_rebuilt(one) for one in stale if one.relation not in known}
         if not more:
             return found
         found |= more

@@ -14,9 +14,11 @@ from headrace.lifecycle.check import Request
 from headrace.lifecycle.create import make
 from headrace.lifecycle.drop import drop
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.renew import refresh, resume, suspend
+from headrace.lifecycle.notices import option_notices
+from headrace.lifecycle.renew import refresh, resume, resume_mode, suspend
 from headrace.statements import Alter, Create, Drop, Refresh, Statement, Verify, parse
 from headrace.verify.oracle import oracle_of
+from headrace.verify.sample import SampleRequest
 from headrace.verify.verify import verify
 
 
@@ -24,12 +26,13 @@ from headrace.verify.verify import verify
 class Done:
     """One statement that was run: what was done to which stream table.
 
-    `equal` is what a VERIFY found.
+    `equal` is what a VERIFY found, `notices` name options that have no effect.
     """
 
     act: str
     table: str
     equal: bool | None = None
+    notices: tuple[str, ...] = ()
 
 
 def run(engine: Engine, text: str) -> Iterator[Done]:
@@ -66,14 +69,27 @@ def _run(engine: Engine, batch: Sequence[Statement]) -> list[Done]:
             return [_verify(engine, statement, *name)]
         case Create():
             raise AssertionError("taken above")
-    return [Done(act, ".".join(name))]
+    return [Done(act, ".".join(name), notices=_notices(engine, act, *name))]
 
 
 def _create(engine: Engine, creates: Sequence[Create]) -> list[Done]:
     requests = [Request.of(one.name, one.query, one.options) for one in creates]
     replacing = frozenset(_name(engine, one) for one in creates if one.replace)
     make(engine, requests, replacing)
-    return [Done("created", ".".join(_name(engine, one))) for one in creates]
+    act = "created"
+    return [
+        Done(act, ".".join(name), notices=_notices(engine, act, *name))
+        for name in (_name(engine, one) for one in creates)
+    ]
+
+
+def _notices(engine: Engine, act: str, schema: str, name: str) -> tuple[str, ...]:
+    """What a statement gave without effect."""
+    if act not in ("created", "altered"):
+        return ()
+    state = engine.catalog.state()
+    table = state.stream_table(schema, name)
+    return () if table is None else option_notices(state, table)
 
 
 def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
@@ -81,7 +97,7 @@ def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
         suspend(engine, schema, name)
         return "suspended"
     if statement.act == "resume":
-        resume(engine, schema, name)
+        resume(engine, schema, name, resume_mode(statement.mode))
         return "resumed"
     asked = Alteration.of(
         statement.options,
@@ -94,7 +110,8 @@ def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
 
 def _verify(engine: Engine, statement: Verify, schema: str, name: str) -> Done:
     oracle = oracle_of(statement.oracle)
-    receipt = verify(engine, schema, name, source=statement.source, oracle=oracle)
+    sample = None if statement.sample is None else SampleRequest.of(statement.sample)
+    receipt = verify(engine, schema, name, source=statement.source, oracle=oracle, sample=sample)
     found = f"NOT EQUAL, {receipt.missing} missing and {receipt.surplus} surplus"
     result = "equal" if receipt.equal else found
     return Done(f"verified by {oracle} ({result})", f"{schema}.{name}", receipt.equal)

@@ -11,6 +11,7 @@ from headrace.engine import Engine
 from headrace.errors import HeadraceError, NeedsReinit
 from headrace.ingest.unfollow import unfollow
 from headrace.lifecycle.logs import drop_unowned_logs
+from headrace.publish.reindex import tidy
 from headrace.steps import ForgetSource, RollBack, TearDownCapture
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ def remove_idle_sources(engine: Engine, fence: int, *, patient: bool = True) -> 
 
 def finish_removals(engine: Engine, fence: int) -> None:
     """What recovery does besides the logs: a short try, for it comes before work of all kinds."""
+    tidy(engine.database, engine.catalog.state().stream_tables)
     remove_idle_sources(engine, fence, patient=False)
 
 

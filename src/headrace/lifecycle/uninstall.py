@@ -17,7 +17,7 @@ from headrace.catalog.records import StreamTable
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
 from headrace.publish.partitions import partitions
-from headrace.publish.served import COMMENT, index_name, served_name
+from headrace.publish.served import COMMENT, INDEX_OPTIONS, index_name, served_name
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
@@ -205,13 +205,16 @@ def _home_sql(
 
 
 def _ordinary(connection: Connection[Any], table: StreamTable) -> list[sql.Composed]:
-    """Make a served table an ordinary one: without guard, without our index and comment."""
+    """Make a served table an ordinary one: without guard, without our index and comment.
+
+    The index of a key that its owner asked for stays.
+    """
     name = served_name(table)
     guarded = (name, *(one.name for one in partitions(connection, table)))
-    parts = [
-        *(_drop("TRIGGER", "headrace_refuse_dml", one) for one in guarded),
-        sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(table.schema, index_name(table))),
-    ]
+    parts = [_drop("TRIGGER", "headrace_refuse_dml", one) for one in guarded]
+    if not any(option in table.options for option in INDEX_OPTIONS):
+        index = sql.Identifier(table.schema, index_name(table))
+        parts.append(sql.SQL("DROP INDEX IF EXISTS {}").format(index))
     row = connection.execute(
         "SELECT obj_description(to_regclass(%s))", [name.as_string()]
     ).fetchone()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection
@@ -12,7 +12,7 @@ from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable, View, is_stale
 from headrace.errors import UserError
 from headrace.graph import components, find_cycle
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.check import FIRST, Request
 from headrace.lifecycle.circle import Name
 from headrace.lifecycle.inputs import first_named
 from headrace.lifecycle.names import parse_name
@@ -29,6 +29,13 @@ class Wish:
     request: Request | None = None
     old: StreamTable | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it shall be made without rows; a table that has rows keeps them."""
+        if self.request is None or self.request.initialize:
+            return False
+        return self.old is None or self.old.is_uninitialized
+
 
 Wishes = dict[Name, Wish]
 
@@ -38,7 +45,7 @@ class Reads:
     """Who reads whom among tables that exist and tables that are wished for.
 
     `wishes` has those that were made and those that follow from them: tables below a wished one
-    that are stale and do not stand still.
+    that are stale and do not stand still. What a table that is filled reads is filled, too.
     """
 
     state: State
@@ -57,16 +64,27 @@ class Reads:
             raise UserError("name-exists", "two of the stream tables have the same name")
         reads = {_name(table): frozenset(_inputs(state, table)) for table in state.stream_tables}
         tables = frozenset(reads) | named.keys()
+        texts = {
+            _name(table): (table.query, table.search_path)
+            for table in state.stream_tables
+            if table.is_uninitialized
+        }
         for name, wish in named.items():
             if wish.request is not None:
-                text = wish.request.query
-                reads[name] = frozenset(read_tables(connection, text, search_path, tables))
-        below = _upstream(reads, named)
+                texts[name] = wish.request.query, search_path
+        for name, (text, path) in texts.items():
+            reads[name] = frozenset(read_tables(connection, text, path, tables))
+        filled = {name for name, wish in named.items() if not wish.is_empty}
+        below = _upstream(reads, filled)
+        for name, wish in named.items():
+            if wish.request is not None:
+                fill = name in below or not wish.is_empty
+                named[name] = replace(wish, request=replace(wish.request, initialize=fill))
         for table in state.stream_tables:
             name = _name(table)
             going = is_stale(table) and table.status is not Status.SUSPENDED
             if name in below and name not in named and going:
-                named[name] = Wish(READER, old=table)
+                named[name] = Wish(why_rebuilt(table), old=table)
         return Reads(state, named, reads)
 
     def ordered(
@@ -93,6 +111,11 @@ class Reads:
     def inside(self, names: Collection[Name]) -> dict[Name, frozenset[Name]]:
         """What these tables read of each other."""
         return {name: self.reads[name] & frozenset(names) for name in names}
+
+
+def why_rebuilt(table: StreamTable) -> str:
+    """The reason for which a stale table is made."""
+    return FIRST if table.is_uninitialized else READER
 
 
 def _circular(reads: dict[Name, frozenset[Name]], wishes: Iterable[Name]) -> UserError:
@@ -135,12 +158,12 @@ def read_tables(
     views: set[View] = set()
     texts = [text]
     while texts:
-        for schema, name in _names(texts.pop(), connection.info.dbname):
-            one = first_named(connection, schema, name, search_path, tables)
+        names = _names(texts.pop(), connection.info.dbname)
+        for one in first_named(connection, names, search_path, tables).values():
             if isinstance(one, View):
                 texts += [] if one in views else [one.text]
                 views.add(one)
-            elif one is not None and one in tables:
+            elif one in tables:
                 found.add(one)
     return found
 

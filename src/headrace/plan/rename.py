@@ -8,7 +8,7 @@ from functools import cache
 from operator import is_not
 from typing import Any, TypeVar
 
-from headrace.plan.operators import Operator
+from headrace.plan.operators import Operator, Scan
 from headrace.plan.scalar import Column
 from headrace.types import Type
 
@@ -23,6 +23,18 @@ def numbered(plan: Operator) -> tuple[Operator, tuple[Column, ...]]:
     found: dict[Column, Column] = {}
     _collect(plan, found)
     return renamed(plan, found), tuple(found)
+
+
+def matching(one: Operator, other: Operator) -> dict[Column, Column] | None:
+    """What to call the columns of `one` so that it is `other`; None if it is another plan."""
+    (first, names), (second, others) = numbered(one), numbered(other)
+    return dict(zip(names, others, strict=True)) if first == second else None
+
+
+def outline(plan: Operator) -> tuple[object, ...]:
+    """What plans that are equal up to the names of their columns have in common: cheap to find."""
+    relation = plan.relation if isinstance(plan, Scan) else None
+    return (type(plan), relation, len(plan.columns), *map(outline, plan.children))
 
 
 def made_in(plan: Operator) -> tuple[Column, ...]:

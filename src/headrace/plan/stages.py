@@ -37,7 +37,7 @@ from headrace.plan.operators import (
 )
 from headrace.plan.partition_stage import partition_stage
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.rename import numbered, renamed
+from headrace.plan.rename import matching, numbered, outline, renamed
 from headrace.plan.scalar import Call, Column, Literal, Scalar
 from headrace.plan.split_match import can_raise_on_a_pair, split_match
 from headrace.plan.stage import Outputs, Stage, stage_types
@@ -62,7 +62,7 @@ def cut_stages(
     # Relations of loops that are being cut, or that others cut: what reads them is part of these.
     opened = set(cycle)
     earlier: list[Stage] = []
-    shared: dict[Operator, tuple[Operator, tuple[Column, ...]]] = {}
+    shared: dict[tuple[object, ...], list[tuple[Operator, Operator]]] = {}
     times = Counter(numbered(node)[0] for node in _stateful(plan))
     numbers = count(1)
 
@@ -116,13 +116,15 @@ def cut_stages(
 
     def own(node: Operator) -> Operator:
         """The rows of a relation of its own."""
-        alike, columns = numbered(node)
-        if alike not in shared:
-            stage = cut(node, f"{relation}h{next(numbers)}")
-            earlier.append(stage)
-            shared[alike] = stage.shown(), columns
-        shown, first = shared[alike]
-        return renamed(shown, dict(zip(first, columns, strict=True)))
+        alike = shared.setdefault(outline(node), [])
+        for other, shown in alike:
+            names = matching(other, node)
+            if names is not None:
+                return renamed(shown, names)
+        stage = cut(node, f"{relation}h{next(numbers)}")
+        earlier.append(stage)
+        alike.append((node, stage.shown()))
+        return stage.shown()
 
     def nested(node: Recursive) -> Operator:
         """A recursion that reads the cycle, as a relation of the cycle's loop."""

@@ -13,7 +13,8 @@ from headrace.errors import UserError
 from headrace.graph import downstream
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.circle import Name, shown
-from headrace.lifecycle.partitioning import needs_rebuild
+from headrace.lifecycle.partitioning import needs_rebuild, same_partitions
+from headrace.partition_scheme import OPTION
 from headrace.project.plan import (
     Act,
     ProjectPlan,
@@ -145,6 +146,8 @@ def options_that_differ(request: Request, table: StreamTable) -> dict[str, tuple
         **request.options,
     }
     names = dict.fromkeys((*old, *new))
+    if same_partitions(old.get(OPTION), new.get(OPTION)):
+        names.pop(OPTION, None)
     return {one: (old.get(one), new.get(one)) for one in names if old.get(one) != new.get(one)}
 
 

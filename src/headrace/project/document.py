@@ -92,6 +92,7 @@ def wishes_document(wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
             "schedule": one.request.schedule,
             "refresh_mode": one.request.refresh_mode.value,
             "options": dict(one.request.options),
+            "initialize": one.request.initialize,
             "file": one.file,
             "line": one.line,
         }
@@ -109,6 +110,7 @@ def wishes_of(documents: Sequence[Mapping[str, Any]]) -> tuple[Wanted, ...]:
                 one["schedule"],
                 RefreshMode(one["refresh_mode"]),
                 dict(one["options"]),
+                one["initialize"],
             ),
             one["file"],
             one["line"],

@@ -92,7 +92,11 @@ def wishes_fingerprint(wanted: Sequence[Wanted]) -> str:
     """The same for folders that ask for the same, wherever in them it stands."""
     return _fingerprint(
         [
-            [*one.name, *_asked(one.request), sorted(one.request.options.items())]
+            [
+                *(*one.name, *_asked(one.request)),
+                sorted(one.request.options.items()),
+                one.request.initialize,
+            ]
             for one in sorted(wanted, key=lambda one: one.name)
         ]
     )

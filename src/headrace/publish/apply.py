@@ -11,23 +11,35 @@ from psycopg import errors, sql
 
 from headrace.catalog.records import StreamTable
 from headrace.errors import InternalError
+from headrace.partition_scheme import DROP_EMPTY
 from headrace.publish.change import VisibleChange
 from headrace.publish.own_table import require_own_table
 from headrace.publish.partitions import Slice, slices
+from headrace.publish.ranges import drop_empty
 from headrace.publish.served import (
     Connection,
     column_names,
     index_key,
     index_name,
+    keeping_key,
     partition_column,
     row,
     row_hash,
 )
+from headrace.publish.served_key import key_violated, served_key
 from headrace.publish.stage import stage, staged_columns
 from headrace.store import WEIGHT
 
 # Beyond so many changed rows PostgreSQL's planner chooses the way itself.
 SMALL_CHANGE = 10_000
+
+_INDEX_OF_PARTITION = """
+SELECT c.relname
+FROM pg_inherits i
+JOIN pg_index x ON x.indexrelid = i.inhrelid AND x.indrelid = to_regclass(%(part)s)
+JOIN pg_class c ON c.oid = x.indexrelid
+WHERE i.inhparent = to_regclass(%(index)s)
+"""
 
 
 def apply_change(connection: Connection, table: StreamTable, change: VisibleChange) -> None:
@@ -42,12 +54,13 @@ def apply_change(connection: Connection, table: StreamTable, change: VisibleChan
     connection.execute("SET LOCAL headrace.publishing = 'on'")
     _choose_plans(connection, small=change.inserted + change.deleted <= SMALL_CHANGE)
     staged = stage(connection, table, change)
-    found = sum(
-        _apply(connection, table, change, part) for part in slices(connection, table, staged)
-    )
+    parts = slices(connection, table, staged)
+    found = sum(_apply(connection, table, change, part) for part in parts)
     if found != change.deleted:
         raise _tampered(table, f"{change.deleted} rows were to be deleted, {found} were found.")
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
+    if change.deleted and table.options.get(DROP_EMPTY) and partition_column(table) is not None:
+        drop_empty(connection, table, [part.table for part in parts])
 
 
 def _apply(connection: Connection, table: StreamTable, change: VisibleChange, part: Slice) -> int:
@@ -56,10 +69,13 @@ def _apply(connection: Connection, table: StreamTable, change: VisibleChange, pa
     By the name of its index a violation is told from that of a user's index. Those of partitions
     have names of PostgreSQL's making, so rows that are added there are looked for all the same.
     """
+    key = served_key(table)
     if not change.deleted and partition_column(table) is None:
         _add(connection, table, part)
         return 0
-    if index_key(table):
+    if key is not None and key.declared:
+        return _apply_by_declared_key(connection, table, part)
+    if key is not None:
         return _apply_by_key(connection, table, part)
     found = _delete_from_bag(connection, table, part) if change.deleted else 0
     if change.inserted:
@@ -86,7 +102,8 @@ def _tampered(table: StreamTable, found: str) -> InternalError:
 def _add(connection: Connection, table: StreamTable, part: Slice) -> None:
     """Insert the rows of a change that only adds some: none of them is looked for."""
     try:
-        _insert(connection, table, part)
+        with keeping_key(table):
+            _insert(connection, table, part)
     except errors.UniqueViolation as error:
         if error.diag.constraint_name != index_name(table):
             raise
@@ -98,12 +115,57 @@ def _apply_by_key(connection: Connection, table: StreamTable, part: Slice) -> in
 
     Gives the number of old rows that were found.
     """
-    positions = [_position(table, name) for name in table.key]
-    found = 0
-    for mask in _null_patterns(connection, part, positions):
-        found += connection.execute(_delete_by_key(table, part, positions, mask)).rowcount
-    updated = connection.execute(_upsert(table, part)).fetchone()
+    found = _delete_lost(connection, table, part)
+    with keeping_key(table):
+        updated = connection.execute(_upsert(table, part)).fetchone()
     return found + (updated[0] if updated else 0)
+
+
+def _apply_by_declared_key(connection: Connection, table: StreamTable, part: Slice) -> int:
+    """The same where rows may break the key: only those are updated whose key has lost a row.
+
+    All others are inserted, so that PostgreSQL names the first that finds its key taken. A key that
+    gains two rows is looked for before: it may lose one, too.
+    """
+    positions = [_position(table, name) for name in index_key(table)]
+    key = column_names(tuple(f"c{position}" for position in positions))
+    marked = sql.SQL(
+        "(SELECT *, bool_or({weight} < 0) OVER same AS replaces,"
+        " sum(greatest({weight}, 0)) OVER same AS copies FROM {staged} d WHERE {condition}"
+        " WINDOW same AS (PARTITION BY {key}))"
+    ).format(weight=sql.Identifier(WEIGHT), staged=part.staged, condition=part.condition, key=key)
+    twice = connection.execute(
+        sql.SQL("SELECT ROW({})::text FROM {} d WHERE copies > 1 LIMIT 1").format(key, marked)
+    ).fetchone()
+    if twice is not None:
+        raise key_violated(table, f"Two rows would have the key {twice[0]}.")
+    found = _delete_lost(connection, table, part)
+    with keeping_key(table, _partition_index(connection, table, part)):
+        replacing = Slice(part.table, marked, sql.SQL("d.replaces"))
+        updated = connection.execute(_upsert(table, replacing)).fetchone()
+        _insert(connection, table, Slice(part.table, marked, sql.SQL("NOT d.replaces")))
+    return found + (updated[0] if updated else 0)
+
+
+def _partition_index(connection: Connection, table: StreamTable, part: Slice) -> str | None:
+    """The name of a partition's index of the key, which PostgreSQL has given it."""
+    found = connection.execute(
+        _INDEX_OF_PARTITION,
+        {
+            "part": part.table.as_string(connection),
+            "index": sql.Identifier(table.schema, index_name(table)).as_string(connection),
+        },
+    ).fetchone()
+    return None if found is None else str(found[0])
+
+
+def _delete_lost(connection: Connection, table: StreamTable, part: Slice) -> int:
+    """Delete the rows of keys that only lose them; how many were found."""
+    positions = [_position(table, name) for name in index_key(table)]
+    return sum(
+        connection.execute(_delete_by_key(table, part, positions, mask)).rowcount
+        for mask in _null_patterns(connection, part, positions)
+    )
 
 
 def _null_patterns(
@@ -122,8 +184,9 @@ def _null_patterns(
 
 def _upsert(table: StreamTable, part: Slice) -> sql.Composed:
     """Insert or update; the result is how many rows were there before."""
-    others = [column.name for column in table.columns if column.name not in table.key]
-    names = others or list(table.key)
+    own = index_key(table)
+    others = [column.name for column in table.columns if column.name not in own]
+    names = others or list(own)
     updates = sql.SQL(", ").join(
         sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in names
     )
@@ -139,7 +202,7 @@ def _upsert(table: StreamTable, part: Slice) -> sql.Composed:
         staged=part.staged,
         condition=part.condition,
         weight=sql.Identifier(WEIGHT),
-        key=column_names(table.key),
+        key=column_names(own),
         updates=updates,
     )
 
@@ -152,7 +215,7 @@ def _delete_by_key(
 ) -> sql.Composed:
     """Delete the keys that are NULL just where `mask` says, so that the index serves each test."""
     old, same = [], []
-    for name, position, missing in zip(table.key, positions, mask, strict=True):
+    for name, position, missing in zip(index_key(table), positions, mask, strict=True):
         staged_column = sql.Identifier("d", f"c{position}")
         if missing:
             old.append(sql.SQL("{} IS NULL").format(staged_column))

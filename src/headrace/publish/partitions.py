@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from headrace.catalog import new_relation_id
 from headrace.catalog.records import OutputColumn, StreamTable
-from headrace.publish.served import Connection, guard, partition_column, served_name
+from headrace.publish.partitioning import partition_of
+from headrace.publish.ranges import Ranges, range_slices
+from headrace.publish.served import Connection, attach, leaves, served_name
 
 # A statement that reads all of a table locks each of its partitions and each of their indexes.
 MOST_PARTITIONS = 256
@@ -25,19 +26,13 @@ MOST_VALUE_BYTES = 1000
 Value = str | None
 """A value as text, or NULL."""
 
-_LEAVES = """
-SELECT n.nspname, c.relname, pg_get_expr(c.relpartbound, c.oid)
-FROM pg_inherits i
-JOIN pg_class c ON c.oid = i.inhrelid
-JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE i.inhparent = to_regclass(%s) AND c.relispartition
-ORDER BY 1, 2
-"""
-
 
 @dataclass(frozen=True)
 class Partition:
-    """A table with the rows of some values; the one without values has those of all others."""
+    """A table with the rows of some values; the one without values has those of all others.
+
+    Partitions by range are told without values.
+    """
 
     name: sql.Identifier
     values: frozenset[Value]
@@ -48,15 +43,21 @@ class Slice:
     """Those rows of a staged change that go into one table; the condition is over them as `d`."""
 
     table: sql.Identifier
-    staged: sql.Identifier
+    staged: sql.Composable
     condition: sql.Composable
 
 
 def slices(connection: Connection, table: StreamTable, staged: sql.Identifier) -> tuple[Slice, ...]:
     """A staged change by the tables that it touches; partitions that it needs are made."""
-    column = partition_column(table)
-    if column is None:
+    found = partition_of(table)
+    if found is None:
         return (Slice(served_name(table), staged, sql.SQL("true")),)
+    scheme, column = found
+    if scheme.is_range:
+        ranges = range_slices(connection, table, staged, Ranges(scheme, column))
+        if len(ranges) > 1:
+            connection.execute(sql.SQL("ANALYZE {}").format(staged))
+        return tuple(Slice(name, staged, condition) for name, condition in ranges)
     place = f"c{table.columns.index(column) + 1}"
     known = partitions(connection, table)
     changing = sql.Identifier("d", place)
@@ -80,18 +81,17 @@ def slices(connection: Connection, table: StreamTable, staged: sql.Identifier) -
 
 def partitions(connection: Connection, table: StreamTable) -> tuple[Partition, ...]:
     """The partitions that a served table has, as PostgreSQL tells them."""
-    column = partition_column(table)
-    if column is None:
+    found = partition_of(table)
+    if found is None:
         return ()
-    name = served_name(table).as_string(connection)
-    leaves = connection.execute(_LEAVES, [name]).fetchall()
-    values: list[set[Value]] = [set() for _ in leaves]
-    if spelled := _spelled(column, [bound for *_, bound in leaves]):
+    scheme, column = found
+    known = leaves(connection, table)
+    values: list[set[Value]] = [set() for _ in known]
+    if not scheme.is_range and (spelled := _spelled(column, [bound for _, bound in known])):
         for place, value in connection.execute(spelled).fetchall():
             values[place].add(value)
     return tuple(
-        Partition(sql.Identifier(schema, leaf), frozenset(found))
-        for (schema, leaf, _), found in zip(leaves, values, strict=True)
+        Partition(name, frozenset(listed)) for (name, _), listed in zip(known, values, strict=True)
     )
 
 
@@ -144,17 +144,9 @@ def _missing(known: Sequence[Partition], changed: Sequence[Value]) -> list[froze
 
 
 def _attach(connection: Connection, table: StreamTable, values: frozenset[Value]) -> Partition:
-    """Make a partition with the indexes of the table, guarded as the table is."""
-    name = sql.Identifier(table.schema, f"headrace_part_{new_relation_id()}")
-    parent = served_name(table)
-    alike = sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)")
-    connection.execute(alike.format(name, parent))
-    guard(connection, name)
     listed = sql.SQL(", ").join(sql.Literal(value) for value in values)
     bound = sql.SQL("FOR VALUES IN ({})").format(listed) if values else sql.SQL("DEFAULT")
-    attaching = sql.SQL("ALTER TABLE {} ATTACH PARTITION {} {}")
-    connection.execute(attaching.format(parent, name, bound))
-    return Partition(name, values)
+    return Partition(attach(connection, table, bound), values)
 
 
 def _as_text(column: OutputColumn, value: sql.Identifier) -> sql.Composed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -22,6 +22,13 @@ from headrace.schedule.tiers import is_watched
 from headrace.steps import Publish
 
 NOTHING = Change()
+
+# What is done to served tables in a transaction.
+Serve = Callable[[Transaction], None]
+
+
+def serve_nothing(transaction: Transaction) -> None:
+    """No other table is served."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +50,30 @@ class Advanced:
     old: StreamTable | None = None
 
 
+@dataclass(frozen=True)
+class Unread:
+    """A stream table that reads nothing of what changed: only its `frontier` moves."""
+
+    table: StreamTable
+    frontier: Mapping[str, int]
+
+
 def publish(
     engine: Engine,
     advanced: tuple[Advanced, ...],
     state: State,
     *,
     fence: int,
+    unread: tuple[Unread, ...] = (),
     besides: Change = NOTHING,
+    serve_besides: Serve = serve_nothing,
 ) -> tuple[Refresh, ...]:
     """Pins, frontiers, served rows and history of all tables as one; the refreshes as recorded.
 
-    `state` is what they were computed in: a table that is another by now is not published. One
-    that was never published gets its served table made in the same transaction; what else is
-    recorded in it is `besides`.
+    Of those `unread` nothing is told: neither history nor listeners hear of them. `state` is what
+    they were computed in: a table that is another by now is not published. One that was never
+    published gets its served table made in the same transaction; what else is recorded in it is
+    `besides`, what else is served `serve_besides`.
     """
     now = datetime.now(UTC)
     tables = tuple(_published(one, now) for one in advanced)
@@ -81,19 +99,25 @@ def publish(
             if one.table.epoch == 0:
                 create_served(transaction, table)
             apply_change(transaction, table, one.change)
+        serve_besides(transaction)
         announce(transaction, tables)
 
     relations = tuple(relation for one in advanced for relation in one.relations)
     change = replace(
         besides,
-        put=(*besides.put, *relations, *tables),
+        put=(
+            *(replace(one.table, frontier=one.frontier) for one in unread),
+            *besides.put,
+            *relations,
+            *tables,
+        ),
         refreshes=(*besides.refreshes, *refreshes),
     )
     with engine.step(Publish(tuple(table.relation for table in tables))):
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with engine.changing(state) as current:
-                    _require_same(advanced, current)
+                    _require_same((*advanced, *unread), current)
                     engine.catalog.commit(change, fence=fence, apply=serve)
                 break
             except Transient as error:
@@ -105,9 +129,9 @@ def publish(
     return refreshes
 
 
-def _require_same(advanced: tuple[Advanced, ...], current: State) -> None:
+def _require_same(moved: tuple[Advanced | Unread, ...], current: State) -> None:
     """What somebody stopped or altered meanwhile is not overwritten."""
-    for one in advanced:
+    for one in moved:
         known = current.origin(one.table.relation)
         if one.table.epoch > 0 and known != one.table:
             name = f"{one.table.schema}.{one.table.name}"

@@ -11,8 +11,10 @@ from psycopg import sql
 
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
+from headrace.partition_scheme import Scheme
 from headrace.publish.change import VisibleChange
 from headrace.publish.own_table import require_own_table
+from headrace.publish.partitioning import partition_of
 from headrace.publish.partitions import partitions, slices
 from headrace.publish.remake import remake
 from headrace.publish.served import (
@@ -20,13 +22,14 @@ from headrace.publish.served import (
     column_names,
     create_index,
     create_served,
-    index_key,
+    drop_index,
     index_name,
-    partition_column,
+    keeping_key,
     require_enums,
     row,
     served_name,
 )
+from headrace.publish.served_key import served_key
 from headrace.publish.stage import stage, staged_columns
 from headrace.store import WEIGHT
 
@@ -49,8 +52,21 @@ def replace_served(
     # Rows find the partitions that these leave behind by themselves.
     slices(connection, new, staged)
     connection.execute(_delete(new, staged))
-    connection.execute(_insert(new, staged))
+    with keeping_key(new, index_name(old)):
+        connection.execute(_insert(new, staged))
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
+    _keep_index(connection, old, new)
+
+
+def replace_empty(connection: Connection, old: StreamTable, new: StreamTable) -> None:
+    """Make the served table of `old`, which has no rows, that of `new`, which has none either."""
+    require_own_table(connection, old)
+    reshape(connection, old, new)
+    _keep_index(connection, old, new)
+
+
+def _keep_index(connection: Connection, old: StreamTable, new: StreamTable) -> None:
+    """Give the index of a reshaped table the name it has now, or make it."""
     name, given = sql.Identifier(new.schema, index_name(old)), sql.Identifier(index_name(new))
     connection.execute(sql.SQL("ALTER INDEX IF EXISTS {} RENAME TO {}").format(name, given))
     if not _exists(connection, sql.Identifier(new.schema, index_name(new))):
@@ -67,11 +83,10 @@ def reshape(connection: Connection, old: StreamTable, new: StreamTable) -> None:
     if not _exists(connection, served_name(old)):
         create_served(connection, new)
         return
-    if _shape(old) != _shape(new):
-        index = sql.Identifier(old.schema, index_name(old))
-        connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(index))
-    rename(connection, old, new)
     try:
+        if _shape(old) != _shape(new):
+            drop_index(connection, old)
+        rename(connection, old, new)
         if _partitioning(old) == _partitioning(new):
             _alter_columns(connection, old, new)
         else:
@@ -127,13 +142,13 @@ def _exists(connection: Connection, name: sql.Identifier) -> bool:
 def _shape(table: StreamTable) -> tuple[object, ...]:
     """What the index that publish finds rows by depends on."""
     columns = tuple((column.name, column.served) for column in table.columns)
-    return columns, index_key(table), _partitioning(table)
+    return columns, served_key(table), _partitioning(table)
 
 
-def _partitioning(table: StreamTable) -> tuple[str, str] | None:
-    """The column of the partitions and its type, which no ALTER TABLE changes."""
-    column = partition_column(table)
-    return None if column is None else (column.name, column.served)
+def _partitioning(table: StreamTable) -> tuple[Scheme, str] | None:
+    """How the table is partitioned, and the type of the column, which no ALTER TABLE changes."""
+    found = partition_of(table)
+    return None if found is None else (found[0], found[1].served)
 
 
 def _alter(connection: Connection, table: StreamTable, act: str, *parts: sql.Composable) -> None:

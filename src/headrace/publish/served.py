@@ -1,26 +1,47 @@
 """Served tables: the real PostgreSQL tables that applications read.
 
 Each has the index that publish finds rows by (the unique index of the key where the result has
-one, else an index on a hash of the whole row) and a trigger that refuses users' DML. One that is
-partitioned begins without partitions; `partitions` makes them as values come.
+one or its owner declares it, else an index on a hash of the whole row) and a trigger that refuses
+users' DML. One that is partitioned begins without partitions; `partitions` makes them as values
+come.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from headrace.catalog import new_relation_id
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import Transient, UserError
+from headrace.publish.partitioning import partition_of
+from headrace.publish.served_key import key_violated, served_key
 from headrace.source.rights import FIRST_USER_OID
-from headrace.types import Type
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 COMMENT = "Stream table kept by Headrace; written only by publish."
-MOST_KEY_COLUMNS = 8
-MOST_KEY_CHARACTERS = 100
+# The options that make another index.
+INDEX_OPTIONS = ("key", "primary_key", "include")
+# Two rows have one key, a part of it is NULL, or it is too long for an index.
+BROKEN_KEY = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.NotNullViolation,
+    psycopg.errors.ProgramLimitExceeded,
+)
+
+_LEAVES = """
+SELECT n.nspname, c.relname, pg_get_expr(c.relpartbound, c.oid)
+FROM pg_inherits i
+JOIN pg_class c ON c.oid = i.inhrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE i.inhparent = to_regclass(%s) AND c.relispartition
+ORDER BY 1, 2
+"""
 
 _NO_ENUM = """
 SELECT format_type(t.oid, NULL)
@@ -45,10 +66,12 @@ def create_served(connection: Connection, table: StreamTable) -> None:
         for column in table.columns
     )
     name = served_name(table)
-    by = partition_column(table)
+    by = partition_of(table)
     statement = sql.SQL("CREATE TABLE {} ({})").format(name, columns)
     if by is not None:
-        statement += sql.SQL(" PARTITION BY LIST ({})").format(sql.Identifier(by.name))
+        scheme, column = by
+        kind = sql.SQL("RANGE" if scheme.is_range else "LIST")
+        statement += sql.SQL(" PARTITION BY {} ({})").format(kind, sql.Identifier(column.name))
     connection.execute(statement)
     require_enums(connection, name)
     connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(name, sql.Literal(COMMENT)))
@@ -73,8 +96,27 @@ def require_enums(connection: Connection, name: sql.Identifier, type_: str | Non
 
 def partition_column(table: StreamTable) -> OutputColumn | None:
     """The column that the table is partitioned by, if it is."""
-    name = table.options.get("partition_by")
-    return next((column for column in table.columns if column.name == name), None)
+    found = partition_of(table)
+    return None if found is None else found[1]
+
+
+def leaves(connection: Connection, table: StreamTable) -> list[tuple[sql.Identifier, str]]:
+    """The partitions of a served table, each with its bound as PostgreSQL spells it."""
+    name = served_name(table).as_string(connection)
+    found = connection.execute(_LEAVES, [name]).fetchall()
+    return [(sql.Identifier(schema, leaf), bound) for schema, leaf, bound in found]
+
+
+def attach(connection: Connection, table: StreamTable, bound: sql.Composable) -> sql.Identifier:
+    """Make a partition with the indexes of the table, guarded as the table is; its name."""
+    name = sql.Identifier(table.schema, f"headrace_part_{new_relation_id()}")
+    parent = served_name(table)
+    alike = sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)")
+    connection.execute(alike.format(name, parent))
+    guard(connection, name)
+    attaching = sql.SQL("ALTER TABLE {} ATTACH PARTITION {} {}")
+    connection.execute(attaching.format(parent, name, bound))
+    return name
 
 
 def guard(connection: Connection, name: sql.Identifier) -> None:
@@ -91,45 +133,85 @@ def guard(connection: Connection, name: sql.Identifier) -> None:
 
 
 def index_key(table: StreamTable) -> tuple[str, ...]:
-    """The key, if a unique index can hold every value of it and tells all values apart.
-
-    An index entry has a few kilobytes at most, so text must have a short length; 0.0 and -0.0 are
-    one key to an index. That of a partitioned table must have the column that it is partitioned by.
-    """
-    by = partition_column(table)
-    if by is not None and by.name not in table.key:
-        return ()
-    types = {column.name: column.type for column in table.columns}
-    short = all(_is_short(types[name]) for name in table.key)
-    return table.key if short and len(table.key) <= MOST_KEY_COLUMNS else ()
-
-
-def _is_short(type_: Type) -> bool:
-    if type_.is_text:
-        return type_.length is not None and type_.length <= MOST_KEY_CHARACTERS
-    return not type_.is_float and type_.kind not in ("bytea", "jsonb", "array")
+    """The columns of the unique index that publish finds rows by; none where it goes by a hash."""
+    key = served_key(table)
+    return () if key is None else key.columns
 
 
 def index_name(table: StreamTable) -> str:
-    """The name of the index that publish finds rows by."""
-    return f"headrace_rows_{table.relation}"
+    """The name of the index that publish finds rows by.
+
+    Another key has another one, so that both can be there while one takes the other's place.
+    """
+    given = [f"{name}={table.options[name]}" for name in INDEX_OPTIONS if name in table.options]
+    digest = "_" + sha256("\0".join(given).encode()).hexdigest()[:8] if given else ""
+    return f"headrace_rows_{table.relation}{digest}"
 
 
 def create_index(connection: Connection, table: StreamTable) -> None:
-    """Make the index that publish finds rows by."""
-    name = sql.Identifier(index_name(table))
-    if index_key(table):
-        # Enums are compared by a function, which an index serves only behind other columns.
-        types = {column.name: column.type for column in table.columns}
-        key = sorted(table.key, key=lambda one: types[one].is_of_users)
-        statement = sql.SQL("CREATE UNIQUE INDEX {} ON {} ({}) NULLS NOT DISTINCT").format(
-            name, served_name(table), column_names(tuple(key))
+    """Make the index that publish finds rows by; `key-violated` where rows do not keep it."""
+    with keeping_key(table):
+        connection.execute(index_sql(table))
+
+
+def index_sql(table: StreamTable, *, beside: bool = False) -> sql.Composed:
+    """The statement that makes the index.
+
+    `beside` others it is made while the table is written, and is an index alone: a primary key is
+    made of it later.
+    """
+    name, on, key = sql.Identifier(index_name(table)), served_name(table), served_key(table)
+    how = sql.SQL("CONCURRENTLY " if beside else "")
+    if key is None:
+        return sql.SQL("CREATE INDEX {}{} ON {} ({})").format(
+            how, name, on, row_hash(table, sql.SQL(""))
         )
-    else:
-        statement = sql.SQL("CREATE INDEX {} ON {} ({})").format(
-            name, served_name(table), row_hash(table, sql.SQL(""))
+    # Enums are compared by a function, which an index serves only behind other columns.
+    types = {column.name: column.type for column in table.columns}
+    columns = column_names(tuple(sorted(key.columns, key=lambda one: types[one].is_of_users)))
+    include = sql.SQL(" INCLUDE ({})" if key.include else "").format(column_names(key.include))
+    if key.primary and not beside:
+        return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} PRIMARY KEY ({}){}").format(
+            on, name, columns, include
         )
-    connection.execute(statement)
+    # No primary key can be made of one that tells NULL.
+    nulls = sql.SQL("" if key.primary else " NULLS NOT DISTINCT")
+    return sql.SQL("CREATE UNIQUE INDEX {}{} ON {} ({}){}{}").format(
+        how, name, on, columns, include, nulls
+    )
+
+
+def drop_index(connection: Connection, table: StreamTable) -> None:
+    """Remove the index that publish finds rows by."""
+    key = served_key(table)
+    if key is None or not key.primary:
+        name = sql.Identifier(table.schema, index_name(table))
+        connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(name))
+        return
+    on, name = served_name(table), sql.Identifier(index_name(table))
+    connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}").format(on, name))
+    for column in key.columns:
+        nullable = sql.SQL("ALTER TABLE {} ALTER COLUMN {} DROP NOT NULL")
+        connection.execute(nullable.format(on, sql.Identifier(column)))
+
+
+@contextmanager
+def keeping_key(table: StreamTable, index: str | None = None) -> Iterator[None]:
+    """Raise `key-violated` if rows inside break a key that only their owner says they have.
+
+    A partition has an `index` of its own for it. That of a user may be broken, too.
+    """
+    key = served_key(table)
+    try:
+        yield
+    except BROKEN_KEY as error:
+        ours = (None, index or index_name(table))
+        if key is None or not key.may_break or error.diag.constraint_name not in ours:
+            raise
+        if error.diag.column_name is not None and error.diag.column_name not in key.columns:
+            raise
+        detail = error.diag.message_detail or error.diag.message_primary
+        raise key_violated(table, detail) from error
 
 
 def drop_served(connection: Connection, table: StreamTable) -> None:

@@ -15,20 +15,28 @@ logger = logging.getLogger(__name__)
 
 
 def announce_transition(
-    transaction: Transaction, source: str, before: str, after: str, reason: str | None
+    transaction: Transaction,
+    source: str,
+    before: str,
+    after: str,
+    reason: str | None,
+    slot: str | None = None,
 ) -> None:
     """Notify those that LISTEN on the channel, if the transaction is committed.
 
-    `before` and `after` are capture modes. A source that stays with triggers, because it could not
-    go over to the log, is told from TRANSITIONING to TRIGGER.
+    `before` and `after` are capture modes, `slot` is the replication slot of the database. A
+    source that stays with triggers, because it could not go over to the log, is told from
+    TRANSITIONING to TRIGGER.
     """
-    told = notice(source, before, after, reason)
+    told = notice(source, before, after, reason, slot)
     transaction.execute("SELECT pg_notify(%s, %s)", (TRANSITIONS, told))
     logger.info("%s: %s -> %s: %s", source, before, after, reason or "as wished")
 
 
-def notice(source: str, before: str, after: str, reason: str | None) -> str:
+def notice(
+    source: str, before: str, after: str, reason: str | None, slot: str | None = None
+) -> str:
     """What listeners are told: JSON; a reason that is too long is left out."""
-    told = {"source": source, "from": before, "to": after, "reason": reason}
+    told = {"source": source, "from": before, "to": after, "slot": slot, "reason": reason}
     text = json.dumps(told)
     return text if len(text) <= LARGEST else json.dumps({**told, "reason": None})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.catalog import State
 from headrace.catalog.records import is_stale
 from headrace.definition import Definition, require_kept
@@ -36,7 +38,7 @@ def advance(
     tables = tuple(one.table for one in attempts)
     first = attempts[0]
     clock, epoch = first.clock, first.epoch
-    jobs = engine.runner.jobs
+    jobs = engine.runner.own_jobs
     follow = engine.settings(state).stratified_dred
     with clock.phase("plan"):
         if definitions[0].final.cycle:
@@ -67,12 +69,17 @@ def advance(
     after = state.with_relations(written.values())
     limit = engine.settings(state).collect_rows
     changes = []
+    skipping = engine.settings(state).enable_stratum_skip
     for table, definition in zip(tables, definitions, strict=True):
         with clock.phase("read"):
             final = written[definition.final.relation]
             reading = Reading(engine.store, after, {final.id: table.epoch}, limit)
-            changes.append(visible_change(engine, reading, final))
-    jobs = engine.runner.jobs - jobs
+            change = visible_change(engine, reading, final)
+        unseen = skipping and change.is_empty and table.epoch > 0
+        shown = state.relation(final.id).changed_at if unseen else None
+        written[final.id] = replace(final, shown_epoch=shown)
+        changes.append(change)
+    jobs = engine.runner.own_jobs - jobs
     times = [data_time(state, table, moved) for table in tables]
     as_of = min((time for time in times if time is not None), default=None)
     together = {**moved, **dict.fromkeys((table.relation for table in tables), as_of)}

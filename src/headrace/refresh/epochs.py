@@ -115,9 +115,12 @@ def data_time(state: State, table: StreamTable, moved: Times) -> datetime | None
 
 
 def lacks(state: State, table: StreamTable) -> frozenset[str]:
-    """The inputs with rows beyond what the table has taken in; its own relation is none."""
+    """The inputs with changes beyond what the table has taken in; its own relation is none.
+
+    What changes only in an input's operator state is no change to those that read it.
+    """
     return frozenset(
         name
         for name in table.inputs
-        if name != table.relation and state.relation(name).pin.epoch > taken_in(table, name)
+        if name != table.relation and state.relation(name).changed_at > taken_in(table, name)
     )

@@ -14,6 +14,7 @@ from headrace.graph.network import Dependency, Network
 from headrace.plan.describe import describe
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.stage import Stage
+from headrace.publish.served_key import ServedKey, served_key
 from headrace.refresh.outlook import Outlook
 from headrace.refresh.plan import decide, plan_cycle, plan_refresh
 from headrace.render import PlanInput, inputs_of, render
@@ -66,22 +67,28 @@ class Explanation:
     outlook: Outlook | None = None
     found: tuple[str, ...] = ()
     partition_by: str | None = None
+    group_declared: str | None = None
+    index: ServedKey | None = None
 
     def __str__(self) -> str:
         parts = [f"stream table {self.name}", "", "columns"]
         parts += [f"  {c.name} {c.served}{_scale(c)}" for c in self.columns]
         without = "none: a bag of rows" if self.scc_id is None else "none: a set of rows"
         parts += ["key", "  " + (", ".join(self.key) or without)]
+        if self.index is not None and self.index.is_asked_for:
+            parts += ["index", f"  {self.index}"]
         parts += ["partitions", f"  by {self.partition_by}"] if self.partition_by else []
         parts += ["reads", *(f"  {_edge(edge)}" for edge in self.edges)] if self.edges else []
         parts += ["stratum", f"  {self.stratum}"]
         if self.scc_id is not None:
             parts += ["cycle", f"  member of component {self.scc_id}: every row once"]
+        parts += ["group"] if self.group is not None or self.group_declared is not None else []
         if self.group is not None:
             parts += [
-                "group",
                 f"  member of group {self.group}, with {', '.join(self.group_others)}",
             ]
+        if self.group_declared is not None:
+            parts += [f"  declared to be of group {self.group_declared}"]
         if self.outlook is not None:
             parts += ["incremental or full", *(f"  {line}" for line in self.outlook.lines())]
         parts += ["rows last found by keys", *(f"  {f}" for f in self.found)] if self.found else []
@@ -149,6 +156,7 @@ def explain(
         ),
         notices,
         partition_by=table.options.get("partition_by"),
+        index=served_key(table),
     )
 
 
@@ -234,6 +242,7 @@ def placed(explanation: Explanation, network: Network, name: str) -> Explanation
         edges=tuple(edge for edge in network.edges if edge.reader == name),
         group=group,
         group_others=tuple(one for one in members if one != name),
+        group_declared=network.declared.get(name),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from headrace.catalog.records import RefreshMode, StreamTable
+from headrace.catalog.records import RefreshMode, Status, StreamTable
 from headrace.definition import Definition
 from headrace.delta.differentiate import (
     Differentiation,
@@ -41,6 +41,10 @@ class Decision:
         return f"{self.reason}: {self.numbers}" if self.numbers else self.reason
 
 
+NO_CHANGE = Decision("SKIPPED", "no input changed")
+UNREAD = Decision("SKIPPED", "no column that it reads changed")
+
+
 def decide(
     group: tuple[StreamTable, ...], asked: RefreshMode | None, changed: frozenset[str]
 ) -> Decision:
@@ -53,10 +57,19 @@ def decide(
     if asked is RefreshMode.FULL:
         return Decision("FULL", "asked for")
     if not changed:
-        return Decision("SKIPPED", "no input changed")
+        return NO_CHANGE
     if asked is None and any(table.refresh_mode is RefreshMode.FULL for table in group):
         return Decision("FULL", "refresh_mode is FULL")
     return Decision("DIFFERENTIAL", INCREMENTAL)
+
+
+def may_skip_unread(group: tuple[StreamTable, ...], asked: RefreshMode | None) -> bool:
+    """Whether a refresh may be skipped over changes that the tables do not read.
+
+    A table that failed is published again even if what made it fail was taken back.
+    """
+    sound = all(t.epoch and t.status is Status.ACTIVE and not t.failures for t in group)
+    return sound and asked is not RefreshMode.FULL
 
 
 def may_choose(group: tuple[StreamTable, ...], asked: RefreshMode | None) -> bool:

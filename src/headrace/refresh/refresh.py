@@ -12,6 +12,7 @@ from headrace.errors import UserError
 from headrace.graph import upstream
 from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
+from headrace.refresh.history import prune_history
 from headrace.refresh.sweep import Aim, Sweep
 from headrace.refresh.together import together
 from headrace.relations.compact import compact
@@ -24,14 +25,16 @@ def refresh_table(
     name: str,
     asked: RefreshMode | None,
     fence: int,
+    *,
+    allowed: frozenset[str] = frozenset(),
 ) -> Refresh:
     """Bring a stream table to the newest state of its sources; what was done, or SKIPPED.
 
     Everything that it reads comes along to the same epoch, and whole groups of that; all of it is
-    published as one.
+    published as one. Tables that are `allowed` may take in more than `max_change_rows`.
     """
     table = require_table(state, schema, name)
-    aim = Aim(table.relation, asked)
+    aim = Aim(table.relation, asked, allowed=allowed)
     read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
     with aim.clock.phase("cut"):
         state = ingest(engine, state, fence, needed=frozenset(read), retry=frozenset(read))
@@ -41,13 +44,14 @@ def refresh_table(
     sweep = Sweep(engine, state, tables, fence, aim)
     sweep.run()
     attempt = sweep.attempts[table.relation]
-    if sweep.advanced:
-        with aim.clock.phase("publish"):
-            lines = sweep.publish()
+    with aim.clock.phase("publish"):
+        lines = sweep.finish()
+    if lines or sweep.unread:
         compact(engine, sorted({*sweep.relations, *read}), fence)
-        if table.relation in lines:
-            # The history is written by publish itself, so only the answer can tell its time.
-            return replace(lines[table.relation], phases=dict(aim.clock.phases))
+        prune_history(engine, state, [one.relation for one in tables])
+    if table.relation in lines:
+        # The history is written by publish itself, so only the answer can tell its time.
+        return replace(lines[table.relation], phases=dict(aim.clock.phases))
     return replace(attempt.record(), epoch=table.epoch)
 
 
@@ -64,13 +68,13 @@ def refresh_group(
     sweep = Sweep(engine, state, tables, fence)
     try:
         sweep.run()
-        if not sweep.advanced:
-            return {}
-        lines = sweep.publish()
+        lines = sweep.finish()
     except BaseException:
         engine.roll_back(names, fence)
         raise
-    compact(engine, sorted(sweep.relations), fence)
+    if lines:
+        compact(engine, sorted(sweep.relations), fence)
+        prune_history(engine, state, [one.relation for one in state.stream_tables])
     return lines
 
 

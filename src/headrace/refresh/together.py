@@ -10,7 +10,8 @@ from headrace.catalog.records import StreamTable
 from headrace.graph import upstream
 from headrace.graph.dependencies import ordered
 from headrace.graph.diamonds import ConsistencyGroup, groups
-from headrace.graph.policy import units
+from headrace.graph.live import moves_with
+from headrace.graph.policy import declared_groups, units
 from headrace.settings import Settings
 
 Reads = tuple[tuple[str, tuple[str, ...]], ...]
@@ -22,7 +23,10 @@ def consistency_groups(state: State, settings: Settings) -> Mapping[str, tuple[s
     A group that is not atomic moves table by table, and cycles in it as a whole.
     """
     tables = {table.relation: table for table in state.stream_tables}
-    known = _groups(tuple((table.relation, table.inputs) for table in tables.values()))
+    known = _groups(
+        tuple((table.relation, moves_with(table)) for table in tables.values()),
+        tuple(declared_groups(t for t in tables.values() if not t.is_uninitialized).items()),
+    )
     return {
         name: () if unit.is_single else unit.members
         for unit in units(known, tables, settings)
@@ -49,5 +53,7 @@ def together(
 
 
 @lru_cache(maxsize=64)
-def _groups(reads: Reads) -> tuple[ConsistencyGroup[str], ...]:
-    return groups(dict(reads))
+def _groups(
+    reads: Reads, declared: tuple[tuple[str, str], ...]
+) -> tuple[ConsistencyGroup[str], ...]:
+    return groups(dict(reads), dict(declared))

@@ -6,6 +6,8 @@ meaning of scalar expressions, so the two ways check each other.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from sqlglot import exp
 
 from headrace.functions.function import spark_cast, spark_function
@@ -55,10 +57,16 @@ def render_new(plan: Operator, names: tuple[str, ...], known: Operator) -> str:
     return text_of(query)
 
 
-def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) -> str:
+def render_difference(
+    plan: Operator,
+    stored: Operator,
+    names: tuple[str, ...],
+    where: Callable[[Sequence[exp.Expression]], exp.Expression] | None = None,
+) -> str:
     """What the query gives and `stored` does not (weight > 0), and the other way round (< 0).
 
-    The columns are `_weight` and `names`; an empty result is a proof of equality as bags.
+    The columns are `_weight` and `names`; an empty result is a proof of equality as bags. With
+    `where`, a condition on the columns, it is one for the rows that fulfil it.
     """
     ids = [column(c.id) for c in stored.columns]
     one = exp.alias_(spark_cast(exp.Literal.number(1), BIGINT), WEIGHT, quoted=True)
@@ -73,7 +81,10 @@ def render_difference(plan: Operator, stored: Operator, names: tuple[str, ...]) 
         for c, name in zip(stored.columns, names, strict=True)
     ]
     whole = exp.Select(expressions=[column(WEIGHT), *shown])
-    return text_of(whole.from_(as_table(difference, "difference"), copy=False))
+    whole = whole.from_(as_table(difference, "difference"), copy=False)
+    if where is not None:
+        whole = whole.where(where([column(c.id) for c in stored.columns]), copy=False)
+    return text_of(whole)
 
 
 def _native(

@@ -42,6 +42,7 @@ from headrace.render.nesting import Nesting
 from headrace.render.partitions import top, window
 from headrace.render.pieces import (
     WEIGHT,
+    aliased,
     as_table,
     bigint,
     columns_named,
@@ -73,17 +74,16 @@ def render(
     renderer = _Renderer(one_partition=one_partition)
     columns = plan.columns
     wanted = names or tuple(c.id for c in columns)
-    shown = [
-        exp.alias_(column(c.id), name, quoted=True) for c, name in zip(columns, wanted, strict=True)
-    ]
+    shown = [aliased(column(c.id), name) for c, name in zip(columns, wanted, strict=True)]
     query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(
         renderer.subquery(plan), copy=False
     )
     whole = renderer.nesting.whole(query)
     if one_partition:
-        for select in list(whole.find_all(exp.Select)):
-            if _joins_freely(select):
-                hinted(select, "COALESCE", exp.Literal.number(1))
+        nodes = list(whole.walk(prune=lambda node: isinstance(node, exp.Column)))
+        for node in nodes:
+            if isinstance(node, exp.Select) and _joins_freely(node):
+                hinted(node, "COALESCE", exp.Literal.number(1))
     return text_of(whole)
 
 

@@ -16,8 +16,10 @@ class _Printer(SparkGenerator):
     """sqlglot's printer for trees that are written for Spark.
 
     Its own first rewrites what other dialects have and Spark has not, in each SELECT with all that
-    is below it: the time grows with the square of the nesting.
+    is below it: the time grows with the square of the nesting. WITH is where it belongs already.
     """
+
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[Any] = set()
 
     TRANSFORMS: ClassVar[Any] = {
         kind: printed

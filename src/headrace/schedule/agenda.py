@@ -75,7 +75,7 @@ def agenda(
                 name,
                 schedules[name],
                 tiers[name],
-                memory.last.get(name) or tables[name].published_at,
+                memory.last.get(name) or _begun_at(tables[name]),
                 _was_read(memory, name),
                 memory.retry_at.get(name),
                 tables[name].status,
@@ -146,6 +146,11 @@ def passed(idle: Iterable[Due], groups: Iterable[ScheduledGroup]) -> tuple[Due, 
         for one in idle
         if one.cause is not Cause.SCHEDULE or not at_times.isdisjoint(one.relations)
     )
+
+
+def _begun_at(table: StreamTable) -> datetime | None:
+    """From when on its schedule counts: one without rows waits for the next time, as others do."""
+    return table.created_at if table.is_uninitialized else table.published_at
 
 
 def _was_read(memory: Memory, name: str) -> bool:

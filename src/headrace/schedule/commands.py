@@ -16,11 +16,12 @@ from headrace.catalog.codec import RECEIPTS, REFRESHES, STREAM_TABLES
 from headrace.catalog.records import Receipt, RefreshMode, StreamTable
 from headrace.engine import Engine
 from headrace.errors import UserError
+from headrace.ingest.adapt import convert_buffers
 from headrace.lifecycle.alter import KEEP, Alteration, alter
 from headrace.lifecycle.check import Request
 from headrace.lifecycle.create import create, create_or_replace
 from headrace.lifecycle.drop import drop
-from headrace.lifecycle.renew import refresh, reinit, resume, suspend
+from headrace.lifecycle.renew import refresh, reinit, resume, resume_mode, suspend
 from headrace.lifecycle.repair import Damage, repair
 from headrace.lifecycle.run import Done, run
 from headrace.project.apply import apply_project
@@ -28,9 +29,10 @@ from headrace.project.document import plan_document, plan_of, wishes_document, w
 from headrace.project.plan import ProjectPlan
 from headrace.project.read import Wanted
 from headrace.schedule.command import Answer, Command
-from headrace.schedule.database_commands import NOTHING, Attach, Detach
+from headrace.schedule.database_commands import NOTHING, AlterDatabase, Attach, Detach
 from headrace.statements import parse
 from headrace.verify.oracle import Oracle, oracle_of
+from headrace.verify.sample import SampleRequest
 from headrace.verify.verify import verify
 
 TABLE = Answer(STREAM_TABLES.encode, STREAM_TABLES.decode)
@@ -40,13 +42,15 @@ TABLES: Answer[tuple[StreamTable, ...]] = Answer(
 )
 REFRESH = Answer(REFRESHES.encode, REFRESHES.decode)
 RECEIPT = Answer(RECEIPTS.encode, RECEIPTS.decode)
+NAMES: Answer[tuple[str, ...]] = Answer(list, tuple)
 PLAN = Answer(plan_document, plan_of)
 DAMAGES: Answer[tuple[Damage, ...]] = Answer(
     lambda found: [vars(one) for one in found],
     lambda value: tuple(Damage(**one) for one in value),
 )
 STATEMENTS: Answer[tuple[Done, ...]] = Answer(
-    lambda done: [vars(one) for one in done], lambda value: tuple(Done(**one) for one in value)
+    lambda done: [vars(one) for one in done],
+    lambda value: tuple(Done(**{**one, "notices": tuple(one["notices"])}) for one in value),
 )
 
 
@@ -176,13 +180,14 @@ class Resume(Command[StreamTable]):
     verb = "resume"
     schema: str
     name: str
+    mode: str | None = None
 
     @property
     def answer(self) -> Answer[StreamTable]:
         return TABLE
 
     def perform(self, engine: Engine) -> StreamTable:
-        return resume(engine, self.schema, self.name)
+        return resume(engine, self.schema, self.name, resume_mode(self.mode))
 
 
 @dataclass(frozen=True)
@@ -212,6 +217,18 @@ class Repair(Command[tuple[Damage, ...]]):
 
 
 @dataclass(frozen=True)
+class ConvertBuffers(Command[tuple[str, ...]]):
+    verb = "convert buffers"
+
+    @property
+    def answer(self) -> Answer[tuple[str, ...]]:
+        return NAMES
+
+    def perform(self, engine: Engine) -> tuple[str, ...]:
+        return convert_buffers(engine)
+
+
+@dataclass(frozen=True)
 class Run(Command[tuple[Done, ...]]):
     """A script. It keeps the lease from its first statement to its last: nobody comes between."""
 
@@ -236,6 +253,7 @@ class Verify(Command[Receipt]):
     name: str
     source: bool = False
     oracle: str = Oracle.SPARK
+    sample: str | None = None
 
     @property
     def answer(self) -> Answer[Receipt]:
@@ -243,7 +261,10 @@ class Verify(Command[Receipt]):
 
     def perform(self, engine: Engine) -> Receipt:
         oracle = oracle_of(self.oracle)
-        return verify(engine, self.schema, self.name, source=self.source, oracle=oracle)
+        sample = None if self.sample is None else SampleRequest.of(self.sample)
+        return verify(
+            engine, self.schema, self.name, source=self.source, oracle=oracle, sample=sample
+        )
 
 
 @dataclass(frozen=True)
@@ -287,10 +308,12 @@ COMMANDS: tuple[type[Command[Any]], ...] = (
     Resume,
     Reinit,
     Repair,
+    ConvertBuffers,
     Run,
     Verify,
     Apply,
     Attach,
+    AlterDatabase,
     Detach,
 )
 _BY_VERB = {command.verb: command for command in COMMANDS}

@@ -17,20 +17,31 @@ from headrace.errors import Transient, Unavailable
 from headrace.graph.live import LiveGraph
 from headrace.schedule.agenda import Memory
 from headrace.schedule.ears import Ears
+from headrace.schedule.monitor import Monitor, Room
 from headrace.schedule.retry import RECONNECT
 from headrace.schedule.service import Service
 from headrace.schedule.shift import Shift, Tell, clock, logger
 
 
 class Daemon:
-    """Serves one project until it is told to stop. `tell` hears, in words, what is done."""
+    """Serves one project until it is told to stop. `tell` hears, in words, what is done.
 
-    def __init__(self, engine: Engine, tell: Tell, now: Callable[[], datetime] = clock) -> None:
+    `room` gives the bytes that are free on the project's disk, and all of them.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tell: Tell,
+        now: Callable[[], datetime] = clock,
+        room: Room | None = None,
+    ) -> None:
         self._engine = engine
         self._tell = tell
         self._now = now
         self._random = Random()  # noqa: S311
         self._memory = Memory()
+        self._monitor = Monitor(room)
         self._graph = LiveGraph()
         self._stop = threading.Event()
         self._ears: Ears | None = None
@@ -54,7 +65,14 @@ class Daemon:
                     self._ears, failures = ears, 0
                     self._tell("serving")
                     shift = Shift(
-                        self._engine, lease, ears, self._tell, self._memory, self._now, self._random
+                        self._engine,
+                        lease,
+                        ears,
+                        self._tell,
+                        self._memory,
+                        self._now,
+                        self._random,
+                        self._monitor,
                     )
                     Service(shift, self._graph, self._stop).run()
             except (Transient, Unavailable) as error:

@@ -35,7 +35,7 @@ class Goal:
             if is_stale(one) or one.epoch == 0 or not all(self._has(one, i) for i in outside):
                 lacking.append(one)
             else:
-                self._epochs.setdefault(one.relation, state.relation(one.relation).pin.epoch)
+                self._epochs.setdefault(one.relation, state.relation(one.relation).changed_at)
         return tuple(lacking)
 
     def _has(self, table: StreamTable, name: str) -> bool:

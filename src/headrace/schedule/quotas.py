@@ -1,7 +1,9 @@
 """Quotas: which of the waiting jobs get the free workers, database by database. Pure.
 
-Every attached database has a share of the workers. What others leave unused it may borrow, up to
-half as much again. It gives that back as its jobs end: whoever uses less of his share comes first.
+A database is entitled to its quota of the workers, or to its share of those that the quotas of
+others leave. What others leave unused it may borrow, up to half as much again. It gives that back
+as its jobs end: whoever uses less than he is entitled to comes first. Where the workers do not
+suffice for that, the higher priority does.
 """
 
 from __future__ import annotations
@@ -16,6 +18,15 @@ from math import ceil
 from headrace.schedule.tiers import Tier
 
 BURST = Fraction(3, 2)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a database may claim of the workers: `quota` of them, or its `share` of what is left."""
+
+    share: int = 1
+    quota: int | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -34,25 +45,23 @@ class Job:
 
 
 def pick(
-    waiting: Iterable[Job], running: Iterable[int], workers: int, shares: Mapping[int, int]
+    waiting: Iterable[Job], running: Iterable[int], workers: int, claims: Mapping[int, Claim]
 ) -> tuple[Job, ...]:
     """The jobs to start now. `running` has the database of every running job, as often as it has.
 
-    `shares` weighs the attached databases; one that it does not name weighs 1.
+    `claims` are those of the attached databases; one that it does not name has a share of 1.
 
-    First come databases that use less than their share, then those that use the smallest part
-    of it. Among equals the one comes first whose next job waits longest, whatever its tier; so
-    none that has jobs is passed over for ever.
+    First come databases that use less than they are entitled to, of these the ones of the highest
+    priority, then those that use the smallest part. Among equals the one comes first whose next job
+    waits longest, whatever its tier; so, of one priority, none that has jobs is passed over for
+    ever.
     """
     lines: dict[int, list[Job]] = {}
     for job in sorted(waiting, key=lambda job: job.order, reverse=True):
         lines.setdefault(job.database, []).append(job)
     busy = Counter(running)
-    weights = {database: shares.get(database, 1) for database in {*shares, *lines, *busy}}
-    quota = {
-        database: Fraction(workers * weight, sum(weights.values()))
-        for database, weight in weights.items()
-    }
+    known = {database: claims.get(database, Claim()) for database in {*claims, *lines, *busy}}
+    quota = entitled(known, workers)
     picked: list[Job] = []
     for _ in range(workers - busy.total()):
         able = [
@@ -66,6 +75,7 @@ def pick(
             able,
             key=lambda database: (
                 busy[database] + 1 > quota[database],
+                -known[database].priority,
                 busy[database] / quota[database],
                 lines[database][-1].since,
                 database,
@@ -74,3 +84,18 @@ def pick(
         picked.append(lines[chosen].pop())
         busy[chosen] += 1
     return tuple(picked)
+
+
+def entitled(claims: Mapping[int, Claim], workers: int) -> dict[int, Fraction]:
+    """How many workers each database is entitled to, in parts; together it may be too many.
+
+    Where quotas leave nothing, those without one share a single worker.
+    """
+    left = max(workers - sum(one.quota or 0 for one in claims.values()), 1)
+    shares = sum(one.share for one in claims.values() if one.quota is None)
+    return {
+        database: Fraction(min(one.quota, workers))
+        if one.quota is not None
+        else Fraction(left * one.share, shares)
+        for database, one in claims.items()
+    }

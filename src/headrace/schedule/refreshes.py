@@ -15,17 +15,19 @@ from headrace.ingest.ingest import databases_of
 from headrace.refresh.refresh import refresh_group
 from headrace.schedule.due import Due
 from headrace.schedule.failing import stop_failing
-from headrace.schedule.quotas import Job, pick
+from headrace.schedule.quotas import Claim, Job, pick
 from headrace.schedule.retry import after_failure
 from headrace.schedule.shift import ENDING, Shift, logger
 from headrace.settings import Settings
 
 Lines = dict[str, Refresh]
 
+MOST_THREADS = 1 << 30
+
 
 @dataclass(frozen=True)
 class Running:
-    """A group that is being refreshed over a state, and the database whose share it uses."""
+    """A group that is being refreshed over a state, and the database whose workers it uses."""
 
     relations: tuple[str, ...]
     database: int
@@ -35,10 +37,10 @@ class Running:
 class Refreshes:
     """The workers and what they do; used by the daemon's own thread."""
 
-    def __init__(self, shift: Shift, workers: int) -> None:
+    def __init__(self, shift: Shift) -> None:
         self._shift = shift
-        self._workers = workers
-        self._pool = ThreadPoolExecutor(workers, "headrace-refresh")
+        # As many threads as there were refreshes at once: `start` has the number of workers.
+        self._pool = ThreadPoolExecutor(MOST_THREADS, "headrace-refresh")
         self._running: dict[Future[Lines], Running] = {}
 
     @property
@@ -46,7 +48,7 @@ class Refreshes:
         """The tables that are being refreshed."""
         return frozenset(name for one in self._running.values() for name in one.relations)
 
-    def start(self, waiting: Iterable[Due], state: State) -> bool:
+    def start(self, waiting: Iterable[Due], state: State, workers: int) -> bool:
         """Start as many as there are workers for; whether any was."""
         shift = self._shift
         found = {one.relations[0]: one for one in waiting}
@@ -55,8 +57,8 @@ class Refreshes:
             for name, one in found.items()
         ]
         busy = [one.database for one in self._running.values()]
-        shares = {one.id: one.share for one in state.databases}
-        chosen = pick(jobs, busy, self._workers, shares)
+        claims = {o.id: Claim(o.share, o.quota, o.priority) for o in state.databases}
+        chosen = pick(jobs, busy, workers, claims)
         for job in chosen:
             relations = found[job.name].relations
             shift.memory.attempted(relations, shift.now())

@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.acting import acting_thread
 from headrace.catalog.codec import to_json
 from headrace.catalog.error_codec import encode_error
 from headrace.catalog.records import Lease, Request
@@ -161,14 +162,14 @@ class Desk:
                 logger.info("request %s: %s", performance.request, error)
 
     def _progress(self, what: str, done: int, total: int) -> None:
-        performance = self._performances.get(threading.get_ident())
+        performance = self._performances.get(acting_thread())
         if performance is not None:
             performance.progress = (what, done, total)
             _stop_if_cancelled(performance)
         self._told(what, done, total)
 
     def _step(self, when: str, step: Step) -> None:
-        performance = self._performances.get(threading.get_ident())
+        performance = self._performances.get(acting_thread())
         if performance is not None and when == "before" and isinstance(step, STOPPING):
             _stop_if_cancelled(performance)
         self._watched(when, step)

@@ -13,6 +13,7 @@ from headrace.engine import Engine
 from headrace.errors import HeadraceError, InternalError
 from headrace.schedule.agenda import Memory
 from headrace.schedule.ears import Ears
+from headrace.schedule.monitor import Monitor
 
 Tell = Callable[[str], None]
 """Hears in words what a daemon does."""
@@ -43,6 +44,7 @@ class Shift:
     memory: Memory
     now: Callable[[], datetime] = clock
     random: Random = field(default_factory=Random)
+    monitor: Monitor = field(default_factory=Monitor)
 
     def failed(self, what: str, error: HeadraceError) -> None:
         """Tell of a failure that the daemon survives."""

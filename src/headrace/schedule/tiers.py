@@ -11,10 +11,12 @@ taken off: what is left are reads by others, by which `auto` tables are classifi
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from headrace.graph.components import components
@@ -133,8 +135,33 @@ def is_watched(table: StreamTable, settings: Settings) -> bool:
 
 def classify(reads: Reads) -> Tier:
     """The tier by others' reads a minute; what was not watched long enough counts as read."""
-    rate = sum(count for _, count in reads.recent) / (WATCHED / timedelta(minutes=1))
-    now = reads.last.at
+    return _tier_at(reads, reads.last.at, sum(count for _, count in reads.recent))
+
+
+def per_minute(reads: Reads) -> float:
+    """Reads by others a minute."""
+    return sum(count for _, count in reads.recent) / (WATCHED / timedelta(minutes=1))
+
+
+def decline(reads: Reads) -> tuple[tuple[datetime, Tier], ...]:
+    """The tiers that a table comes to, and when, if nobody reads it from now on."""
+    times = [at for at, _ in reads.recent]
+    # The reads that are left without the first of them, the first two, …
+    left = [*accumulate((count for _, count in reversed(reads.recent)), initial=0)][::-1]
+    unread_since = reads.read_at or reads.since
+    moments = {reads.since + WATCHED, unread_since + FROZEN_AFTER, *(at + WATCHED for at in times)}
+    tier, found = classify(reads), []
+    for moment in sorted(one for one in moments if one > reads.last.at):
+        later = _tier_at(reads, moment, left[bisect_right(times, moment - WATCHED)])
+        if later is not tier:
+            tier = later
+            found.append((moment, tier))
+    return tuple(found)
+
+
+def _tier_at(reads: Reads, now: datetime, recent: int) -> Tier:
+    """The tier at a moment, with so many reads in the time before it over which rates are taken."""
+    rate = recent / (WATCHED / timedelta(minutes=1))
     if rate > HOT_ABOVE or now - reads.since < WATCHED:
         return Tier.HOT
     if rate >= WARM_FROM:

@@ -13,7 +13,7 @@ from psycopg import Connection, Cursor, sql
 
 from headrace.errors import UserError
 from headrace.source.faults import translated
-from headrace.source.rights import FIRST_USER_OID, require_readable
+from headrace.source.rights import FIRST_USER_OID, ask_rights, read_rights
 from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import from_postgres
 
@@ -149,14 +149,18 @@ WHERE c.oid = ANY (%(oids)s::oid[])
     needed=sql.SQL(", ").join(map(sql.Literal, NEEDED_FUNCTIONS)),
 )
 
+# A name's first table on the path of schemas, or in its own schema.
 RESOLVE = """
-SELECT c.oid, n.nspname, c.relkind, c.relpersistence,
+SELECT DISTINCT ON (wanted.schema, wanted.name) wanted.schema, wanted.name,
+    c.oid, n.nspname, c.relkind, c.relpersistence,
     EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
-FROM unnest(%(schemas)s::text[]) WITH ORDINALITY AS s (name, position)
-JOIN pg_namespace n ON n.nspname = s.name
-JOIN pg_class c ON c.relnamespace = n.oid
-WHERE c.relname = %(name)s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
-ORDER BY s.position LIMIT 1
+FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS wanted (schema, name)
+JOIN unnest(%(path)s::text[]) WITH ORDINALITY AS s (name, position)
+    ON wanted.schema IS NULL OR position = 1
+JOIN pg_namespace n ON n.nspname = coalesce(wanted.schema, s.name)
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ORDER BY wanted.schema, wanted.name, s.position
 """
 
 KINDS_REFUSED = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
@@ -198,43 +202,80 @@ def find_table(
     name: str,
     search_path: Sequence[str] = ("public",),
 ) -> SourceTable:
-    """The table that a query means by a name, if it can be captured and read.
+    """The table that a query means by a name: see `find_tables`."""
+    return find_tables(connection, [(schema, name)], search_path)[schema, name]
+
+
+def find_tables(
+    connection: Connection[Any],
+    names: Sequence[tuple[str | None, str]],
+    search_path: Sequence[str] = ("public",),
+) -> dict[tuple[str | None, str], SourceTable]:
+    """The tables that a query means by its names, if all can be captured and read.
 
     Raises `unknown-table`, `unsupported-source`, `permission-denied`, `row-security` or
     `untrusted-object`.
     """
-    shown = name if schema is None else f"{schema}.{name}"
+    if not names:
+        return {}
+    oids = _resolve(connection, names, search_path)
+    with translated():
+        problems = read_rights(ask_rights(connection, oids.values()))
+    for oid in oids.values():
+        if oid in problems:
+            raise problems[oid]
+    tables = inspect(connection, oids.values())
+    for (schema, name), oid in oids.items():
+        if oid not in tables:
+            raise UserError("unknown-table", f'table "{_shown(schema, name)}" was dropped just now')
+    return {name: tables[oid] for name, oid in oids.items()}
+
+
+def _resolve(
+    connection: Connection[Any],
+    names: Sequence[tuple[str | None, str]],
+    search_path: Sequence[str],
+) -> dict[tuple[str | None, str], int]:
+    """The oids of the tables that are meant; UserError if one cannot be captured."""
     # PostgreSQL looks into pg_catalog first unless the path says otherwise.
     implied = () if "pg_catalog" in search_path else ("pg_catalog",)
-    schemas = [*implied, *search_path] if schema is None else [schema]
+    parameters = {
+        "schemas": [schema for schema, _ in names],
+        "names": [name for _, name in names],
+        "path": [*implied, *search_path],
+    }
     with translated():
-        found = connection.execute(RESOLVE, {"schemas": schemas, "name": name}).fetchone()
-    if found is None:
-        where = schema or ", ".join(search_path)
-        raise UserError("unknown-table", f'table "{shown}" does not exist in schema {where}')
-    oid, schema, kind, persistence, parent = found
-    shown = f"{schema}.{name}"
-    reason = None
-    if oid < FIRST_USER_OID or schema in ("pg_catalog", "information_schema"):
-        reason = "is a system table"
-    elif schema == "headrace" or schema.startswith("headrace_"):
-        reason = "belongs to Headrace itself"
-    elif kind in KINDS_REFUSED:
-        reason = f"is {KINDS_REFUSED[kind]}"
-    elif persistence == "t":
-        reason = "is a temporary table"
-    elif kind == "r" and parent:
-        reason = "has tables that inherit from it"
-    if reason is not None:
-        hint = "Only ordinary and partitioned tables can be captured; name the table itself."
-        if kind == "r" and parent:
-            hint = "Partition the table instead, or read those that inherit, with UNION ALL."
-        raise UserError("unsupported-source", f"{shown} {reason}", hint=hint)
-    require_readable(connection, oid)
-    tables = inspect(connection, [oid])
-    if oid not in tables:
-        raise UserError("unknown-table", f'table "{shown}" was dropped just now')
-    return tables[oid]
+        rows = connection.execute(RESOLVE, parameters).fetchall()
+    found = {(schema, name): rest for schema, name, *rest in rows}
+    oids: dict[tuple[str | None, str], int] = {}
+    for schema, name in names:
+        if (schema, name) not in found:
+            where = schema or ", ".join(search_path)
+            shown = _shown(schema, name)
+            raise UserError("unknown-table", f'table "{shown}" does not exist in schema {where}')
+        oid, place, kind, persistence, parent = found[schema, name]
+        reason = None
+        if oid < FIRST_USER_OID or place in ("pg_catalog", "information_schema"):
+            reason = "is a system table"
+        elif place == "headrace" or place.startswith("headrace_"):
+            reason = "belongs to Headrace itself"
+        elif kind in KINDS_REFUSED:
+            reason = f"is {KINDS_REFUSED[kind]}"
+        elif persistence == "t":
+            reason = "is a temporary table"
+        elif kind == "r" and parent:
+            reason = "has tables that inherit from it"
+        if reason is not None:
+            hint = "Only ordinary and partitioned tables can be captured; name the table itself."
+            if kind == "r" and parent:
+                hint = "Partition the table instead, or read those that inherit, with UNION ALL."
+            raise UserError("unsupported-source", f"{place}.{name} {reason}", hint=hint)
+        oids[schema, name] = oid
+    return oids
+
+
+def _shown(schema: str | None, name: str) -> str:
+    return name if schema is None else f"{schema}.{name}"
 
 
 def _column(fields: dict[str, Any]) -> SourceColumn:

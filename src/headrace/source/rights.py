@@ -14,12 +14,13 @@ from typing import Any
 from psycopg import Connection, Cursor, sql
 
 from headrace.errors import UserError
-from headrace.source.faults import translated
 
 FIRST_USER_OID = 16384
 
 # Rights are those of this moment, whatever the snapshot of the transaction is. A partitioned
-# table's key depends on functions as an index does.
+# table's key depends on functions as an index does. `called` is found once for all tables, each of
+# its dependencies by index: PostgreSQL has no statistics on what users have just made, and a plan
+# that takes them to be few goes through all of them for every table.
 RIGHTS = sql.SQL("""
 WITH RECURSIVE tree AS (
     SELECT c.oid AS root, c.oid, c.relkind FROM pg_class c WHERE c.oid = ANY (%(oids)s::oid[])
@@ -35,14 +36,17 @@ WITH RECURSIVE tree AS (
     UNION ALL
     SELECT t.root, 'pg_statistic_ext'::regclass, s.oid
     FROM tree t JOIN pg_statistic_ext s ON s.stxrelid = t.oid WHERE s.stxexprs IS NOT NULL
-), called AS (
+), called AS MATERIALIZED (
     SELECT p.root, f.oid::regprocedure::text AS function
     FROM planned p
-    JOIN pg_depend d ON d.classid = p.classid AND d.objid = p.oid AND d.refobjid >= {first}
+    CROSS JOIN LATERAL (
+        SELECT * FROM pg_depend WHERE classid = p.classid AND objid = p.oid OFFSET 0
+    ) d
     LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
     JOIN pg_proc f ON f.oid = o.oprcode
         OR d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
-    WHERE f.oid >= {first} AND NOT pg_has_role(f.proowner, current_user, 'MEMBER')
+    WHERE d.refobjid >= {first} AND f.oid >= {first}
+        AND NOT pg_has_role(f.proowner, current_user, 'MEMBER')
 )
 SELECT c.oid, n.nspname, c.relname, current_user,
     has_schema_privilege(n.oid, 'USAGE'),
@@ -128,14 +132,6 @@ def read_rights(answer: Cursor[Any]) -> dict[int, UserError]:
     """Read the answer to `ask_rights`: the tables that must not be read, with the reason."""
     problems = {row[0]: Rights(*row).problem() for row in answer}
     return {oid: problem for oid, problem in problems.items() if problem is not None}
-
-
-def require_readable(connection: Connection[Any], oid: int) -> None:
-    """Raise why a table must not be read, if that is so."""
-    with translated():
-        problem = read_rights(ask_rights(connection, [oid])).get(oid)
-    if problem is not None:
-        raise problem
 
 
 def _name(schema: str, name: str) -> sql.Identifier:

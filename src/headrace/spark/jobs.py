@@ -11,11 +11,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Call:
-    """One use of a session under a name that no other call has; `thread` waits for it."""
+    """One use of a session under a name that no other call has.
+
+    `caller` is the thread that waits for it, `thread` the one that it acts for.
+    """
 
     session: SparkSession
     name: str
     thread: int
+    caller: int
 
 
 class Jobs(Protocol):

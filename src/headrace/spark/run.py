@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from headrace.acting import acting_thread
 from headrace.errors import HeadraceError, InternalError, Transient, UserError
 from headrace.spark.failures import cancelled, translated
 from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
@@ -55,7 +57,7 @@ class Runner:
         self._lock = Lock()
         self._running: dict[Call, Future[Any]] = {}
         self._uncounted: list[Call] = []
-        self._counted = 0
+        self._counted: Counter[int] = Counter()
         self._known_jobs: Jobs | None = None
 
     def collect(
@@ -111,12 +113,20 @@ class Runner:
     @property
     def jobs(self) -> int:
         """How many Spark jobs the calls that have ended ran (over Spark Connect: queries)."""
+        return self._jobs_by_caller().total()
+
+    @property
+    def own_jobs(self) -> int:
+        """How many of them were of calls of this thread, or of one that had its number before."""
+        return self._jobs_by_caller()[get_ident()]
+
+    def _jobs_by_caller(self) -> Counter[int]:
         with self._lock:
             calls, self._uncounted = self._uncounted, []
             # The jobs of an application that is gone or stopped cannot be counted any more.
             for call in calls:
                 with suppress(HeadraceError, AttributeError), translated():
-                    self._counted += self._jobs.count(call)
+                    self._counted[call.caller] += self._jobs.count(call)
             return self._counted
 
     def call(
@@ -151,7 +161,7 @@ class Runner:
         counted: bool = True,
     ) -> Result:
         """Do `work` by the lane's thread, as one call, and give the lane back."""
-        call = Call(lane.session, f"headrace-{uuid.uuid4().hex}", get_ident())
+        call = Call(lane.session, f"headrace-{uuid.uuid4().hex}", acting_thread(), get_ident())
         future = lane.worker.submit(lambda: self._work(lane, call, work))
         self._running[call] = future
         lost = False
@@ -192,7 +202,7 @@ class Runner:
             self._lanes.release(name)
 
     def cancel(self, thread: int | None = None) -> None:
-        """Stop what runs now, or only what this thread waits for; those calls raise."""
+        """Stop what runs now, or only what is done for this thread; those calls raise."""
         running = dict(self._running)
         self._stop({c: future for c, future in running.items() if thread in (None, c.thread)})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from headrace.errors import UserError
 from headrace.lifecycle.options import checked
@@ -61,7 +62,8 @@ class _Parser:
             self.stream_table()
             name, source = self.name(), self.accept("SOURCE")
             oracle = self.identifier().lower() if self.accept("ORACLE") else "spark"
-            made = Verify(place, name, source, oracle)
+            sample = self.value() if self.accept("SAMPLE") else None
+            made = Verify(place, name, source, oracle, sample)
         else:
             raise self.unexpected("CREATE, ALTER, DROP, REFRESH or VERIFY STREAM TABLE")
         if self.read < len(self.tokens):
@@ -79,7 +81,12 @@ class _Parser:
         if self.accept("SUSPEND"):
             return Alter(place, name, act="suspend")
         if self.accept("RESUME"):
-            return Alter(place, name, act="resume")
+            mode: Literal["apply", "rebuild"] | None = None
+            if self.accept("APPLY"):
+                mode = "apply"
+            elif self.accept("REBUILD"):
+                mode = "rebuild"
+            return Alter(place, name, act="resume", mode=mode)
         raise self.unexpected("SET, AS, RENAME TO, SUSPEND or RESUME")
 
     def stream_table(self) -> None:

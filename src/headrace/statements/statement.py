@@ -33,7 +33,7 @@ class Create:
 class Alter:
     """ALTER STREAM TABLE name SET (option = value, …) | AS query | RENAME TO name.
 
-    Or SUSPEND, or RESUME, as `act`.
+    Or SUSPEND, or RESUME [APPLY | REBUILD], as `act` and `mode`.
     """
 
     place: Place
@@ -42,6 +42,7 @@ class Alter:
     query: str | None = None
     rename_to: str | None = None
     act: Literal["suspend", "resume"] | None = None
+    mode: Literal["apply", "rebuild"] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,13 @@ class Refresh:
 
 @dataclass(frozen=True)
 class Verify:
-    """VERIFY STREAM TABLE name [SOURCE] [ORACLE name]."""
+    """VERIFY STREAM TABLE name [SOURCE] [ORACLE name] [SAMPLE 'sample']."""
 
     place: Place
     name: str
     source: bool = False
     oracle: str = "spark"
+    sample: str | None = None
 
 
 Statement: TypeAlias = Create | Alter | Drop | Refresh | Verify

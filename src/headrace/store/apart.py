@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +47,10 @@ def check_apart(columns: pa.Schema, apart: str | None) -> None:
     if apart is None:
         return
     kind = columns.field(apart).type if apart in columns.names else None
-    exact = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_string, pa.types.is_date32)
+    exact = (
+        *(pa.types.is_integer, pa.types.is_boolean, pa.types.is_string),
+        *(pa.types.is_date32, pa.types.is_timestamp),
+    )
     if kind is None or not any(test(kind) for test in exact):
         raise InternalError("invariant", f"rows cannot be kept apart by {apart!r}")
 
@@ -109,8 +112,11 @@ def bounds_in(footer: pq.FileMetaData, apart: str | None) -> Bounds | None:
 
 
 def _is_told(value: Any) -> bool:
-    """Whether Delta has statistics of such a value: of truth values it has none."""
-    if value is None or isinstance(value, bool):
+    """Whether Delta has statistics of such a value: of truth values it has none.
+
+    It has some of times, but only to the millisecond.
+    """
+    if value is None or isinstance(value, bool | datetime):
         return False
     return not isinstance(value, str) or len(value) <= LONGEST
 

@@ -328,6 +328,10 @@ class DeltaStore(Store):
             return error.detail or error.message
         return None
 
+    def prepare(self) -> None:
+        with self._writing():
+            self._place.prepare()
+
     def require_writable(self) -> None:
         number = self._place.trouble(writing=True)
         # A store that nothing was written to yet has no folder.

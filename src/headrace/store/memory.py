@@ -181,6 +181,9 @@ class MemoryStore(Store):
             return error.detail
         return None
 
+    def prepare(self) -> None:
+        """Memory is there."""
+
     def require_writable(self) -> None:
         """Memory always is."""
 

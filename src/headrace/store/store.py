@@ -30,6 +30,13 @@ class Store(Protocol):
     writer calls `rollback` with the catalog's pin before it writes again.
     """
 
+    def prepare(self) -> None:
+        """Make the place where logs are kept, if it is not there yet.
+
+        To be done before a relation is recorded: a place that is gone later is an outage.
+        """
+        ...
+
     def create(
         self, relation: str, columns: pa.Schema, arrangement: Arrangement = AS_THEY_COME
     ) -> Pin:

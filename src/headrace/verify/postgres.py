@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from psycopg import sql
 
 from headrace.capture.cut import OpenCut
 from headrace.catalog import State
@@ -33,6 +34,7 @@ from headrace.store import WEIGHT, net
 from headrace.verify.comparison import Comparison, compared
 from headrace.verify.over_sources import over_sources, rounded, unsupported
 from headrace.verify.recompute import at
+from headrace.verify.sample import Sample
 from headrace.verify.sources import require_unrewritten
 
 LARGEST_ANSWER = 1 << 30
@@ -47,8 +49,13 @@ class Question:
     columns: tuple[SourceColumn, ...]
 
 
-def verify_postgres(engine: Engine, schema: str, name: str) -> Comparison:
-    """Take a cut, bring the table to it, and compare it with PostgreSQL's answer in the cut."""
+def verify_postgres(
+    engine: Engine, schema: str, name: str, sample: Sample | None = None
+) -> Comparison:
+    """Take a cut, bring the table to it, and compare it with PostgreSQL's answer in the cut.
+
+    With a sample PostgreSQL is asked for that part of the answer only.
+    """
     answers: list[pa.Table] = []
     failures: list[HeadraceError] = []
     with engine.writing() as lease:
@@ -56,12 +63,12 @@ def verify_postgres(engine: Engine, schema: str, name: str) -> Comparison:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
         # What cannot be asked is refused before anything is taken in.
-        _question(engine, state, table)
+        _question(engine, state, table, sample)
 
         def ask(cut: OpenCut, state: State) -> None:
             # The cut is taken in by now, and what is left of it has to be done.
             try:
-                answers.append(_answer(engine, cut, state, table))
+                answers.append(_answer(engine, cut, state, table, sample))
             except HeadraceError as error:
                 failures.append(error)
 
@@ -74,6 +81,7 @@ def verify_postgres(engine: Engine, schema: str, name: str) -> Comparison:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
         stored = at(engine, state, table).rows(state.relation(table.relation))
+        stored = stored if sample is None else sample.filtered(stored)
         comparison = _compared(table, answers[-1], stored)
     if not comparison.equal and _leaves_order_open(state, table):
         raise unsupported(
@@ -83,7 +91,9 @@ def verify_postgres(engine: Engine, schema: str, name: str) -> Comparison:
     return comparison
 
 
-def _question(engine: Engine, state: State, table: StreamTable) -> Question:
+def _question(
+    engine: Engine, state: State, table: StreamTable, sample: Sample | None = None
+) -> Question:
     text = over_sources(table, state)
     columns = tuple(
         SourceColumn(number, f"c{number}", column.served, column.type)
@@ -105,10 +115,15 @@ def _question(engine: Engine, state: State, table: StreamTable) -> Question:
         for c, column in zip(columns, table.columns, strict=True)
     )
     rows = f"(SELECT {items} FROM (\n{resolved.text}\n) AS query) AS answer"
-    return Question(read_sql(rows, columns), columns)
+    where = "true"
+    if sample is not None:
+        where = sample.postgres(sql.Identifier(columns[sample.place].name))
+    return Question(read_sql(rows, columns, where), columns)
 
 
-def _answer(engine: Engine, cut: OpenCut, state: State, table: StreamTable) -> pa.Table:
+def _answer(
+    engine: Engine, cut: OpenCut, state: State, table: StreamTable, sample: Sample | None
+) -> pa.Table:
     """PostgreSQL's answer in the cut, in the stored types and with weight 1.
 
     Names are resolved under the locks: nobody can give the name of a source to a view meanwhile.
@@ -121,7 +136,7 @@ def _answer(engine: Engine, cut: OpenCut, state: State, table: StreamTable) -> p
     ]
     for source in sources:
         cut.lock(source.oid)
-    question = _question(engine, state, table)
+    question = _question(engine, state, table, sample)
     batches: list[pa.Table] = []
     size = 0
     conninfo = cut.database.conninfo

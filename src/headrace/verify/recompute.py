@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from sqlglot import exp
 
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
@@ -19,13 +21,19 @@ from headrace.render.native import render_difference
 from headrace.spark.profiles import Profile
 from headrace.spark.run import Input
 from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
+from headrace.verify.sample import Sample
 
 # What was maintained round by round may have more levels than one refresh is allowed.
 MOST_ROUNDS = 100_000
 
 
-def recompute(engine: Engine, state: State, group: Group) -> Iterator[Comparison]:
-    """Compare one table, or all of a cycle, which are their least fixed point together."""
+def recompute(
+    engine: Engine, state: State, group: Group, samples: Mapping[str, Sample] | None = None
+) -> Iterator[Comparison]:
+    """Compare one table, or all of a cycle, which are their least fixed point together.
+
+    With `samples`, by relation, only those tables are compared, in these parts of them.
+    """
     reading = at(engine, state, *group)
     definitions = {table.relation: define(table, state) for table in group}
     try:
@@ -33,15 +41,23 @@ def recompute(engine: Engine, state: State, group: Group) -> Iterator[Comparison
     except NotConverged as error:
         raise endless(error, group, cycle=len(group) > 1) from error
     for table in group:
+        sample = None if samples is None else samples.get(table.relation)
+        if samples is not None and sample is None:
+            continue
         stored = definitions[table.relation].final.shown()
         plan, inputs = queries[table.relation]
         names = tuple(column.name for column in table.columns)
         inputs = [*inputs, *(reading.input(one) for one in inputs_of(stored))]
         profile = _profile(reading, (*inputs_of(plan), *inputs_of(stored)), inputs)
-        text = render_difference(plan, stored, names)
+        where = None if sample is None else _condition(sample)
+        text = render_difference(plan, stored, names, where)
         difference = engine.runner.collect(text, inputs, profile=profile, limit=MOST_DIFFERENCES)
         what = f"recomputed {table.schema}.{table.name}"
         yield compared(what, difference, names, [c.type for c in table.columns])
+
+
+def _condition(sample: Sample) -> Callable[[Sequence[exp.Expression]], exp.Expression]:
+    return lambda columns: sample.spark(columns[sample.place])
 
 
 def _profile(reading: Reading, wanted: Iterable[PlanInput], inputs: Iterable[Input]) -> Profile:

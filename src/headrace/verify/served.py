@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from psycopg import sql
 
 from headrace.catalog.records import StreamTable
 from headrace.publish.served import partition_column, served_name
@@ -10,10 +11,11 @@ from headrace.source.connection import Database
 from headrace.source.reading import read_sql, relation_sql, to_stored
 from headrace.source.table import SourceColumn
 from headrace.store import WEIGHT
+from headrace.verify.sample import Sample
 
 
-def read_served(database: Database, table: StreamTable) -> pa.Table:
-    """Every row of the served table, in the stored types and with weight −1."""
+def read_served(database: Database, table: StreamTable, sample: Sample | None = None) -> pa.Table:
+    """The rows of the served table, or a sample, in the stored types and with weight −1."""
     columns = [
         SourceColumn(number, column.name, column.served, column.type)
         for number, column in enumerate(table.columns, 1)
@@ -22,7 +24,10 @@ def read_served(database: Database, table: StreamTable) -> pa.Table:
         relation = relation_sql(table.schema, table.name)
     else:
         relation = served_name(table).as_string()
-    rows = database.arrow(read_sql(relation, columns))
+    where = "true"
+    if sample is not None:
+        where = sample.postgres(sql.Identifier(sample.column.name))
+    rows = database.arrow(read_sql(relation, columns, where))
     stored = to_stored(rows, columns)
     weights = pa.array([-1]).take(pa.array([0] * stored.num_rows, pa.int64()))
     return stored.add_column(0, WEIGHT, weights.cast(pa.int64()))

@@ -29,6 +29,7 @@ from headrace.verify.difference import tolerance_of
 from headrace.verify.oracle import Oracle
 from headrace.verify.postgres import verify_postgres
 from headrace.verify.recompute import at, recompute
+from headrace.verify.sample import Sample, SampleRequest, chosen
 from headrace.verify.served import read_served
 from headrace.verify.sources import verify_sources
 
@@ -40,32 +41,50 @@ def verify(
     *,
     source: bool = False,
     oracle: Oracle = Oracle.SPARK,
+    sample: SampleRequest | None = None,
 ) -> Receipt:
-    """Prove that the stream table is what its query says; the receipt is kept."""
+    """Prove that the stream table is what its query says; the receipt is kept.
+
+    Of a sample only that part of the table is compared, and what the table reads is taken as it
+    is stored.
+    """
     state = engine.catalog.state()
     table = require_table(state, schema, name)
     if table.epoch == 0:
-        raise UserError("table-suspended", f"stream table {schema}.{name} was never filled")
+        raise UserError(
+            "table-suspended",
+            f"stream table {schema}.{name} was never filled",
+            hint="Refresh it first.",
+        )
+    part = None
+    if sample is not None:
+        part = chosen(sample, table, engine.catalog.receipts(table.relation))
     if oracle is Oracle.POSTGRES:
-        comparisons = [verify_postgres(engine, schema, name)]
+        comparisons = [verify_postgres(engine, schema, name, part)]
         state = engine.catalog.state()
         table = require_table(state, schema, name)
     else:
         below = upstream(state.stream_tables, table)
         _require_whole(below)
+        groups = grouped(below, state.stream_tables)
+        samples = None if part is None else {table.relation: part}
+        if part is not None:
+            groups = tuple(group for group in groups if table in group)
         comparisons = [
             comparison
-            for group in grouped(below, state.stream_tables)
-            for comparison in recompute(engine, state, group)
+            for group in groups
+            for comparison in recompute(engine, state, group, samples)
         ]
-    comparisons.append(_served(engine, state, table))
+    comparisons.append(_served(engine, state, table, part))
     if source:
         comparisons += verify_sources(engine, table)
+    stored = at(engine, state, table).rows(state.relation(table.relation))
+    rows = _count(stored) if part is None else _count(part.filtered(stored))
     receipt = Receipt(
         table.relation,
         table.epoch,
         all(comparison.equal for comparison in comparisons),
-        _row_count(engine, state, table),
+        rows,
         sum(comparison.missing for comparison in comparisons),
         sum(comparison.surplus for comparison in comparisons),
         tolerance_of([column.type for column in table.columns]),
@@ -75,6 +94,7 @@ def verify(
         },
         datetime.now(UTC),
         oracle,
+        None if part is None else part.covered(rows, _count(stored)),
     )
     with engine.writing() as lease:
         engine.catalog.commit(Change(receipts=(receipt,)), fence=lease.fence)
@@ -92,12 +112,13 @@ def _require_whole(tables: tuple[StreamTable, ...]) -> None:
             )
 
 
-def _served(engine: Engine, state: State, table: StreamTable) -> Comparison:
-    """The served table against the relation it was published from."""
+def _served(engine: Engine, state: State, table: StreamTable, sample: Sample | None) -> Comparison:
+    """The served table, or a sample of it, against the relation it was published from."""
     relation = state.relation(table.relation)
     reading = at(engine, state, table)
     stored = reading.rows(relation)
-    served = read_served(engine.database, table)
+    stored = stored if sample is None else sample.filtered(stored)
+    served = read_served(engine.database, table, sample)
     now = engine.catalog.state().origin(table.relation)
     if not isinstance(now, StreamTable) or now.epoch != table.epoch:
         name = f"{table.schema}.{table.name}"
@@ -113,7 +134,5 @@ def _served(engine: Engine, state: State, table: StreamTable) -> Comparison:
     )
 
 
-def _row_count(engine: Engine, state: State, table: StreamTable) -> int:
-    relation = state.relation(table.relation)
-    weights = at(engine, state, table).rows(relation)[WEIGHT]
-    return sum(weights.to_pylist())
+def _count(rows: pa.Table) -> int:
+    return sum(rows[WEIGHT].to_pylist())

@@ -51,6 +51,14 @@ def test_every_kind_has_a_reader() -> None:
     assert set(READERS) == {kind.name for kind in KINDS}
 
 
+def test_a_value_that_cannot_be_decoded_is_not_quoted() -> None:
+    """Everybody hears why a source left the log."""
+    with pytest.raises(NeedsReinit) as refused:
+        read(INTEGER, "1", "secret")
+    assert refused.value.code == "wal-not-decodable"
+    assert "secret" not in f"{refused.value.message} {refused.value.detail}"
+
+
 def test_weights_and_columns() -> None:
     table = table_of(TEXT)
     old = stored_images(images_of("a", None, image="old"), table)

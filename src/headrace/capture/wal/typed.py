@@ -64,7 +64,8 @@ def _misfit(
     what = f'column "{column.name}" of {table.schema}.{table.name}'
     assert column.type is not None
     if column.type.misfit is None:
-        return not_decodable(f"{value!r} in {what} is no {column.declared}.")
+        # Everybody may read why a source leaves the log, so the value is not quoted.
+        return not_decodable(f"A value in {what} is no {column.declared}.")
     row = ", ".join(
         f"{each.name} = {_shown(images, each, index)}" for each in telling_columns(table)
     )

@@ -10,7 +10,7 @@ from headrace.cli.call import Call
 from headrace.cli.commands.change import All, File, Names, Query, query_text
 from headrace.cli.commands.each import Failed, for_each
 from headrace.cli.documents import refresh_document, status_document
-from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.naming import chosen, named, relation_names, sql_name
 from headrace.cli.table_options import TableOptions, table_options
 from headrace.cli.tables import refreshed
 from headrace.cli.words import plain
@@ -75,15 +75,29 @@ def suspend(call: Call, names: Names = None, all_: All = False) -> int:
     return _show_all(call, "suspended", done, failed)
 
 
-def resume(call: Call, names: Names = None, all_: All = False) -> int:
+def resume(
+    call: Call,
+    names: Names = None,
+    all_: All = False,
+    apply: Annotated[
+        bool,
+        typer.Option("--apply", help="Take in the change that was larger than max_change_rows."),
+    ] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Compute them from scratch in any case.")
+    ] = False,
+) -> int:
     """Let suspended stream tables go on; after a change of their sources they are rebuilt.
 
     --all takes those that were suspended by hand.
     """
+    if apply and (rebuild or all_):
+        raise UserError("invalid-option", "--apply goes with names only, and without --rebuild")
+    mode = "apply" if apply else "rebuild" if rebuild else None
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
         held = [table for table in tables if not all_ or table.held]
-        done, failed = for_each(call, "resuming", held, project.resume)
+        done, failed = for_each(call, "resuming", held, lambda name: project.resume(name, mode))
     return _show_all(call, "resumed", done, failed)
 
 
@@ -92,9 +106,9 @@ def reinit(call: Call, names: Names = None, all_: All = False) -> int:
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
         done, failed = for_each(call, "reinitialising", tables, project.reinit)
-    call.screen.document(
-        {"refreshes": [refresh_document(*one) for one in done], "errors": failed.documents}
-    )
+        relations = relation_names(project) if call.screen.as_json else {}
+    documents = [refresh_document(*one, relations) for one in done]
+    call.screen.document({"refreshes": documents, "errors": failed.documents})
     if done:
         call.screen.show(refreshed(done))
     return failed.exit_code
@@ -103,6 +117,8 @@ def reinit(call: Call, names: Names = None, all_: All = False) -> int:
 def _show(call: Call, act: str, table: TableStatus) -> None:
     call.screen.document({"table": status_document(table)})
     call.screen.show(plain(f"{act} {table.name}"))
+    for notice in table.notices:
+        call.screen.note(f"notice: {notice}")
 
 
 def _show_all(call: Call, act: str, done: list[tuple[str, TableStatus]], failed: Failed) -> int:

@@ -27,9 +27,17 @@ PrintSql = Annotated[
     bool,
     typer.Option("--print-sql", help="Print what a DBA has to run for the tables to be captured."),
 ]
+Convert = Annotated[
+    bool,
+    typer.Option(
+        "--convert", help="Bring existing change buffers to max_buffer_mb and unlogged_buffers now."
+    ),
+]
 
 
-def cdc(call: Call, tables: Tables = None, print_sql: PrintSql = False) -> None:
+def cdc(
+    call: Call, tables: Tables = None, print_sql: PrintSql = False, convert: Convert = False
+) -> None:
     """Show how the changes of every source are captured, and what is wrong.
 
     behind is the size of a change buffer, or what the replication slot holds back of the server's
@@ -38,7 +46,14 @@ def cdc(call: Call, tables: Tables = None, print_sql: PrintSql = False) -> None:
     """
     if tables and not print_sql:
         raise UserError("invalid-option", "tables are named with --print-sql only")
+    if print_sql and convert:
+        raise UserError("invalid-option", "--print-sql and --convert exclude each other")
     with call.project() as project:
+        if convert:
+            converted = project.convert_buffers()
+            call.screen.document({"converted": list(converted)})
+            call.screen.show(plain(f"converted: {', '.join(converted) or 'nothing to convert'}"))
+            return
         if print_sql:
             text = project.cdc_sql(*tables or ())
             call.screen.document({"sql": text})

@@ -13,7 +13,7 @@ import typer
 from headrace.cli.call import Call
 from headrace.cli.commands.each import for_each
 from headrace.cli.documents import refresh_document, status_document
-from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.naming import chosen, named, relation_names, sql_name
 from headrace.cli.table_options import TableOptions, table_options
 from headrace.cli.tables import phases, refreshed
 from headrace.cli.words import counted, plain, seconds
@@ -102,9 +102,10 @@ def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = Non
         done, failed = for_each(
             call, "refreshing", tables, lambda name: project.refresh(name, mode)
         )
+        relations = relation_names(project) if call.screen.as_json else {}
     call.screen.document(
         {
-            "refreshes": [refresh_document(*one) for one in done],
+            "refreshes": [refresh_document(*one, relations) for one in done],
             "errors": failed.documents,
         }
     )
@@ -126,9 +127,12 @@ def _created(call: Call, act: str, name: str, make: Callable[[Headrace], TableSt
     call.screen.document(
         {"table": status_document(table, first[0] if first else None), "seconds": took}
     )
-    rows = sum(refresh.rows_inserted for refresh in first)
+    rows = counted(sum(refresh.rows_inserted for refresh in first), "row")
     done = {"creating": "created", "replacing": "replaced"}[act]
-    call.screen.show(plain(f"{done} {table.name}: {counted(rows, 'row')} in {seconds(took)}"))
+    empty = f"; {table.reason}" if table.epoch == 0 else ""
+    call.screen.show(plain(f"{done} {table.name}: {rows} in {seconds(took)}{empty}"))
+    for notice in table.notices:
+        call.screen.note(f"notice: {notice}")
 
 
 def drop(

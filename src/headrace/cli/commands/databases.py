@@ -1,4 +1,4 @@
-"""attach, detach, databases: where sources are. No Spark is started."""
+"""attach, alter-database, detach, databases: where sources are. No Spark is started."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from headrace.cli.call import Call
 from headrace.cli.documents import database_document
 from headrace.cli.tables import databases_table, failing_databases
 from headrace.cli.words import plain
+from headrace.errors import UserError
 
 Alias = Annotated[
     str,
@@ -30,15 +31,61 @@ Share = Annotated[
     int, typer.Option("--share", min=1, help="Its weight when refreshes wait for workers.")
 ]
 
+Quota = Annotated[
+    int | None,
+    typer.Option("--quota", min=1, help="Workers that it is entitled to, whatever its share."),
+]
+Priority = Annotated[
+    int | None,
+    typer.Option("--priority", help="A higher one comes first where workers do not suffice."),
+]
+
 
 def attach(
-    call: Call, alias: Alias, address: Address, setup: SetupAddress = None, share: Share = 1
+    call: Call,
+    alias: Alias,
+    address: Address,
+    setup: SetupAddress = None,
+    share: Share = 1,
+    quota: Quota = None,
+    priority: Priority = None,
 ) -> None:
     """Attach a PostgreSQL database, so that queries can read its tables too."""
     with call.project(changes=True) as project:
-        project.attach(alias, address, setup_dsn=setup, share=share)
+        project.attach(
+            alias, address, setup_dsn=setup, share=share, quota=quota, priority=priority or 0
+        )
     call.screen.document({"attached": alias})
     call.screen.note(f"Attached {alias}: name its tables {alias}.schema.table in queries.")
+
+
+def alter_database(
+    call: Call,
+    alias: Annotated[str, typer.Argument(metavar="ALIAS", help="An attached database, or home.")],
+    share: Annotated[
+        int | None,
+        typer.Option("--share", min=1, help="Its weight when refreshes wait for workers."),
+    ] = None,
+    quota: Quota = None,
+    no_quota: Annotated[
+        bool, typer.Option("--no-quota", help="It has its share again, and no quota.")
+    ] = False,
+    priority: Priority = None,
+) -> None:
+    """Change what a database may claim of a daemon's workers."""
+    from headrace.lifecycle.alter import KEEP
+
+    if no_quota and quota is not None:
+        raise UserError("invalid-option", "--quota and --no-quota exclude each other")
+    with call.project() as project:
+        project.alter_database(
+            alias,
+            share=KEEP if share is None else share,
+            quota=None if no_quota else KEEP if quota is None else quota,
+            priority=KEEP if priority is None else priority,
+        )
+    call.screen.document({"altered": alias})
+    call.screen.note(f"Altered {alias}.")
 
 
 def detach(call: Call, alias: Alias) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,12 +49,15 @@ def run(
     call.screen.document({"done": [_document(one) for one in done]})
     for one in done:
         call.screen.show(plain(f"{one.act} {one.table}"))
+        for notice in one.notices:
+            call.screen.note(f"notice: {notice}")
     return NOT_EQUAL if any(one.equal is False for one in done) else DONE
 
 
-def _document(done: Done) -> dict[str, str | bool]:
+def _document(done: Done) -> dict[str, Any]:
     found = {} if done.equal is None else {"equal": done.equal}
-    return {"act": done.act, "table": done.table, **found}
+    notices = {"notices": list(done.notices)} if done.notices else {}
+    return {"act": done.act, "table": done.table, **found, **notices}
 
 
 def statements_text(file: Path) -> str:

@@ -8,9 +8,17 @@ import typer
 
 from headrace.cli.call import Call
 from headrace.cli.documents import listed_document, refresh_document, status_document
-from headrace.cli.naming import named, sql_name
+from headrace.cli.naming import named, relation_names, sql_name
 from headrace.cli.redraw import Every, Picture, Times, Watch, redraw
-from headrace.cli.tables import listed, phases, place, remembered, standing, troubles
+from headrace.cli.tables import (
+    circumstances,
+    listed,
+    phases,
+    place,
+    remembered,
+    standing,
+    troubles,
+)
 from headrace.cli.words import plain
 
 if TYPE_CHECKING:
@@ -56,16 +64,18 @@ def status(
     shown.print(call.screen)
 
 
-def _standing(call: Call, project: Headrace, names: list[str] | None) -> Picture:
+def _standing(call: Call, project: Headrace, given: list[str] | None) -> Picture:
     """The stream tables as they stand now."""
-    tables = named(project, names) if names else project.status()
+    tables = named(project, given) if given else project.status()
     found = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
     last = {name: refreshes[0] for name, refreshes in found if refreshes}
-    document = {"tables": [status_document(table, last.get(table.name)) for table in tables]}
+    names = relation_names(project) if call.screen.as_json else {}
+    documents = [status_document(table, last.get(table.name), names) for table in tables]
+    document = {"tables": documents}
     if not tables:
         return Picture(document, note=NONE_YET)
     lines = [line for table in tables for line in troubles(table)]
-    lines += [line for table in tables for line in (place(table) if names else ())]
+    lines += [line for table in tables for line in (place(table) if given else ())]
     return Picture(document, (standing(tables, last, call.screen.out.width), *map(plain, lines)))
 
 
@@ -79,7 +89,8 @@ def history(
     """Show the latest refreshes, newest first; of one stream table also where the time went."""
     with call.project() as project:
         refreshes = _history(project, name, limit)
-    call.screen.document({"refreshes": [refresh_document(*one) for one in refreshes]})
+        names = relation_names(project)
+    call.screen.document({"refreshes": [refresh_document(*one, names) for one in refreshes]})
     if not refreshes:
         call.screen.note("Nothing was refreshed yet.")
         return
@@ -88,7 +99,9 @@ def history(
         if refresh.error:
             call.screen.show(plain(f"{table} failed: {refresh.error}"))
     if name is not None:
-        call.screen.show(f"latest: {refreshes[0][1].reason}; {phases(refreshes[0][1])}")
+        latest = refreshes[0][1]
+        call.screen.show(f"latest: {latest.reason}; {phases(latest)}")
+        call.screen.show(*map(plain, circumstances(latest, names)))
 
 
 def _history(project: Headrace, name: str | None, limit: int) -> list[tuple[str, Refresh]]:

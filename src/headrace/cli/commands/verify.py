@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,9 +14,15 @@ from headrace.cli.call import Call
 from headrace.cli.commands.each import for_each
 from headrace.cli.documents import receipt_document
 from headrace.cli.exits import DONE, NOT_EQUAL
-from headrace.cli.naming import chosen
-from headrace.cli.tables import differences, verified
+from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.tables import differences, listed_receipts, verified
+from headrace.cli.words import counted
+from headrace.errors import UserError
+from headrace.schedule.schedule import Every, parse_schedule
 from headrace.verify.oracle import Oracle
+
+if TYPE_CHECKING:
+    from headrace.catalog.records import Receipt
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables.")]
 All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
@@ -31,21 +41,50 @@ OracleOption = Annotated[
 ]
 
 
+SampleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sample",
+        metavar="SAMPLE",
+        help="Compare a part: 1%, 1% by column (the next one each time), or column=value,value.",
+    ),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="AGE",
+        help="Leave out tables that were found equal so recently: 30m, 1h, 2d.",
+    ),
+]
+
+
 def verify(
     call: Call,
     names: Names = None,
     all_: All = False,
     source: Source = False,
     oracle: OracleOption = Oracle.SPARK,
+    sample: SampleOption = None,
+    resume: Resume = None,
 ) -> int:
     """Recompute stream tables and compare them row by row; the exit code is 1 if one differs."""
+    since = None if resume is None else datetime.now(UTC) - _age(resume)
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
+        if since is not None:
+            whole = sample is None
+            known = {table.name: project.receipts(sql_name(table.name)) for table in tables}
+            tables = tuple(
+                table
+                for table in tables
+                if not is_verified(known[table.name], since, oracle, whole=whole)
+            )
         done, failed = for_each(
             call,
             "verifying",
             tables,
-            lambda name: project.verify(name, source=source, oracle=oracle),
+            lambda name: project.verify(name, source=source, oracle=oracle, sample=sample),
         )
     call.screen.document(
         {
@@ -54,6 +93,8 @@ def verify(
             "errors": failed.documents,
         }
     )
+    if not tables:
+        call.screen.note("All of them were verified meanwhile.")
     if done:
         call.screen.show(verified(done))
     for name, receipt in done:
@@ -61,3 +102,57 @@ def verify(
     if failed.errors:
         return failed.exit_code
     return DONE if all(receipt.equal for _, receipt in done) else NOT_EQUAL
+
+
+def _age(text: str) -> timedelta:
+    """A duration as a schedule writes it."""
+    found = parse_schedule(text, "UTC")
+    if not isinstance(found, Every):
+        raise UserError("invalid-option", f"{text!r} is no age", hint="Write 30m, 1h or 2d.")
+    return found.period
+
+
+def is_verified(
+    receipts: Iterable[Receipt], since: datetime, oracle: Oracle, *, whole: bool
+) -> bool:
+    """Whether the table was found equal by this oracle since then, as a whole if that is asked."""
+    return any(
+        receipt.equal
+        and receipt.verified_at >= since
+        and receipt.oracle == oracle
+        and (receipt.covered is None or not whole)
+        for receipt in receipts
+    )
+
+
+def receipts(
+    call: Call,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A stream table; all if not given.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many.")] = 20,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FILE", help="Write them to a file, a JSON text a line."),
+    ] = None,
+) -> None:
+    """List the receipts of `verify`, newest first, or export them."""
+    with call.project() as project:
+        tables = named(project, [name]) if name is not None else project.status()
+        found = [
+            (table.name, receipt)
+            for table in tables
+            for receipt in project.receipts(sql_name(table.name), limit)
+        ]
+    found.sort(key=lambda one: one[1].verified_at, reverse=True)
+    documents = [receipt_document(*one) for one in found[:limit]]
+    if export is not None:
+        lines = (f"{json.dumps(one, ensure_ascii=False)}\n" for one in documents)
+        export.write_text("".join(lines), encoding="utf-8")
+        call.screen.note(f"{counted(len(documents), 'receipt')} written to {export}")
+        return
+    call.screen.document({"receipts": documents})
+    if not found:
+        call.screen.note("Nothing was verified yet.")
+        return
+    call.screen.show(listed_receipts(found[:limit]))

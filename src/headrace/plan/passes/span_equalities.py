@@ -23,7 +23,10 @@ from headrace.plan.scalar import Call, Column, Literal, Scalar
 def span_equalities(plan: Operator) -> Operator:
     """The plan with just the equalities that its joins and inputs need."""
     spanned = _span(plan)
-    return plan if spanned == plan else push_filters(spanned)
+    if spanned == plan:
+        return plan
+    # An equality that was found may have been pushed to where it meets others.
+    return push_filters(_span(push_filters(spanned)))
 
 
 def _span(plan: Operator) -> Operator:

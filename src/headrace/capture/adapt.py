@@ -1,0 +1,109 @@
+"""Change buffers that exist are given another limit, and made unlogged or logged.
+
+A buffer is rewritten while nobody can write to it, which does not take long after a cut has
+emptied it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from psycopg import Connection, errors, sql
+
+from headrace.capture.dirt import Captured, captured_part
+from headrace.capture.health import Health, ask_health, capture_present, read_health
+from headrace.capture.setup import perform
+from headrace.capture.statements import CaptureOptions, limit_sql, persistence_sql, script
+from headrace.errors import HeadraceError, Transient, UserError
+from headrace.source.connection import Database
+from headrace.source.faults import translated
+from headrace.source.introspect import inspect
+from headrace.source.table import SourceTable
+
+WRITERS_WAIT = "A buffer is converted while no transaction that has written to the table is open."
+
+
+def adapt(
+    database: Database, sources: Iterable[Captured], options: CaptureOptions, *, patient: bool
+) -> Mapping[int, HeadraceError | None]:
+    """Give the buffers of sources what `options` say; those that differed, each with its failure.
+
+    Capture that is not whole is left alone: the next cut sets it up again.
+    """
+    known = {source.oid: source for source in sources}
+    database.require_own_capture(again=True)
+    with database.session() as connection:
+        if not capture_present(connection):
+            return {}
+        found = _health(connection, known)
+        different = [oid for oid, health in found.items() if differs(health, options)]
+        tables = inspect(connection, different)
+    done: dict[int, HeadraceError | None] = {}
+    for oid, table in tables.items():
+        part = captured_part(known[oid], table)
+        if found[oid].recorded(part, table) is None:
+            continue
+        try:
+            _convert(database, part, table, found[oid], options, patient=patient)
+            done[oid] = None
+        except HeadraceError as error:
+            done[oid] = error
+    return done
+
+
+def differs(health: Health, options: CaptureOptions) -> bool:
+    return (health.unlogged_buffer, health.max_buffer_bytes) != (
+        options.unlogged,
+        options.max_buffer_bytes,
+    )
+
+
+def conversion(
+    health: Health, part: SourceTable, whole: SourceTable, options: CaptureOptions
+) -> tuple[sql.Composed, ...]:
+    """The statements that give a buffer what it lacks (pure)."""
+    recorded = health.recorded(part, whole)
+    if recorded is None:
+        return ()
+    statements: tuple[sql.Composed, ...] = ()
+    if health.max_buffer_bytes != options.max_buffer_bytes:
+        statements += limit_sql(recorded, options)
+    if health.unlogged_buffer != options.unlogged:
+        statements += persistence_sql(recorded, options, revive=not health.unlogged)
+    return statements
+
+
+def _convert(
+    database: Database,
+    part: SourceTable,
+    whole: SourceTable,
+    before: Health,
+    options: CaptureOptions,
+    *,
+    patient: bool,
+) -> None:
+    def statements(connection: Connection[Any]) -> Sequence[sql.Composed]:
+        health = _health(connection, [part.oid]).get(part.oid)
+        return () if health is None else conversion(health, part, whole, options)
+
+    name = f"{part.schema}.{part.name}"
+    try:
+        perform(database, statements, name, patient=patient, detail=WRITERS_WAIT)
+    except errors.InsufficientPrivilege as error:
+        needed = script(conversion(before, part, whole, options))
+        raise UserError(
+            "capture-not-set-up",
+            f"the role may not convert the change buffer of {name}",
+            detail=error.diag.message_primary,
+            hint=f"Let the role that set it up, or a superuser, run in this database:\n{needed}",
+        ) from error
+    except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
+        raise Transient(
+            "cut-interrupted", f"capture of {name} was changed just now", detail=str(error)
+        ) from error
+
+
+def _health(connection: Connection[Any], oids: Iterable[int]) -> dict[int, Health]:
+    with translated():
+        return read_health(ask_health(connection, oids))

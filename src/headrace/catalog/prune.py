@@ -1,0 +1,125 @@
+"""Which lines of the refresh history, receipts and cuts go, as statements of the catalog.
+
+Each table is looked at through the index on its lines, so pruning costs what goes, and not what
+stays.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+
+# The choice between incremental and full rests on so many lines of each mode.
+EFFORTS_KEPT = 64
+_MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
+_NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
+
+_REFRESHES = """
+DELETE FROM headrace.refreshes AS line
+USING (
+    SELECT bound.relation, bound.beyond, bound.young, ARRAY(
+        SELECT kept.id
+        FROM (VALUES ('FULL'), ('DIFFERENTIAL')) AS way (mode)
+        CROSS JOIN LATERAL (
+            SELECT id FROM headrace.refreshes
+            WHERE "table" = bound.relation AND mode = way.mode
+                AND error IS NULL AND effort IS NOT NULL
+            ORDER BY id DESC LIMIT %(efforts)s
+        ) AS kept
+    ) AS kept
+    FROM (
+        SELECT named.relation,
+            (
+                SELECT id FROM headrace.refreshes WHERE "table" = named.relation
+                ORDER BY id DESC LIMIT 1 OFFSET %(keep)s
+            ) AS beyond,
+            -- The first line that is not too old; where all are, the latest one stays.
+            coalesce(
+                (
+                    SELECT id FROM headrace.refreshes
+                    WHERE "table" = named.relation AND finished_at >= %(before)s
+                    ORDER BY id LIMIT 1
+                ),
+                (SELECT max(id) FROM headrace.refreshes WHERE "table" = named.relation)
+            ) AS young,
+            (SELECT min(id) FROM headrace.refreshes WHERE "table" = named.relation) AS oldest
+        FROM unnest(%(tables)s::text[]) AS named (relation)
+    ) AS bound
+    WHERE bound.beyond IS NOT NULL OR bound.oldest < bound.young
+) AS pruned
+WHERE line."table" = pruned.relation
+    AND (line.id <= pruned.beyond OR line.id < pruned.young)
+    AND line.id <> ALL (pruned.kept)
+"""
+
+_RECEIPTS = """
+DELETE FROM headrace.receipts AS line
+USING (
+    SELECT named.relation,
+        (
+            SELECT id FROM headrace.receipts WHERE "table" = named.relation
+            ORDER BY id DESC LIMIT 1 OFFSET %(keep)s
+        ) AS beyond,
+        (SELECT max(id) FROM headrace.receipts WHERE "table" = named.relation) AS latest
+    FROM unnest(%(tables)s::text[]) AS named (relation)
+) AS pruned
+WHERE line."table" = pruned.relation AND line.id <> pruned.latest
+    AND (line.id <= pruned.beyond OR line.verified_at < %(before)s)
+"""
+
+# Relations that have lines, found by one look into the index for each of them.
+_GONE = """
+WITH RECURSIVE named (relation) AS (
+    SELECT min("table") FROM headrace.refreshes
+    UNION ALL
+    SELECT (SELECT min("table") FROM headrace.refreshes WHERE "table" > named.relation)
+    FROM named WHERE named.relation IS NOT NULL
+)
+DELETE FROM headrace.refreshes
+WHERE finished_at < %(before)s AND "table" = ANY (
+    SELECT relation FROM named
+    EXCEPT SELECT relation FROM headrace.stream_tables
+)
+"""
+
+# Cuts tell since when a table lacks something; of many of them, the first of every minute does.
+_CUTS = """
+DELETE FROM headrace.epochs AS cut
+USING (
+    SELECT id, (
+        SELECT epoch FROM headrace.epochs WHERE database = id
+        ORDER BY epoch DESC LIMIT 1 OFFSET %(keep)s
+    ) AS beyond
+    FROM headrace.databases
+) AS pruned
+WHERE cut.database = pruned.id AND cut.epoch <= pruned.beyond AND EXISTS (
+    SELECT FROM (
+        SELECT cut_at FROM headrace.epochs
+        WHERE database = cut.database AND epoch < cut.epoch ORDER BY epoch DESC LIMIT 1
+    ) AS previous, (
+        SELECT CASE WHEN cut.cut_at < %(before)s THEN %(day)s ELSE %(minute)s END AS stride
+    ) AS kept
+    WHERE date_bin(stride, previous.cut_at, %(noon)s) = date_bin(stride, cut.cut_at, %(noon)s)
+)
+"""
+
+
+def in_one_span(earlier: datetime, cut_at: datetime, before: datetime) -> bool:
+    """Whether two cuts fall into one minute, or one day if the later is from before a time."""
+    stride = _DAY if cut_at < before else _MINUTE
+    return (earlier - _NOON) // stride == (cut_at - _NOON) // stride
+
+
+def prune(
+    connection: psycopg.Connection[Any], tables: list[str], before: datetime, keep: int
+) -> int:
+    """Remove what is too old or too much, and return how many lines of refreshes that were."""
+    given = {"tables": tables, "before": before, "keep": keep, "efforts": EFFORTS_KEPT}
+    spans = {"day": _DAY, "minute": _MINUTE, "noon": _NOON}
+    with connection.transaction():
+        pruned = connection.execute(_REFRESHES, given).rowcount
+        connection.execute(_RECEIPTS, given)
+        connection.execute(_CUTS, given | spans)
+        return pruned + connection.execute(_GONE, given).rowcount

@@ -1,0 +1,132 @@
+"""The alerts of a commit: what it stops, and what it lets go on. Pure.
+
+Every path that suspends a stream table or a source, or that records a failure, ends in a commit of
+the catalog, so none of them can forget to send an alert. It is no trigger's work: schema `headrace`
+has none, so that one found there is always somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from headrace.capture.wal.ceiling import Level
+from headrace.catalog.alert import About, Alert
+from headrace.catalog.catalog import Change, Record
+from headrace.catalog.records import Database, Relation, Source, Status, StreamTable
+
+STOPPED = {Status.SUSPENDED: "suspended", Status.ERROR: "error"}
+
+# What is said when a condition begins, and when it is over.
+MESSAGES: Mapping[tuple[About, str], tuple[str, str]] = {
+    ("table", "suspended"): (
+        "the stream table is suspended: see headrace.status",
+        "the stream table is not suspended any more",
+    ),
+    ("table", "error"): (
+        "refreshes of the stream table fail: see headrace.status",
+        "the stream table is not in status ERROR any more",
+    ),
+    ("source", "suspended"): (
+        "the source is suspended: see headrace cdc",
+        "the source is not suspended any more",
+    ),
+    ("source", "error"): (
+        "the source cannot be captured: see headrace cdc",
+        "the source can be captured again",
+    ),
+    ("database", "ingest-failing"): (
+        "changes are not taken in: see headrace databases",
+        "changes are taken in again",
+    ),
+}
+
+
+class Condition(NamedTuple):
+    """Something that is stopped. `key` is a relation id, or the number of a database.
+
+    A table that is rebuilt gets another relation: only its name says that it is the same.
+    """
+
+    about: About
+    key: str
+    name: str
+    code: str
+
+    @property
+    def identity(self) -> tuple[About, str, str]:
+        return self.about, self.name, self.code
+
+
+def status_alerts(
+    before: Iterable[Condition], attached: Mapping[int, str], change: Change
+) -> tuple[Alert, ...]:
+    """The alerts that a change raises and clears, in this order: a table of which refreshes failed
+    and that is suspended now is never fine.
+
+    `before` are the conditions that held until now, `attached` the aliases of attached databases by
+    their numbers.
+    """
+    held = {one.identity: one for one in before}
+    new = {
+        one.id: one.alias
+        for one in change.put
+        if isinstance(one, Database) and one.address is not None
+    }
+    put = {_key(one): one for one in change.put}
+    gone = put.keys() | {_key(one) for one in change.remove}
+    holds = {one.identity for one in held.values() if (one.about, one.key) not in gone}
+    raised = []
+    for record in put.values():
+        condition = _condition(record, {**attached, **new})
+        if condition is not None:
+            holds.add(condition.identity)
+            if condition.identity not in held:
+                raised.append((condition, _reason(record)))
+    return (
+        *(_alert(one, "critical", reason) for one, reason in raised),
+        *(_alert(one, "fine") for one in held.values() if one.identity not in holds),
+    )
+
+
+def _alert(condition: Condition, level: Level, reason: str | None = None) -> Alert:
+    about, _, name, code = condition
+    begins, ends = MESSAGES[about, code]
+    return Alert(about, name, level, code, ends if level == "fine" else begins, reason)
+
+
+def _key(record: Record) -> tuple[str, str]:
+    match record:
+        case StreamTable():
+            return "table", record.relation
+        case Source():
+            return "source", record.relation
+        case Database():
+            return "database", str(record.id)
+        case Relation():
+            return "relation", record.id
+
+
+def _condition(record: Record, attached: Mapping[int, str]) -> Condition | None:
+    match record:
+        case StreamTable() if record.status in STOPPED:
+            name = f"{record.schema}.{record.name}"
+            return Condition("table", record.relation, name, STOPPED[record.status])
+        case Source() if record.status in STOPPED:
+            alias = attached.get(record.database)
+            name = ".".join(filter(None, (alias, record.schema, record.name)))
+            return Condition("source", record.relation, name, STOPPED[record.status])
+        case Database() if record.failing_since is not None:
+            return Condition("database", str(record.id), record.alias, "ingest-failing")
+        case _:
+            return None
+
+
+def _reason(record: Record) -> str | None:
+    match record:
+        case StreamTable() | Source():
+            return record.reason
+        case Database():
+            return record.failure
+        case Relation():
+            return None

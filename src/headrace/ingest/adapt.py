@@ -1,0 +1,80 @@
+"""Capture of existing sources follows the settings: the limit and the kind of their buffers."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+
+from headrace.capture.adapt import adapt
+from headrace.capture.statements import CaptureOptions
+from headrace.catalog import State
+from headrace.catalog.records import CaptureMode, Source, Status
+from headrace.engine import Engine
+from headrace.errors import HeadraceError
+from headrace.settings import Settings
+
+# Seconds between two tries: while one waits for a lock, writers wait behind it.
+AGAIN = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+def adapt_capture(engine: Engine, state: State, number: int) -> None:
+    """After a cut: convert buffers of a database that are not what the settings say.
+
+    What cannot be converted now, because somebody holds a lock, is tried again after a later cut.
+    The database is asked only if settings or sources are others than at the last time.
+    """
+    options, sources = capture_options(engine.settings(state)), _buffered(state, number)
+    wanted = (options, frozenset(source.relation for source in sources))
+    before, again_at = engine.adapted.get(number, (None, 0.0))
+    if not sources or (before == wanted and time.monotonic() < again_at):
+        return
+    try:
+        database = engine.source_database(state.database(number))
+        found = adapt(database, sources, options, patient=False).values()
+        failures = [error for error in found if error is not None]
+    except HeadraceError as error:
+        failures = [error]
+    for failure in failures:
+        logger.info("a change buffer stays as it is for now", extra={"error": failure.message})
+    engine.adapted[number] = (wanted, time.monotonic() + AGAIN if failures else math.inf)
+
+
+def convert_buffers(engine: Engine) -> tuple[str, ...]:
+    """Convert all change buffers that are not what the settings say, and return their sources.
+
+    Raises the first failure after the others were converted.
+    """
+    with engine.writing():
+        state = engine.catalog.state()
+        options = capture_options(engine.settings(state))
+        converted: list[str] = []
+        failures: list[HeadraceError] = []
+        for known in state.databases:
+            sources = {source.oid: source for source in _buffered(state, known.id)}
+            if not sources:
+                continue
+            done = adapt(engine.source_database(known), sources.values(), options, patient=True)
+            failures += [error for error in done.values() if error is not None]
+            converted += [state.called(sources[oid]) for oid, error in done.items() if not error]
+    if failures:
+        raise failures[0]
+    return tuple(sorted(converted))
+
+
+def capture_options(settings: Settings) -> CaptureOptions:
+    """How the settings say that sources are captured."""
+    return CaptureOptions(settings.max_buffer_mb, settings.unlogged_buffers)
+
+
+def _buffered(state: State, number: int) -> tuple[Source, ...]:
+    """The sources of a database that triggers capture; one that is new is set up by its cut."""
+    return tuple(
+        source
+        for source in state.sources
+        if source.database == number
+        and source.mode is not CaptureMode.WAL
+        and source.status is not Status.INITIALIZING
+    )

@@ -1,0 +1,63 @@
+"""Levels that are measured again and again: which of their changes are alerts. Pure.
+
+A level that rises is an alert at once. One that falls is an alert after it has stayed lower for a
+while, so that a value which swings around a threshold raises one alert and not hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from headrace.capture.wal.ceiling import Level
+from headrace.catalog.alert import About, Alert
+from headrace.cdc_status import LEVELS
+
+# How long a level has to be lower than the one that was sent, before that is an alert, too.
+HOLD = timedelta(minutes=1)
+GONE = "there is nothing of it any more"
+
+Subject = tuple[About, str, str]
+"""About, name and code of alerts."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The level that was sent last. Since `lower_since` it was lower, at worst `worst`."""
+
+    level: Level
+    lower_since: datetime | None = None
+    worst: Level = "fine"
+
+
+def crossings(
+    sent: Mapping[Subject, Sent], measured: Mapping[Subject, tuple[Level, str]], now: datetime
+) -> tuple[dict[Subject, Sent], tuple[Alert, ...]]:
+    """The alerts of a measurement, and what was sent once they are.
+
+    Subjects that were not measured are gone, which is fine.
+    """
+    after: dict[Subject, Sent] = {}
+    alerts: list[Alert] = []
+    for subject in dict.fromkeys((*sent, *measured)):
+        level, message = measured.get(subject, ("fine", GONE))
+        before = sent.get(subject, Sent("fine"))
+        known = _next(before, level, now)
+        if known.level != before.level:
+            about, name, code = subject
+            alerts.append(Alert(about, name, known.level, code, message))
+        if known.level != "fine":
+            after[subject] = known
+    return after, tuple(alerts)
+
+
+def _next(sent: Sent, level: Level, now: datetime) -> Sent:
+    if LEVELS.index(level) >= LEVELS.index(sent.level):
+        return Sent(level)
+    if sent.lower_since is None:
+        return replace(sent, lower_since=now, worst=level)
+    worst = max(sent.worst, level, key=LEVELS.index)
+    if now - sent.lower_since < HOLD:
+        return replace(sent, worst=worst)
+    return Sent(worst)

@@ -1,0 +1,264 @@
+"""A part of a stream table to be verified: rows by the value of one column.
+
+Either the values are given, such as those of some partitions, or all values are spread over
+buckets, and one bucket is compared: all rows with one value of the column together, so that a
+sample of a bag is the bag of a sample. Spark, PostgreSQL and this module agree on the bucket of a
+value, which is a part of the MD5 of its text; NULL is in bucket 0.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from hashlib import md5
+from typing import Any
+
+import pyarrow as pa
+from psycopg import sql
+from sqlglot import exp
+
+from headrace.catalog.records import OutputColumn, Receipt, StreamTable
+from headrace.errors import UserError
+from headrace.partition_scheme import scheme_of
+
+# Two values of these are equal just where their texts are.
+KINDS = (
+    *("smallint", "integer", "bigint", "boolean", "date", "uuid", "enum"),
+    *("text", "character varying"),
+)
+MOST_BUCKETS = 1_000_000
+HINT = "Write a share such as 1% or 0.01, 1% by column, or column=value,value."
+EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """What was asked for: a share of the values of a column, or some of them."""
+
+    column: str | None = None
+    share: float | None = None
+    values: tuple[str | None, ...] = ()
+
+    @staticmethod
+    def of(given: float | str | Mapping[str, Iterable[Any]]) -> SampleRequest:
+        """The request in any of its forms; UserError if it is none."""
+        if isinstance(given, Mapping):
+            if len(given) != 1:
+                raise _invalid(given)
+            ((column, values),) = given.items()
+            if isinstance(values, str):
+                values = (values,)
+            return SampleRequest(column, values=tuple(map(_text, values)))
+        if isinstance(given, str):
+            return _parsed(given)
+        return SampleRequest(share=_share(given, given))
+
+    def __str__(self) -> str:
+        """A text from which the request can be read again."""
+        if self.share is None:
+            return f"{self.column}={json.dumps(self.values)}"
+        return f"{self.share!r}" if self.column is None else f"{self.share!r} by {self.column}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of which `column` has one of `values`, or a value in one of several buckets."""
+
+    column: OutputColumn
+    place: int
+    values: tuple[str | None, ...] = ()
+    bucket: int = 0
+    buckets: int = 0
+
+    def covered(self, rows: int, of: int) -> dict[str, Any]:
+        """What a receipt says: which rows were compared, and how many of how many."""
+        which: dict[str, Any] = {"values": list(self.values)}
+        if self.buckets:
+            which = {"bucket": self.bucket, "buckets": self.buckets}
+        return {"column": self.column.name, **which, "rows": rows, "of": of}
+
+    def has(self, value: Any) -> bool:
+        """Whether rows with this value of the column belong to it."""
+        text = _text(value)
+        if not self.buckets:
+            return text in self.values
+        if text is None:
+            return self.bucket == 0
+        digest = md5(text.encode(), usedforsecurity=False).hexdigest()
+        return int(digest[:8], 16) % self.buckets == self.bucket
+
+    def filtered(self, rows: pa.Table) -> pa.Table:
+        """The rows that belong to it; the weight is the first column."""
+        encoded = rows.column(1 + self.place).combine_chunks().dictionary_encode()
+        kept = [self.has(value) for value in encoded.dictionary.to_pylist()]
+        null = self.has(None)
+        mask = [null if one is None else kept[one] for one in encoded.indices.to_pylist()]
+        return rows.filter(pa.array(mask, pa.bool_()))
+
+    def spark(self, column: exp.Expression) -> exp.Expression:
+        """The condition on Spark."""
+        text = _spark_text(column, self.column.type.kind)
+        if not self.buckets:
+            texts = [exp.Literal.string(one) for one in self.values if one is not None]
+            missing = exp.Is(this=column, expression=exp.Null())
+            found = exp.In(this=text, expressions=texts)
+            tests = [missing] * (None in self.values) + [found] * bool(texts)
+            return exp.Paren(this=exp.or_(*tests)) if tests else exp.false()
+        head = _call("substr", _call("md5", text), _number(1), _number(8))
+        number = exp.cast(_call("conv", head, _number(16), _number(10)), "bigint")
+        bucket = _call("coalesce", _call("pmod", number, _number(self.buckets)), _number(0))
+        return exp.EQ(this=bucket, expression=_number(self.bucket))
+
+    def postgres(self, column: sql.Composable) -> str:
+        """The condition on PostgreSQL, by functions of its own alone."""
+        value = sql.SQL("pg_catalog.concat({})").format(column)
+        if self.column.type.kind == "date":
+            value = sql.SQL(
+                "pg_catalog.concat({} OPERATOR(pg_catalog.-) DATE '1970-01-01')"
+            ).format(column)
+        if not self.buckets:
+            texts = [one for one in self.values if one is not None]
+            found = sql.SQL("{} OPERATOR(pg_catalog.=) ANY ({}::pg_catalog.text[])").format(
+                value, sql.Literal(texts)
+            )
+            whole = sql.SQL("({} IS NOT NULL AND {})").format(column, found)
+            if None in self.values:
+                whole = sql.SQL("({} IS NULL OR {})").format(column, whole)
+            return whole.as_string()
+        return (
+            sql.SQL(
+                "coalesce(pg_catalog.mod(CAST(CAST(pg_catalog.concat('x', pg_catalog.substr("
+                "pg_catalog.md5(pg_catalog.convert_to(CASE WHEN {column} IS NOT NULL THEN {value}"
+                " END, 'UTF8')), 1, 8)) AS bit(32)) AS bigint), {buckets}), 0)"
+                " OPERATOR(pg_catalog.=) {bucket}"
+            )
+            .format(
+                column=column,
+                value=value,
+                buckets=sql.Literal(self.buckets),
+                bucket=sql.Literal(self.bucket),
+            )
+            .as_string()
+        )
+
+
+def chosen(request: SampleRequest, table: StreamTable, past: Iterable[Receipt]) -> Sample:
+    """The sample of a table. Of a share it is the bucket after the latest in `past`."""
+    column = _column(request.column, table)
+    place = table.columns.index(column)
+    if request.share is None:
+        values = tuple(_known_text(column, one) for one in request.values)
+        return Sample(column, place, values)
+    buckets = min(MOST_BUCKETS, round(1 / request.share))
+    for receipt in past:
+        covered = receipt.covered or {}
+        if (covered.get("column"), covered.get("buckets")) == (column.name, buckets):
+            return Sample(column, place, (), (covered["bucket"] + 1) % buckets, buckets)
+    return Sample(column, place, (), random.randrange(buckets), buckets)  # noqa: S311
+
+
+def _column(name: str | None, table: StreamTable) -> OutputColumn:
+    columns = {column.name: column for column in table.columns}
+    if name is not None:
+        if name not in columns:
+            raise UserError(
+                "unknown-column",
+                f"stream table {table.schema}.{table.name} has no column {name}",
+                hint=f"Its columns are {', '.join(columns)}.",
+            )
+        if columns[name].type.kind not in KINDS:
+            raise UserError(
+                "unsupported-type",
+                f"rows cannot be chosen by column {name}, which is {columns[name].served}",
+                hint=f"They can be by one of type {', '.join(KINDS[:-1])} or {KINDS[-1]}.",
+            )
+        return columns[name]
+    scheme = scheme_of(table.options)
+    first = [*([scheme.column] if scheme is not None else []), *table.key, *columns]
+    for one in first:
+        if one in columns and columns[one].type.kind in KINDS:
+            return columns[one]
+    raise UserError(
+        "invalid-option",
+        f"stream table {table.schema}.{table.name} has no column by which rows can be chosen",
+        hint=f"There is none of type {', '.join(KINDS[:-1])} or {KINDS[-1]}: verify all of it.",
+    )
+
+
+def _parsed(given: str) -> SampleRequest:
+    column, equals, listed = given.partition("=")
+    if equals:
+        if listed.startswith("["):
+            try:
+                return SampleRequest(column, values=tuple(map(_text, json.loads(listed))))
+            except json.JSONDecodeError:
+                raise _invalid(given) from None
+        return SampleRequest(column.strip(), values=tuple(listed.split(",")))
+    share, _, column = given.partition(" by ")
+    text = share.strip()
+    try:
+        number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise _invalid(given) from None
+    return SampleRequest(column.strip() or None, _share(number, given))
+
+
+def _share(number: float, given: Any) -> float:
+    if not 0 < number <= 0.5:
+        raise _invalid(given)
+    return number
+
+
+def _invalid(given: Any) -> UserError:
+    return UserError("invalid-option", f"{given!r} is no sample", hint=HINT)
+
+
+def _text(value: Any) -> str | None:
+    """The text by which a value is known in every engine."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "t" if value else "f"
+        case date():
+            return str((value - EPOCH).days)
+        case _:
+            return str(value)
+
+
+def _known_text(column: OutputColumn, given: str | None) -> str | None:
+    """The text of a value that a user has written as PostgreSQL writes it."""
+    match column.type.kind:
+        case "date" if given is not None and not given.lstrip("-").isdigit():
+            try:
+                return _text(date.fromisoformat(given))
+            except ValueError:
+                raise UserError(
+                    "invalid-option",
+                    f"{given!r} is no date of column {column.name}",
+                    hint="Write dates as 2026-03-01.",
+                ) from None
+        case "boolean" if given is not None:
+            return given[:1].lower()
+        case _:
+            return given
+
+
+def _spark_text(column: exp.Expression, kind: str) -> exp.Expression:
+    if kind == "boolean":
+        true, false = exp.Literal.string("t"), exp.Literal.string("f")
+        return exp.Case().when(column, true).when(exp.not_(column), false)
+    if kind == "date":
+        column = exp.Anonymous(this="unix_date", expressions=[column])
+    return exp.cast(column, "string")
+
+
+def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _number(value: int) -> exp.Expression:
+    return exp.Literal.number(value)

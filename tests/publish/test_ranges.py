@@ -1,0 +1,273 @@
+"""Served tables partitioned by ranges: the same rows as unpartitioned ones, in the right ranges."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from headrace.catalog import PostgresCatalog, new_relation_id
+from headrace.catalog.records import OutputColumn, StreamTable
+from headrace.errors import UserError
+from headrace.partition_scheme import Scheme, as_scheme, parse_scheme
+from headrace.publish import ranges as module
+from headrace.publish.apply import apply_change
+from headrace.publish.change import VisibleChange
+from headrace.publish.partitioning import check_partition
+from headrace.publish.ranges import range_partitions
+from headrace.publish.replace import replace_served
+from headrace.publish.served import create_served
+from headrace.source.connection import Database
+from headrace.store import WEIGHT
+from headrace.types import Type
+
+Row = tuple[Any, ...]
+Sql = psycopg.Connection[Any]
+postgres = pytest.mark.postgres
+
+DATE, INTEGER, SMALL = Type("date"), Type("integer"), Type("smallint")
+TIME, ZONED = Type("timestamp"), Type("timestamptz")
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme"),
+    [
+        ("region", Scheme("region")),
+        ('A "b" c', Scheme('A "b" c')),
+        ("month(day)", Scheme("day", unit="month")),
+        (" YEAR ( day ) ", Scheme(" day ", unit="year")),
+        ('week("day(x)")', Scheme("day(x)", unit="week")),
+        ("range(id, 1000)", Scheme("id", width=1000)),
+        ("range(a, b, 5)", Scheme("a, b", width=5)),
+        ('"month(day)"', Scheme("month(day)")),
+        ('"""x"""', Scheme('"x"')),
+        ("hour(day)", Scheme("hour(day)")),
+    ],
+)
+def test_schemes(text: str, scheme: Scheme) -> None:
+    assert parse_scheme(text) == scheme
+    kept = as_scheme(text)
+    assert kept is not None
+    assert parse_scheme(kept) == scheme
+    assert as_scheme(kept) == kept
+
+
+@pytest.mark.parametrize("text", ["", "range(id, 0)", 3, None])
+def test_what_is_no_scheme(text: Any) -> None:
+    assert as_scheme(text) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"partition_by": "month(x)"}, "unknown-column"),
+        ({"partition_by": "month(n)"}, "unsupported-type"),
+        ({"partition_by": "range(d, 10)"}, "unsupported-type"),
+        ({"partition_by": "t"}, "unsupported-type"),
+        ({"partition_by": "n", "partition_ahead": 2}, "invalid-option"),
+        ({"partition_drop_empty": True}, "invalid-option"),
+    ],
+)
+def test_what_is_refused(options: dict[str, Any], code: str) -> None:
+    columns = tuple(
+        OutputColumn(name, type_, type_.sql)
+        for name, type_ in (("d", DATE), ("n", INTEGER), ("t", TIME))
+    )
+    with pytest.raises(UserError) as raised:
+        check_partition(columns, options)
+    assert raised.value.code == code
+    check_partition(columns, {"partition_by": "week(t)", "partition_ahead": 2})
+    check_partition(columns, {"partition_by": "n", "partition_drop_empty": True})
+
+
+@pytest.fixture
+def sql(dsn: str) -> Iterator[Sql]:
+    PostgresCatalog.open(Database(dsn).connect).close()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+def table(type_: Type, by: str | None, *, keyed: bool = False, **options: Any) -> StreamTable:
+    columns = tuple(
+        OutputColumn(name, one, one.sql) for name, one in (("p", type_), ("k", INTEGER))
+    )
+    if by is not None:
+        options["partition_by"] = by
+    key = ("p", "k") if keyed else ()
+    name = f"t{new_relation_id()}"
+    return StreamTable(new_relation_id(), "public", name, "", columns, (), key=key, options=options)
+
+
+def change(of: StreamTable, *rows: Row) -> VisibleChange:
+    """The rows, each with its weight first."""
+    fields = [(f"c{i}", column.type.arrow) for i, column in enumerate(of.columns, 1)]
+    schema = pa.schema([(WEIGHT, pa.int64()), *fields])
+    return VisibleChange.of(
+        pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+    )
+
+
+def publish(sql: Sql, of: StreamTable, *rows: Row) -> None:
+    with sql.transaction():
+        apply_change(sql, of, change(of, *rows))
+
+
+def shown(sql: Sql, of: StreamTable) -> Counter[Row]:
+    return Counter(sql.execute(f"SELECT p, k FROM {of.name}").fetchall())
+
+
+def bounds(sql: Sql, of: StreamTable) -> set[tuple[str | None, str | None]]:
+    """The ranges that there are; that of the default partition has no bounds at all."""
+    return {(one.low, one.high) for one in range_partitions(sql, of)}
+
+
+DAYS = [date(2023, 12, 25) + timedelta(days=n) for n in range(0, 500, 9)]
+FIRST = datetime(2024, 2, 27, 23, 59, 59, 999999, tzinfo=UTC)
+TIMES = [FIRST + timedelta(hours=n) for n in range(0, 900, 37)]
+EDGES = [-(2**31), -(2**31) + 1, -1, 0, 1, 999, 1000, 2**31 - 1]
+CASES: list[tuple[Type, str, list[Any]]] = [
+    *((DATE, f"{unit}(p)", DAYS) for unit in ("day", "week", "month", "year")),
+    (TIME, "month(p)", [one.replace(tzinfo=None) for one in TIMES]),
+    (ZONED, "day(p)", TIMES),
+    (INTEGER, "range(p, 1000)", EDGES),
+    (SMALL, "range(p, 40000)", [-(2**15), -1, 0, 2**15 - 1]),
+]
+
+
+@postgres
+@pytest.mark.parametrize("keyed", [False, True], ids=["bag", "keyed"])
+@pytest.mark.parametrize(("type_", "by", "values"), CASES, ids=[by for _, by, _ in CASES])
+def test_random_changes_show_the_same_rows(
+    sql: Sql, type_: Type, by: str, values: list[Any], keyed: bool
+) -> None:
+    sql.execute("SET timezone = 'Asia/Tokyo'")
+    chance = random.Random(by)
+    parted, plain = table(type_, by, keyed=keyed), table(type_, None, keyed=keyed)
+    for one in (parted, plain):
+        create_served(sql, one)
+    rows: Counter[Row] = Counter()
+    for _ in range(6):
+        going = chance.sample(sorted(rows, key=str), min(len(rows), 5))
+        step: Counter[Row] = Counter(dict.fromkeys(going, -1))
+        for _ in range(8):
+            row = (chance.choice([*values, None]), chance.randint(1, 6))
+            if not keyed or (row not in rows and row not in step):
+                step[row] += 1
+        step = Counter({row: weight for row, weight in step.items() if weight})
+        for one in (parted, plain):
+            publish(sql, one, *((weight, *row) for row, weight in step.items()))
+        rows.update(step)
+        rows = +rows
+        assert shown(sql, parted) == shown(sql, plain) == rows
+    for one in range_partitions(sql, parted):
+        if one.is_default:
+            name = one.name.as_string(sql)
+            assert sql.execute(f"SELECT FROM {name} WHERE p IS NOT NULL").fetchall() == []
+
+
+@postgres
+def test_what_ranges_are_made(sql: Sql) -> None:
+    cases: list[tuple[Type, str, Any, set[tuple[str | None, str | None]]]] = [
+        (DATE, "day(p)", date(2024, 2, 29), {("2024-02-29", "2024-03-01")}),
+        (DATE, "week(p)", date(2024, 2, 29), {("2024-02-26", "2024-03-04")}),
+        (DATE, "month(p)", date(2024, 2, 29), {("2024-02-01", "2024-03-01")}),
+        (DATE, "year(p)", date(2024, 2, 29), {("2024-01-01", "2025-01-01")}),
+        (INTEGER, "range(p, 100)", -1, {("-100", "0")}),
+        (INTEGER, "range(p, 1000)", 2**31 - 1, {("2147483000", None)}),
+        (SMALL, "range(p, 40000)", -5, {(None, "0")}),
+        (DATE, "month(p)", None, {(None, None)}),
+    ]
+    for type_, by, value, made in cases:
+        one = table(type_, by)
+        create_served(sql, one)
+        publish(sql, one, (1, value, 1))
+        assert bounds(sql, one) == made, by
+
+
+@postgres
+def test_ranges_are_made_ahead_and_dropped_when_they_are_empty(sql: Sql, dsn: str) -> None:
+    one = table(DATE, "month(p)", partition_ahead=2, partition_drop_empty=True)
+    create_served(sql, one)
+    publish(sql, one, (1, date(2024, 1, 31), 1), (1, None, 1))
+    months = list(pairwise(f"2024-{month:02}-01" for month in range(1, 8)))
+    default = {(None, None)}
+    assert bounds(sql, one) == {*months[:3]} | default
+    publish(sql, one, (1, date(2024, 2, 1), 1))
+    assert bounds(sql, one) == {*months[:4]} | default
+    publish(sql, one, (-1, date(2024, 2, 1), 1), (1, date(2024, 4, 1), 1))
+    assert bounds(sql, one) == {*months[:1], *months[2:6]} | default
+    with psycopg.connect(dsn) as reader:
+        reader.execute(f"SELECT FROM {one.name}")
+        publish(sql, one, (-1, date(2024, 1, 31), 1))
+        assert months[0] in bounds(sql, one)
+    publish(sql, one, (1, date(2024, 1, 31), 1))
+    publish(sql, one, (-1, date(2024, 1, 31), 1), (-1, None, 1))
+    assert bounds(sql, one) == {*months[2:6]}
+    assert shown(sql, one) == {(date(2024, 4, 1), 1): 1}
+
+
+@postgres
+def test_many_ranges_leave_the_newest_their_own(sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_RANGES", 3)
+    one = table(INTEGER, "range(p, 10)", partition_drop_empty=True)
+    create_served(sql, one)
+    publish(sql, one, *((1, value, 1) for value in (55, 65, 75)))
+    publish(sql, one, (1, 5, 1), (1, 85, 1), (1, 15, 2))
+    made = {("50", "60"), ("60", "70"), ("70", "80"), ("80", "90")}
+    assert bounds(sql, one) == made | {(None, None)}
+    # What was left out has rows in the default partition: it does not get one of its own later.
+    publish(sql, one, (-1, 85, 1), (-1, 75, 1), (-1, 65, 1), (1, 16, 1))
+    assert bounds(sql, one) == {("50", "60"), (None, None)}
+    publish(sql, one, (-1, 15, 2), (1, 25, 1), (1, 95, 1))
+    assert bounds(sql, one) == {("50", "60"), ("20", "30"), ("90", "100"), (None, None)}
+    rows = {(55, 1): 1, (5, 1): 1, (16, 1): 1, (25, 1): 1, (95, 1): 1}
+    assert shown(sql, one) == rows
+    publish(sql, one, *((-weight, *row) for row, weight in rows.items()))
+    assert shown(sql, one) == {}
+
+
+@postgres
+def test_only_ranges_with_changes_are_touched(sql: Sql) -> None:
+    one = table(DATE, "month(p)", keyed=True)
+    create_served(sql, one)
+    publish(sql, one, *((1, date(2024, month, 3), 1) for month in range(1, 13)))
+    with sql.transaction():
+        apply_change(sql, one, change(one, (-1, date(2024, 5, 3), 1), (1, date(2024, 6, 3), 2)))
+        locked = sql.execute(
+            "SELECT count(DISTINCT c.oid) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation"
+            " WHERE l.pid = pg_backend_pid() AND c.relkind = 'r' AND c.relname ~ '^headrace_part_'"
+        ).fetchone()
+    assert locked == (2,)
+
+
+@postgres
+@pytest.mark.parametrize("new", [None, "p", "month(p)", "year(p)"])
+def test_another_scheme_makes_the_table_again(sql: Sql, new: str | None) -> None:
+    old = table(DATE, "month(p)")
+    create_served(sql, old)
+    publish(sql, old, (1, date(2024, 5, 3), 1), (1, date(2024, 6, 3), 2))
+    options = {} if new is None else {"partition_by": new}
+    made = replace(old, relation=new_relation_id(), options=options)
+    with sql.transaction():
+        rows = change(made, (1, date(2024, 5, 3), 1), (1, date(2025, 6, 3), 2))
+        replace_served(sql, old, made, rows)
+    assert shown(sql, made) == {(date(2024, 5, 3), 1): 1, (date(2025, 6, 3), 2): 1}
+    publish(sql, made, (-1, date(2024, 5, 3), 1))
+    assert shown(sql, made) == {(date(2025, 6, 3), 2): 1}
+
+
+@postgres
+def test_a_table_without_partitions_is_never_dropped(sql: Sql) -> None:
+    one = table(DATE, None, partition_drop_empty=True)
+    create_served(sql, one)
+    publish(sql, one, (1, date(2024, 5, 3), 1))
+    publish(sql, one, (-1, date(2024, 5, 3), 1))
+    assert shown(sql, one) == {}

@@ -1,0 +1,169 @@
+"""A daemon while it runs: drained for maintenance, given other settings, and read from."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+
+import headrace
+from headrace.lifecycle.check import Request
+from headrace.schedule import refreshes, service
+from headrace.table_status import TableStatus
+from tests.lifecycle.made import put_tables
+from tests.schedule.daemons import in_state
+from tests.schedule.running import PATIENCE, Running
+from tests.schedule.test_daemon import QUERY, _often, cold, other, project, sql
+
+__all__ = ("_often", "cold", "other", "project", "sql")
+
+pytestmark = pytest.mark.postgres
+
+
+class TestMaintenance:
+    def test_suspending_all_waits_for_what_runs_and_begins_nothing_new(
+        self,
+        project: headrace.Headrace,
+        other: headrace.Headrace,
+        sql: psycopg.Connection,
+        cold: None,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """As `headrace suspend --all` does it, table by table."""
+        go_on = threading.Event()
+        begun: list[str] = []
+        ended: list[str] = []
+
+        def work(_engine: object, _state: object, relations: tuple[str, ...], *_: object) -> Any:
+            begun.extend(relations)
+            go_on.wait(PATIENCE)
+            ended.extend(relations)
+            return {}
+
+        monkeypatch.setattr(refreshes, "refresh_group", work)
+        put_tables(project, *(Request(f"t{n}", QUERY, schedule="10ms") for n in range(3)))
+        with Running(project) as running:
+            running.until(lambda: len(begun) == 3)
+            with ThreadPoolExecutor(1) as asking:
+                first = asking.submit(other.suspend, "t0")
+                running.until(lambda: in_state(other._engine.catalog, "running"))
+                assert not first.done() and not ended
+                go_on.set()
+                assert first.result().status == "SUSPENDED"
+            assert len(ended) >= 3, "none was cancelled"
+            for name in ("t1", "t2"):
+                other.suspend(name)
+            before = len(begun)
+            assert before == len(ended)
+            epoch = project._engine.catalog.state().database(1).epoch
+            sql.execute("INSERT INTO orders VALUES (2, 2)")
+            running.until(lambda: project._engine.catalog.state().database(1).epoch > epoch)
+            assert len(begun) == before, "changes are taken in, and nothing is refreshed"
+
+
+class TestSettings:
+    """What is set while a daemon runs counts from its next look on."""
+
+    def test_workers(
+        self,
+        project: headrace.Headrace,
+        other: headrace.Headrace,
+        cold: None,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        go_on = threading.Event()
+        begun: list[str] = []
+
+        def wait(_engine: object, _state: object, relations: tuple[str, ...], *_: object) -> Any:
+            begun.extend(relations)
+            go_on.wait(PATIENCE)
+            return {}
+
+        monkeypatch.setattr(refreshes, "refresh_group", wait)
+        other.set("workers", 1)
+        put_tables(project, *(Request(f"t{n}", QUERY, schedule="10ms") for n in range(4)))
+        with Running(project) as running:
+            running.until(lambda: len(begun) == 1)
+            other.set("workers", 3)
+            running.until(lambda: len(begun) == 3)
+            other.set("workers", 2)
+            go_on.set()
+            running.until(lambda: len(begun) > 6)
+
+    def test_buffers(
+        self,
+        project: headrace.Headrace,
+        other: headrace.Headrace,
+        sql: psycopg.Connection,
+        cold: None,
+    ) -> None:
+        found = (
+            "SELECT s.max_buffer_bytes >> 20, c.relpersistence FROM headrace_capture.sources s"
+            " JOIN pg_class c ON c.relname = 'buffer_' || s.source"
+        )
+        put_tables(project, Request("totals", QUERY))
+        with Running(project) as running:
+            running.until(lambda: project._engine.catalog.state().database(1).epoch)
+            assert sql.execute(found).fetchall() == [(1024, "p")]
+            other.set("max_buffer_mb", 3)
+            running.until(lambda: sql.execute(found).fetchall() == [(3, "p")])
+            other.set("unlogged_buffers", True)
+            running.until(lambda: sql.execute(found).fetchall() == [(3, "u")])
+            other.set("unlogged_buffers", False)
+            assert other.convert_buffers() in (("public.orders",), ()), "or the daemon was first"
+            assert sql.execute(found).fetchall() == [(3, "p")]
+
+
+class TestTiers:
+    def test_a_read_is_noticed_within_lazy_refresh_timeout(
+        self,
+        project: headrace.Headrace,
+        other: headrace.Headrace,
+        dsn: str,
+        cold: None,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Long before the daemon next looks at everything."""
+        monkeypatch.setattr(service, "THOROUGH", 10 * PATIENCE)
+        begun: list[str] = []
+
+        def note(_engine: object, _state: object, relations: tuple[str, ...], *_: object) -> Any:
+            begun.extend(relations)
+            return {}
+
+        monkeypatch.setattr(refreshes, "refresh_group", note)
+        other.set("lazy_refresh_timeout", 1.0)
+        put_tables(project, Request("totals", QUERY, schedule="1h", options={"tier": "frozen"}))
+        with Running(project) as running:
+            running.until(lambda: project._engine.catalog.state().database(1).epoch)
+            for _ in range(2):
+                before = len(begun)
+                running.until(lambda before=before: self._read(dsn) and len(begun) > before)
+
+    def _read(self, dsn: str) -> bool:
+        """Read the table, which may be before the daemon has begun to count."""
+        with psycopg.connect(dsn) as reader:
+            return reader.execute("SELECT count(*) FROM totals").fetchone() is not None
+
+    def test_the_tier_in_force_is_shown(
+        self, project: headrace.Headrace, other: headrace.Headrace, cold: None
+    ) -> None:
+        options = {"tier": "auto"}
+        put_tables(project, Request("totals", QUERY, options=options), Request("hot", QUERY))
+
+        def shown(name: str = "totals") -> TableStatus:
+            return next(one for one in other.status() if one.name == f"public.{name}")
+
+        assert (shown().tier, shown().reads_per_minute) == ("auto", None), "nobody counts"
+        with Running(project) as running:
+            running.until(lambda: shown().reads_per_minute is not None)
+            table = shown()
+            assert (table.tier, table.tier_in_force, table.next_tier) == ("auto", "hot", "cold")
+            assert table.next_tier_at is not None
+            assert table.next_tier_at > datetime.now(UTC)
+            assert (shown("hot").tier_in_force, shown("hot").next_tier) == ("hot", None)
+        assert shown().reads_per_minute is None
