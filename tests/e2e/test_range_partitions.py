@@ -79,3 +79,24 @@ def test_another_scheme(orders: headrace.Headrace, sql: psycopg.Connection) -> N
         with pytest.raises(UserError) as raised:
             orders.alter_stream_table("moments", **option)
         assert raised.value.code == "invalid-option"
+
+
+def test_the_scheme_of_a_source(project: headrace.Headrace, sql: psycopg.Connection) -> None:
+    sql.execute("CREATE TABLE sales (day date, amount int) PARTITION BY RANGE (day)")
+    for low, high in (("2024-01-01", "2024-02-01"), ("2024-02-01", "2024-03-01")):
+        sql.execute(
+            f"CREATE TABLE sales_{low[5:7]} PARTITION OF sales"
+            f" FOR VALUES FROM ('{low}') TO ('{high}')"
+        )
+    sql.execute("INSERT INTO sales VALUES ('2024-01-05', 1), ('2024-02-05', 2)")
+    query = "SELECT day, amount FROM sales"
+    project.create_stream_table("filled", query, partition_by="source")
+    project.create_stream_table("empty", query, partition_by="source", initialize=False)
+    project.refresh("empty")
+    again = "CREATE OR REPLACE STREAM TABLE filled WITH (partition_by = source) AS "
+    list(run(project._engine, again + query))
+    sql.execute("INSERT INTO sales VALUES ('2024-01-06', 3)")
+    for name in ("filled", "empty"):
+        assert project.refresh(name).mode == "DIFFERENTIAL"
+        assert_served(project, sql, name)
+        assert len(bounds(sql, name)) == 2

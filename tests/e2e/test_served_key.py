@@ -136,3 +136,26 @@ def test_a_key_in_a_project_folder(
     assert index(sql) == ["(id) NULLS NOT DISTINCT"]
     assert apply("key = 'id', include = 'price'") == [("alter", "include: default → price")]
     assert index(sql) == ["(id) INCLUDE (price) NULLS NOT DISTINCT"]
+
+
+def test_another_primary_key_of_a_partitioned_table(
+    pairs: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    options = {"key": ["id", "price"], "primary_key": True, "partition_by": "price"}
+    pairs.create_stream_table("pairs", PAIRS, **options)
+    pairs.alter_stream_table("pairs", include=["name"])
+    assert index(sql) == ["(id, price) INCLUDE (name)"]
+    sql.execute("UPDATE b SET price = 11 WHERE a = 1")
+    assert pairs.refresh("pairs").mode == "DIFFERENTIAL"
+    assert_served(pairs, sql, "pairs")
+
+
+def test_a_foreign_key_does_not_keep_a_table_from_being_published(
+    pairs: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    options = {"key": ["id", "price"], "primary_key": True, "partition_by": "price"}
+    pairs.create_stream_table("pairs", PAIRS, **options, partition_drop_empty=True)
+    sql.execute("CREATE TABLE child (id int, price int, FOREIGN KEY (id, price) REFERENCES pairs)")
+    sql.execute("DELETE FROM b WHERE a = 1")
+    assert pairs.refresh("pairs").mode == "DIFFERENTIAL"
+    assert_served(pairs, sql, "pairs")

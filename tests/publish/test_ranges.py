@@ -33,7 +33,7 @@ Row = tuple[Any, ...]
 Sql = psycopg.Connection[Any]
 postgres = pytest.mark.postgres
 
-DATE, INTEGER, SMALL = Type("date"), Type("integer"), Type("smallint")
+DATE, INTEGER, SMALL, BIG = Type("date"), Type("integer"), Type("smallint"), Type("bigint")
 TIME, ZONED = Type("timestamp"), Type("timestamptz")
 
 
@@ -133,12 +133,17 @@ DAYS = [date(2023, 12, 25) + timedelta(days=n) for n in range(0, 500, 9)]
 FIRST = datetime(2024, 2, 27, 23, 59, 59, 999999, tzinfo=UTC)
 TIMES = [FIRST + timedelta(hours=n) for n in range(0, 900, 37)]
 EDGES = [-(2**31), -(2**31) + 1, -1, 0, 1, 999, 1000, 2**31 - 1]
+# Their quotients by a width have more digits than PostgreSQL's division computes.
+LARGE = [15 * 10**17 + 999_999, -(15 * 10**17) - 1, 2**53 + 1, -(2**63), 2**63 - 1, 0, 1_000_000]
 CASES: list[tuple[Type, str, list[Any]]] = [
     *((DATE, f"{unit}(p)", DAYS) for unit in ("day", "week", "month", "year")),
     (TIME, "month(p)", [one.replace(tzinfo=None) for one in TIMES]),
     (ZONED, "day(p)", TIMES),
     (INTEGER, "range(p, 1000)", EDGES),
     (SMALL, "range(p, 40000)", [-(2**15), -1, 0, 2**15 - 1]),
+    (BIG, "range(p, 1000000)", LARGE),
+    (BIG, "range(p, 2)", LARGE),
+    (BIG, "range(p, 7)", LARGE),
 ]
 
 
@@ -232,6 +237,22 @@ def test_many_ranges_leave_the_newest_their_own(sql: Sql, monkeypatch: pytest.Mo
     assert shown(sql, one) == rows
     publish(sql, one, *((-weight, *row) for row, weight in rows.items()))
     assert shown(sql, one) == {}
+
+
+@postgres
+def test_a_partition_that_something_depends_on_stays(sql: Sql) -> None:
+    one = table(INTEGER, "range(p, 10)", partition_drop_empty=True)
+    create_served(sql, one)
+    publish(sql, one, *((1, value, 1) for value in (5, 15, 25)))
+    first = next(each.name for each in range_partitions(sql, one) if each.low == "0")
+    sql.execute(
+        psycopg.sql.SQL("CREATE VIEW v{} AS SELECT p FROM {}").format(
+            psycopg.sql.SQL(one.name), first
+        )
+    )
+    publish(sql, one, *((-1, value, 1) for value in (5, 15, 25)), (1, 35, 1))
+    assert bounds(sql, one) == {("0", "10"), ("30", "40")}
+    assert shown(sql, one) == {(35, 1): 1}
 
 
 @postgres

@@ -14,10 +14,11 @@ from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
 from headrace.lifecycle.check import FIRST, Making, Request
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ
+from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ, same_partitions
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
 from headrace.lifecycle.wish import Wish
+from headrace.partition_scheme import OPTION
 
 ALTERED = "the query was altered"
 REPARTITIONED = "the partitioning was altered"
@@ -99,11 +100,16 @@ def _give_options(engine: Engine, request: Request, fence: int) -> StreamTable:
 
 
 def _with_options(table: StreamTable, request: Request) -> StreamTable:
+    """The table with what was requested; a scheme taken over from a source stays as recorded."""
+    options = request.options
+    scheme = table.options.get(OPTION)
+    if scheme is not None and same_partitions(scheme, options.get(OPTION)):
+        options = {**options, OPTION: scheme}
     return replace(
         table,
         schedule=request.schedule,
         refresh_mode=request.refresh_mode,
-        options=request.options,
+        options=options,
     )
 
 

@@ -73,7 +73,8 @@ class Ranges:
 
     def start(self, value: sql.Composable) -> sql.Composed:
         if self.scheme.width is not None:
-            return sql.SQL("floor({0}::numeric / {1}) * {1}").format(
+            # Division would round quotients of many digits; remainders are exact.
+            return sql.SQL("{0}::numeric - mod(mod({0}::numeric, {1}) + {1}, {1})").format(
                 value, sql.Literal(self.scheme.width)
             )
         return self._in_utc(
@@ -265,22 +266,23 @@ def _made(
 
 
 def drop_empty(connection: Connection, table: StreamTable, names: Iterable[sql.Identifier]) -> None:
-    """Drop those of the partitions that have no rows, unless somebody reads the table just now.
+    """Drop those of the partitions that have no rows.
 
-    That locks readers out until the transaction ends, so it comes last in it.
+    A partition stays while somebody reads the table, and where a foreign key or a view depends
+    on it. Dropping one locks readers out until the transaction ends, so it comes last in it.
     """
     exists = sql.SQL("SELECT EXISTS (SELECT FROM {})")
     empty = [
         name for name in names if connection.execute(exists.format(name)).fetchone() == (False,)
     ]
-    if not empty:
-        return
-    try:
-        with connection.transaction():
-            locking = sql.SQL("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE NOWAIT")
-            connection.execute(locking.format(served_name(table)))
-            for name in empty:
+    locking = sql.SQL("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE NOWAIT")
+    for name in empty:
+        try:
+            with connection.transaction():
+                connection.execute(locking.format(served_name(table)))
                 connection.execute(locking.format(name))
                 connection.execute(sql.SQL("DROP TABLE {}").format(name))
-    except errors.LockNotAvailable:
-        return
+        except errors.LockNotAvailable:
+            return
+        except errors.DependentObjectsStillExist:
+            continue

@@ -101,8 +101,9 @@ def take_over(transaction: Connection, old: StreamTable, new: StreamTable) -> No
     transaction.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS:d}")
     before, after = served_key(old), served_key(new)
     if partition_column(new) is not None:
-        create_index(transaction, new)
+        # A table has at most one primary key, so the old one goes first.
         drop_index(transaction, old)
+        create_index(transaction, new)
         return
     if before is not None and before.may_break:
         drop_index(transaction, old)
