@@ -18,7 +18,7 @@ from headrace.render.scalars import column as spark_column
 from headrace.spark.run import Input, Runner
 from headrace.spark.session import Spark
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, TEXT, Type
-from headrace.verify.sample import Sample, SampleRequest, chosen
+from headrace.verify.sample import MOST_BUCKETS, Sample, SampleRequest, chosen
 from tests.catalog import examples
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ VALUES: dict[str, list[Any]] = {
         ("day=2026-03-01,2026-03-02", SampleRequest("day", values=("2026-03-01", "2026-03-02"))),
         ({"k": [1, None, "a,b"]}, SampleRequest("k", values=("1", None, "a,b"))),
         ({"k": "one"}, SampleRequest("k", values=("one",))),
+        ({"k": 5}, SampleRequest("k", values=("5",))),
     ],
 )
 def test_what_can_be_asked_for(given: Any, request_: SampleRequest) -> None:
@@ -57,7 +58,7 @@ def test_what_can_be_asked_for(given: Any, request_: SampleRequest) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [0, -1, 1.0, "0%", "60%", "some", "", "k=[1", {}, {"a": [], "b": []}]
+    "given", [0, -1, 1.0, "0%", "60%", "some", "", "k=[1", "k=[[1]]", {}, {"a": [], "b": []}]
 )
 def test_what_is_no_sample(given: Any) -> None:
     with pytest.raises(UserError) as refused:
@@ -79,6 +80,24 @@ def test_the_column_is_the_partition_s_or_the_first_of_the_key() -> None:
         assert refused.value.code == code
     with pytest.raises(UserError):
         column(replace(TABLE, columns=COLUMNS[:1], key=()))
+
+
+def test_values_are_read_by_the_column_s_type() -> None:
+    def values(given: str) -> tuple[str | None, ...]:
+        return chosen(SampleRequest.of(given), TABLE, ()).values
+
+    assert values("n= 5,+07,-1") == ("5", "7", "-1")
+    assert values("b=yes,FALSE") == ("t", "f")
+    assert values("d=1970-01-02, 1970-01-03") == ("1", "2")
+    assert values("t= x ,") == (" x ", "")
+    for given in ("n=five", "n=", "b=perhaps", "d=2026-13-01"):
+        with pytest.raises(UserError) as refused:
+            values(given)
+        assert refused.value.code == "invalid-option"
+
+
+def test_a_very_small_share() -> None:
+    assert chosen(SampleRequest.of("1e-320"), TABLE, ()).buckets == MOST_BUCKETS
 
 
 def test_each_takes_the_bucket_after_the_last() -> None:

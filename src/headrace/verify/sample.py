@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from hashlib import md5
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 from psycopg import sql
@@ -32,6 +33,10 @@ KINDS = (
 MOST_BUCKETS = 1_000_000
 HINT = "Write a share such as 1% or 0.01, 1% by column, or column=value,value."
 EPOCH = date(1970, 1, 1)
+BOOLEANS = {
+    **dict.fromkeys(("t", "true", "y", "yes", "on", "1"), "t"),
+    **dict.fromkeys(("f", "false", "n", "no", "off", "0"), "f"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class SampleRequest:
             if len(given) != 1:
                 raise _invalid(given)
             ((column, values),) = given.items()
-            if isinstance(values, str):
+            if isinstance(values, str) or not isinstance(values, Iterable):
                 values = (values,)
             return SampleRequest(column, values=tuple(map(_text, values)))
         if isinstance(given, str):
@@ -152,7 +157,7 @@ def chosen(request: SampleRequest, table: StreamTable, past: Iterable[Receipt]) 
     if request.share is None:
         values = tuple(_known_text(column, one) for one in request.values)
         return Sample(column, place, values)
-    buckets = min(MOST_BUCKETS, round(1 / request.share))
+    buckets = round(min(MOST_BUCKETS, 1 / request.share))
     for receipt in past:
         covered = receipt.covered or {}
         if (covered.get("column"), covered.get("buckets")) == (column.name, buckets):
@@ -193,9 +198,12 @@ def _parsed(given: str) -> SampleRequest:
     if equals:
         if listed.startswith("["):
             try:
-                return SampleRequest(column, values=tuple(map(_text, json.loads(listed))))
+                values = json.loads(listed)
             except json.JSONDecodeError:
                 raise _invalid(given) from None
+            if any(isinstance(value, list | dict) for value in values):
+                raise _invalid(given)
+            return SampleRequest(column, values=tuple(map(_text, values)))
         return SampleRequest(column.strip(), values=tuple(listed.split(",")))
     share, _, column = given.partition(" by ")
     text = share.strip()
@@ -230,21 +238,33 @@ def _text(value: Any) -> str | None:
 
 
 def _known_text(column: OutputColumn, given: str | None) -> str | None:
-    """The text of a value that a user has written as PostgreSQL writes it."""
-    match column.type.kind:
-        case "date" if given is not None and not given.lstrip("-").isdigit():
-            try:
-                return _text(date.fromisoformat(given))
-            except ValueError:
-                raise UserError(
-                    "invalid-option",
-                    f"{given!r} is no date of column {column.name}",
-                    hint="Write dates as 2026-03-01.",
-                ) from None
-        case "boolean" if given is not None:
-            return given[:1].lower()
-        case _:
-            return given
+    """The text of a value that a user has written as PostgreSQL writes it.
+
+    A value that the type does not have is a UserError: no row could have it, and a sample without
+    rows is equal to anything.
+    """
+    if given is None:
+        return None
+    text = given.strip()
+    try:
+        match column.type.kind:
+            case "date":
+                days = text.removeprefix("-").isdigit()
+                return str(int(text)) if days else _text(date.fromisoformat(text))
+            case "boolean":
+                return BOOLEANS[text.lower()]
+            case "smallint" | "integer" | "bigint":
+                return str(int(text))
+            case "uuid":
+                return str(UUID(text))
+            case _:
+                return given
+    except (ValueError, KeyError):
+        raise UserError(
+            "invalid-option",
+            f"{given!r} is no value of column {column.name}, which is {column.served}",
+            hint="Write dates as 2026-03-01 and booleans as true or false.",
+        ) from None
 
 
 def _spark_text(column: exp.Expression, kind: str) -> exp.Expression:
