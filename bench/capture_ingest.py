@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.capture_worlds import World
-from headrace.steps import CopySource, Step
+from headrace.engine.steps import CopySource, Step
 
 # Of ten changes seven are inserts, two updates and one a delete.
 SHARES = {"insert": 7, "update": 2, "delete": 1}

@@ -21,8 +21,9 @@ import headrace
 from headrace.capture.layout import buffer_name
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from tests.lifecycle.made import put_tables
 
 # Names of the ways, with the mode of their sources; `none` has no sources.
@@ -179,7 +180,7 @@ def _capture(world: World, mode: CaptureMode) -> None:
         right = all(one.mode is mode and one.status is Status.ACTIVE for one in sources)
         if right and bool(triggers) == (mode is CaptureMode.TRIGGER):
             return
-        world.engine.looked_at.clear()
+        world.engine.part(CaptureAttempts).followed_at.clear()
     raise SystemExit(
         f"{world.way}: the sources stayed {[(s.mode, s.mode_reason) for s in sources]}"
     )

@@ -28,10 +28,10 @@ from headrace.catalog import PostgresCatalog
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.embedded import EmbeddedServer
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
+from headrace.publish.load import stage
 from headrace.publish.partitions import slices
 from headrace.publish.served import create_served
-from headrace.publish.stage import stage
+from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
 from headrace.types import Type
 

@@ -21,14 +21,14 @@ import psycopg
 import pyarrow as pa
 
 import headrace
-from headrace.definition import InputSchema, define, inputs_of, new_definition
+from headrace.engine.steps import ComputeStage
 from headrace.query import bind
 from headrace.refresh.plan import decide, plan_refresh
 from headrace.refresh.refresh import require_table
+from headrace.relations.definition import InputSchema, define, inputs_of, new_definition
 from headrace.relations.rows import stored_schema
 from headrace.render import PlanInput
 from headrace.spark.run import Input
-from headrace.steps import ComputeStage
 
 TABLES = 7
 OUTER_JOINS, AGGREGATES = 6, 4

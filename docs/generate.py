@@ -113,6 +113,7 @@ def _shown(value: Any) -> str:
 def pure_blocks() -> dict[str, Mapping[str, str]]:
     """For every page with generated blocks, but the tour, those blocks by their names."""
     from docs.generators.edges import edges_table
+    from docs.generators.layers import architecture_blocks
     from docs.generators.operators import operator_blocks
     from docs.generators.schedules import schedule_blocks
     from docs.generators.sql import sql_blocks
@@ -120,6 +121,7 @@ def pure_blocks() -> dict[str, Mapping[str, str]]:
     from docs.generators.types import types_table
 
     return {
+        "../ARCHITECTURE.md": architecture_blocks(),
         "sql.md": sql_blocks(),
         "types.md": {"types": types_table()},
         "edges.md": {"edges": edges_table()},

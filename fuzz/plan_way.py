@@ -14,12 +14,12 @@ from fuzz.quick import evaluate
 from fuzz.stages import Contents, Maintained, World
 from fuzz.ways import Failure, Refused, rows_of
 from fuzz.write import Written
-from headrace.definition import rules_of
 from headrace.errors import UserError
-from headrace.lifecycle.reach import not_built_in
+from headrace.lifecycle.name_resolver import not_built_in
 from headrace.plan.evaluate import Bag
 from headrace.plan.operators import Operator, Scan
 from headrace.query import BoundQuery, BoundTable, bind
+from headrace.relations.definition import rules_of
 from headrace.source.collation import home_collation
 from headrace.source.describe import describe
 from headrace.source.resolution import user_objects

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from decimal import localcontext
 
+from headrace.algebra.scalar import Call, Column, Scalar, Subquery, Value, columns_of
 from headrace.functions.numbers import WIDE
 from headrace.plan.evaluate import Bag
 from headrace.plan.evaluate.evaluator import Evaluator, Read, Row
 from headrace.plan.lateral import Lateral
 from headrace.plan.operators import Filter, Join, MatchJoin, Operator
-from headrace.plan.scalar import Call, Column, Scalar, Subquery, Value, columns_of
 
 Weighted = list[tuple[Row, int]]
 

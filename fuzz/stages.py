@@ -10,10 +10,10 @@ from fuzz.loops import Fields, is_loop, rearranged, stored_fields
 from fuzz.loops import change as loop_change
 from fuzz.loops import whole as loop_whole
 from fuzz.quick import evaluate
+from headrace.algebra.scalar import Value
 from headrace.delta.differentiate import relations_of, stage_change, stage_full, stale_change
 from headrace.plan.evaluate import Bag, net
 from headrace.plan.operators import Operator, Scan
-from headrace.plan.scalar import Value
 from headrace.plan.stages import Stage, cut_stages
 from tests.delta.reduced import reduced
 

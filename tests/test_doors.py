@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headrace.api import Headrace
-from headrace.doors import door, doors
+from headrace.boundary.doors import door, doors
 from headrace.errors import InternalError, UserError, contained
-from headrace.readings import Readings
+from headrace.observe.reader import Readings
 
 
 @doors

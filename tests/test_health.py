@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 import headrace
-from headrace import health
-from headrace.blockers import Blocker
 from headrace.catalog.records import Lease
-from headrace.health import GIGABYTE, Check, Health
+from headrace.observe import health
+from headrace.observe.blockers import Blocker
+from headrace.observe.health import GIGABYTE, Check, Health
 from tests.cli.examples import table
 from tests.e2e.conftest import project, sql
 

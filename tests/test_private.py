@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-import headrace.private
+import headrace.files.private
 from headrace.cli.main import main
-from headrace.private import (
+from headrace.files.private import (
     close_home,
     current_umask,
     home_folder,
@@ -23,7 +23,7 @@ from headrace.private import (
     private_umask,
     users_umask,
 )
-from headrace.store.place import Place
+from headrace.store.location import Place
 
 HOME = 0o711 if os.geteuid() == 0 else 0o700
 
@@ -117,7 +117,7 @@ def test_a_command_leaves_the_umask_as_it_was(
     monkeypatch.setattr("headrace.cli.main._installed_version", installed_version)
     assert main(["--version"]) == 0
     assert (seen, current_umask()) == ([umask | 0o077], umask)
-    assert headrace.private._users_umask is None
+    assert headrace.files.private._users_umask is None
 
 
 def test_a_child_of_a_command_has_the_users_umask(umask: int) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from headrace.temporary import LOG, remove_abandoned, temporary_folder
+from headrace.files.temporary import LOG, remove_abandoned, temporary_folder
 
 # Tells that it has the folder, and waits until it is killed.
 HOLD = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from headrace.temporary import temporary_folder
+from headrace.files.temporary import temporary_folder
 with temporary_folder(sys.argv[2]) as folder:
     (folder / "1.arrow").write_bytes(b"rows")
     print(folder, flush=True)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import headrace
 from bench.tpch.rounds import engine_of, seconds
 from bench.tpch.schema import KEYS
-from headrace.definition import define
+from headrace.algebra.scalar import Column
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Column
-from headrace.relations.reading import Reading
+from headrace.relations.definition import define
+from headrace.relations.input_reader import Reading
 from headrace.relations.recursion import materialised
 from headrace.render import inputs_of
 from headrace.render.native import render_native
-from headrace.spark.bridge import quoted
+from headrace.spark.jvm_shortcuts import quoted
 from headrace.store import WEIGHT
 from headrace.verify.recompute import MOST_ROUNDS, at
 

@@ -15,8 +15,8 @@ from bench.tpch.figures import SPLIT, Seen, figures, means, milliseconds
 from bench.tpch.options import Options
 from bench.tpch.postgres import LIMIT_SECONDS
 from bench.tpch.rounds import Rounds, engine_of
-from headrace.definition import Definition, define
 from headrace.delta.differentiate import relations_of
+from headrace.relations.definition import Definition, define
 
 PACKAGES = ("pyspark", "deltalake", "pyarrow", "psycopg", "tpchgen-cli")
 

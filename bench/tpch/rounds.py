@@ -17,7 +17,7 @@ from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
-from headrace.refresh.sweep import Sweep
+from headrace.refresh.run import Sweep
 from headrace.relations.compact import compact
 
 TICKS = 20

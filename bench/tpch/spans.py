@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
 
-from headrace.spark.lanes import Lane
 from headrace.spark.run import Runner
+from headrace.spark.session_pool import Lane
 from headrace.spark.views import Views
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from bench.workload.answers import answers
 from bench.workload.cpu import cpu_seconds
 from fuzz.judge import Rows, difference
 from headrace.catalog.records import Refresh
-from headrace.definition import define
 from headrace.errors import HeadraceError
 from headrace.ingest.ingest import ingest
+from headrace.relations.definition import define
 
 Sql = psycopg.Connection[Any]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from docs.generators.blocks import fenced, text_table
+from headrace.algebra.scalar import Column, Literal, Value
 from headrace.delta.differentiate import Differentiation
 from headrace.delta.loop import gained
 from headrace.functions import call, cast
@@ -50,7 +51,6 @@ from headrace.plan.operators import (
     Window,
     WindowCall,
 )
-from headrace.plan.scalar import Column, Literal, Value
 from headrace.plan.stages import cut_stages
 from headrace.render import render
 from headrace.render.inputs import input_name

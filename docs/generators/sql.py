@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import (
     AGGREGATES,
     FUNCTIONS,
@@ -27,7 +28,6 @@ from headrace.functions.rounding import ROUNDINGS
 from headrace.functions.strings import STRINGS
 from headrace.functions.tables import TABLE_FUNCTIONS
 from headrace.functions.zones import ZONES
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.query.calls import REFUSED_CALLS
 from headrace.query.clauses import MISPLACED, REFUSED_ARGUMENTS, REFUSED_NODES, Refused
 from headrace.query.literals import FORMS

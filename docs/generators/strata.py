@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from docs.generators.blocks import fenced
 from headrace.graph.draw import draw_text
 from headrace.graph.network import Network
-from headrace.strata_status import explain_network
+from headrace.observe.strata_status import explain_network
 
 EXAMPLE = Network(
     {

@@ -18,10 +18,10 @@ import headrace
 from docs.generators.blocks import fenced, text_table
 from headrace.catalog import State
 from headrace.catalog.records import Relation
-from headrace.definition import define
 from headrace.delta.differentiate import stage_change
 from headrace.plan.describe import describe
-from headrace.relations.reading import Reading
+from headrace.relations.definition import define
+from headrace.relations.input_reader import Reading
 from headrace.render import inputs_of
 
 TABLE = "CREATE TABLE orders (id int PRIMARY KEY, customer text, amount numeric(12, 2))"

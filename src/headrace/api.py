@@ -10,29 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from headrace import health
+from headrace.boundary.doors import door, doors
 from headrace.catalog import PostgresCatalog
 from headrace.catalog.records import Receipt, Refresh
-from headrace.doors import door, doors
-from headrace.embedded import EmbeddedServer
-from headrace.engine import HOME, Engine, Progress, no_progress
-from headrace.errors import HeadraceError, UserError
-from headrace.health import Health
-from headrace.lifecycle.alter import KEEP, Alteration, Keep
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.options import refresh_mode as refresh_mode_of
-from headrace.lifecycle.renew import resume_mode
-from headrace.lifecycle.repair import Damage
-from headrace.lifecycle.run import Done
-from headrace.lifecycle.sources import finish_removals
-from headrace.lifecycle.uninstall import uninstall, uninstall_sql
-from headrace.private import close_home
-from headrace.project.apply import plan_project
-from headrace.project.plan import ProjectPlan
-from headrace.project.read import read_folder
-from headrace.readings import Readings
-from headrace.schedule.client import cancel, submit
-from headrace.schedule.commands import (
+from headrace.commands.client import cancel, submit
+from headrace.commands.commands import (
     Alter,
     Apply,
     ConvertBuffers,
@@ -46,17 +28,36 @@ from headrace.schedule.commands import (
     Suspend,
     Verify,
 )
-from headrace.schedule.commands import Refresh as RefreshTable
-from headrace.schedule.daemon import Daemon
-from headrace.schedule.database_commands import AlterDatabase, Attach, Detach
-from headrace.schedule.fresh import wait_fresh
-from headrace.schedule.shift import Tell, no_words
+from headrace.commands.commands import Refresh as RefreshTable
+from headrace.commands.database_commands import AlterDatabase, Attach, Detach
+from headrace.commands.fresh import wait_fresh
+from headrace.commands.run import Done
+from headrace.daemon.context import Tell, no_words
+from headrace.daemon.daemon import Daemon
+from headrace.embedded import EmbeddedServer
+from headrace.engine import HOME, Engine, Progress, no_progress
+from headrace.errors import HeadraceError, UserError
+from headrace.files.private import close_home
+from headrace.lifecycle.alter import KEEP, Alteration, Keep
+from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.rebuild import resume_mode
+from headrace.lifecycle.repair import Damage
+from headrace.lifecycle.sources import finish_removals
+from headrace.lifecycle.uninstall import uninstall, uninstall_sql
+from headrace.observe import health
+from headrace.observe.health import Health
+from headrace.observe.reader import Readings
+from headrace.observe.table_status import TableStatus
+from headrace.project.apply import plan_project
+from headrace.project.plan import ProjectPlan
+from headrace.project.read import read_folder
+from headrace.relations.merges import Merges
 from headrace.settings import Places, Settings, places, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import CANCEL_SECONDS, Runner
 from headrace.spark.session import Spark
+from headrace.statements.options import refresh_mode as refresh_mode_of
 from headrace.store import DeltaStore
-from headrace.table_status import TableStatus
 from headrace.verify.oracle import oracle_of
 from headrace.verify.sample import SampleRequest
 
@@ -400,10 +401,10 @@ class Headrace(Readings):
         """Stop Spark if it was started here, close connections, let go of the embedded server."""
         if not self._closed:
             self._closed = self._engine.closed = True
-            self._engine.merges.close()
+            self._engine.part(Merges).close()
             self._engine.runner.close()
             # Cancelled, it ends soon; it must not meet a Spark that is gone.
-            self._engine.merges.wait(CANCEL_SECONDS)
+            self._engine.part(Merges).wait(CANCEL_SECONDS)
             self._engine.catalog.close()
             self._release()
             self._engine.close()

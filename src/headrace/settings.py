@@ -22,9 +22,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from headrace.arguments import LONGEST_SECONDS, check_text
+from headrace.boundary.arguments import LONGEST_SECONDS, check_text, is_zone
 from headrace.errors import UserError
-from headrace.schedule.cron import is_zone
 
 DEFAULT_HOME = Path(".headrace")
 

@@ -11,7 +11,7 @@ from adbc_driver_postgresql import dbapi
 
 from headrace.capture.changes import acknowledge, change_batches, pending
 from headrace.capture.cut import OpenCut, open_cut
-from headrace.capture.dirt import Captured, captured_part
+from headrace.capture.recopy_reasons import Captured, captured_part
 from headrace.capture.setup import set_up
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table, inspect

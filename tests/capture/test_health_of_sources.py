@@ -20,13 +20,13 @@ from headrace.capture.wal.identity import identities
 from headrace.capture.wal.lsn import to_text
 from headrace.capture.wal.publication import publish, read_publication
 from headrace.capture.wal.slot import SlotStatus, create, drop
-from headrace.capture_status import SourceCapture
 from headrace.catalog import Change
 from headrace.catalog.records import CaptureMode, Database, Source, Status
-from headrace.cdc_status import MEGABYTE, SourceHealth, health_of
 from headrace.embedded import EmbeddedServer
 from headrace.errors import Unavailable
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
+from headrace.observe.capture_status import SourceCapture
+from headrace.observe.cdc_status import MEGABYTE, SourceHealth, health_of
 from headrace.settings import Settings
 from headrace.source.introspect import find_table, inspect
 from headrace.source.server_identity import server_identity

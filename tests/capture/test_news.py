@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from headrace.capture.news import has_news, question
+from headrace.capture.pending import has_news, question
 from headrace.source.connection import Database
 from tests.capture.follower import Follower
 

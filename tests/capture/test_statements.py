@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.capture.dirt import captured_part, rewrite
+from headrace.capture.recopy_reasons import captured_part, rewrite
 from headrace.capture.statements import CaptureOptions, Roles, script, setup_sql
 from headrace.capture.triggers import definition
 from headrace.source.table import SourceColumn, SourceTable

@@ -9,20 +9,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from headrace import health
 from headrace.catalog.records import OutputColumn, Receipt, Refresh, StratumTicks
-from headrace.cdc_status import SourceHealth
+from headrace.commands.run import Done
 from headrace.errors import UserError
 from headrace.graph.draw import FORMATS
 from headrace.graph.network import Network
-from headrace.group_status import GroupMember
-from headrace.health import Health
 from headrace.lifecycle.repair import Damage
-from headrace.lifecycle.run import Done
-from headrace.project.plan import Act, ProjectPlan, TableChange
-from headrace.refresh.explain import ExplainedStage, Explanation
-from headrace.settings import Settings
-from headrace.strata_status import (
+from headrace.observe import health
+from headrace.observe.cdc_status import SourceHealth
+from headrace.observe.group_status import GroupMember
+from headrace.observe.health import Health
+from headrace.observe.strata_status import (
     ComponentStatus,
     StrataExplanation,
     StratumStatus,
@@ -30,7 +27,10 @@ from headrace.strata_status import (
     explain_network,
     strata_of,
 )
-from headrace.table_status import TableStatus
+from headrace.observe.table_status import TableStatus
+from headrace.project.plan import Act, ProjectPlan, TableChange
+from headrace.refresh.explain import ExplainedStage, Explanation
+from headrace.settings import Settings
 from headrace.types import BIGINT
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

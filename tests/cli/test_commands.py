@@ -12,7 +12,7 @@ import pytest
 
 from headrace.cli.tables import compared
 from headrace.errors import SchemaChanged, Unavailable
-from headrace.lifecycle.options import OPTIONS
+from headrace.statements.options import OPTIONS
 from tests.cli.conftest import Headrace
 from tests.cli.examples import MemoryProject, receipt, refresh, table
 

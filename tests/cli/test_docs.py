@@ -13,7 +13,7 @@ import typer.main
 from headrace.cli.exits import EXITS
 from headrace.cli.main import COMMANDS, application
 from headrace.cli.options import SHARED
-from headrace.lifecycle.options import OPTIONS
+from headrace.statements.options import OPTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHARED_NAMES = {name for name, _, _ in SHARED}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from headrace.capture_status import SourceCapture
 from headrace.catalog.records import Effort, RefreshMode
 from headrace.cli.documents import (
     explanation_document,
@@ -14,6 +13,7 @@ from headrace.cli.documents import (
     refresh_document,
     status_document,
 )
+from headrace.observe.capture_status import SourceCapture
 from headrace.refresh.outlook import outlook
 from headrace.refresh.strategy import Past
 from tests.cli.examples import explanation, receipt, refresh, table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from headrace.capture_status import SourceCapture
 from headrace.graph.network import Dependency, Network
+from headrace.observe.capture_status import SourceCapture
 from tests.cli.conftest import Headrace
 from tests.cli.examples import NOON, MemoryProject, table
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 from rich.console import RenderableType
 
-from headrace.blockers import Blocker
 from headrace.cli.screen import console
 from headrace.cli.tables import (
     behind,
@@ -23,6 +22,7 @@ from headrace.cli.tables import (
     troubles,
     verified,
 )
+from headrace.observe.blockers import Blocker
 from tests.cli.examples import LONG, receipt, refresh, table
 
 

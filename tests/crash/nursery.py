@@ -18,7 +18,7 @@ from typing import Any
 
 # Imported here once, so that no child has to: a fork starts with what its parent has read.
 import headrace.api
-from headrace.steps import Step
+from headrace.engine.steps import Step
 from tests.crash.life import LIFE
 from tests.crash.transitions import TRANSITIONS
 

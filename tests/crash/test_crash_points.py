@@ -21,7 +21,7 @@ import pytest
 from psycopg import sql
 
 from headrace.embedded import EmbeddedServer
-from headrace.steps import STEPS, Step
+from headrace.engine.steps import STEPS, Step
 from tests.cluster import servers
 from tests.crash.life import ANSWERS, CHANGE, LIFE, TABLES, Action
 

@@ -16,8 +16,8 @@ import pytest
 
 import headrace
 from headrace.embedded import EmbeddedServer
+from headrace.engine.steps import Step
 from headrace.errors import Transient, Unavailable
-from headrace.steps import Step
 from tests.e2e.oracle import assert_served
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import localcontext
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.numbers import WIDE
 from headrace.plan.evaluate import Bag, Row, net, scalar
 from headrace.plan.evaluate.groups import accumulated, merged
@@ -39,7 +40,6 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
-from headrace.plan.scalar import Scalar, Value
 
 Weighted = tuple[tuple[Value, ...], int]
 ReadRaw = Callable[[Scan], list[Weighted]]

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.delta.drop_terms import drop_terms
 from headrace.delta.origins import Path
 from headrace.delta.reduction import GIVEN, Restriction, reduction
 from headrace.plan.evaluate import Bag, evaluate, net, scalar
 from headrace.plan.operators import Operator, Scan
-from headrace.plan.scalar import Scalar, Value
 
 Read = Callable[[Scan], Bag]
 Key = tuple[Value, ...]

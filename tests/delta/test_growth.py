@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.scalar import Column
 from headrace.delta.differentiate import Differentiation, stage_change
 from headrace.delta.fixed_point import Rounds
 from headrace.delta.growth import only_grows
@@ -27,7 +28,6 @@ from headrace.plan.operators import (
     SortKey,
     Top,
 )
-from headrace.plan.scalar import Column
 from headrace.plan.stages import Stage, cut_stages
 from headrace.refresh.plan import Decision, taking_in
 from headrace.types import INTEGER

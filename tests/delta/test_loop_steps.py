@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headrace.catalog.records import StreamTable
-from headrace.definition import InputSchema, new_definition
+from headrace.engine.steps import ComputeLoop
 from headrace.query import BoundColumn, BoundTable, bind
 from headrace.refresh.plan import decide, plan_refresh
-from headrace.steps import ComputeLoop
+from headrace.relations.definition import InputSchema, new_definition
 from headrace.types import INTEGER
 
 EDGES = BoundTable(

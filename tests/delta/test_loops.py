@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from headrace.algebra.scalar import Column, Literal
 from headrace.delta.fixed_point import NotConverged, Rounds
 from headrace.functions import call
 from headrace.plan.evaluate import Bag
@@ -23,7 +24,6 @@ from headrace.plan.operators import (
     Scan,
     UnionAll,
 )
-from headrace.plan.scalar import Column, Literal
 from headrace.types import BIGINT, INTEGER
 from tests.delta.loops import PureMachine, least
 

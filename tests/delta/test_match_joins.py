@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.delta.differentiate import relations_of
 from headrace.functions import call
 from headrace.plan.evaluate import evaluate, net
@@ -24,7 +25,6 @@ from headrace.plan.operators import (
 )
 from headrace.plan.passes import improve
 from headrace.plan.rename import numbered, renamed
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.plan.stages import cut_stages
 from headrace.types import BIGINT, INTEGER
 from tests.delta.test_rules_against_reference import (

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from headrace.algebra.scalar import Column
 from headrace.delta.order_joins import connect_joins, order_joins
 from headrace.functions import call
 from headrace.plan.operators import Join, Operator, Project, Scan
-from headrace.plan.scalar import Column
 from headrace.types import INTEGER
 
 

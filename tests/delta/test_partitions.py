@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.scalar import Column, Literal, Value
 from headrace.delta.differentiate import stage_change
 from headrace.functions import call
 from headrace.functions.windows import OF_ALL_ROWS, WINDOW_FUNCTION_BY_NAME, has_places
@@ -28,7 +29,6 @@ from headrace.plan.operators import (
     WindowCall,
 )
 from headrace.plan.passes import improve
-from headrace.plan.scalar import Column, Literal, Value
 from headrace.plan.stages import cut_stages
 from headrace.types import BIGINT, DOUBLE, INTEGER, Type
 from tests.delta.test_rules_against_reference import (

@@ -12,12 +12,12 @@ from random import Random
 
 import pytest
 
+from headrace.algebra.scalar import Value
 from headrace.delta import differentiate
 from headrace.delta.differentiate import stage_change, stage_full, stale_change
 from headrace.functions.errors import EvaluationError
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Operator, Scan
-from headrace.plan.scalar import Value
 from headrace.plan.stages import Stage, cut_stages
 from headrace.query import BoundColumn, BoundTable, bind
 from headrace.types import INTEGER, TEXT

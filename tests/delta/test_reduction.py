@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.delta.differentiate import stage_change
 from headrace.delta.reduction import Restriction, reduction
 from headrace.functions import call, chain
@@ -27,7 +28,6 @@ from headrace.plan.operators import (
     UnionAll,
 )
 from headrace.plan.passes import improve
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.plan.stages import cut_stages
 from headrace.types import BIGINT, DOUBLE, INTEGER, Type
 from tests.delta import test_match_joins, test_partitions

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.scalar import Column, Literal, Scalar, Value
 from headrace.delta.differentiate import stage_change, stage_full, stale_change
 from headrace.functions import AGGREGATE_BY_NAME, call, chain
 from headrace.plan.evaluate import Bag, evaluate, net
@@ -26,7 +27,6 @@ from headrace.plan.operators import (
     UnionAll,
 )
 from headrace.plan.passes import improve, push_filters
-from headrace.plan.scalar import Column, Literal, Scalar, Value
 from headrace.plan.stages import Stage, cut_stages
 from headrace.types import DOUBLE, INTEGER, Type
 from tests.delta.reduced import evaluated

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.scalar import Call, Column, Literal, Subquery
 from headrace.delta.differentiate import stage_change
 from headrace.delta.guard_errors import guard_errors
 from headrace.functions import call, cast
@@ -31,7 +32,6 @@ from headrace.plan.operators import (
     Values,
 )
 from headrace.plan.passes import improve
-from headrace.plan.scalar import Call, Column, Literal, Subquery
 from headrace.plan.set_operation import SetOperation
 from headrace.plan.stages import cut_stages
 from headrace.query.ids import ColumnIds

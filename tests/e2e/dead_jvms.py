@@ -23,10 +23,10 @@ from pyspark import SparkContext
 from pyspark.core import context as pyspark_context
 
 import headrace
+from headrace.daemon import loop as service
 from headrace.errors import HeadraceError
 from headrace.ingest import small
 from headrace.relations import compact, merges
-from headrace.schedule import service
 from headrace.spark.lost import process_of_jvm
 from headrace.spark.run import Runner
 from headrace.store import compaction

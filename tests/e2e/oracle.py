@@ -16,10 +16,10 @@ from psycopg import sql as compose
 
 import headrace
 from headrace.catalog.records import Refresh, StreamTable
-from headrace.definition import define
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Scan
 from headrace.refresh.plan import UNREAD
+from headrace.relations.definition import define
 from headrace.types import Type
 
 # PostgreSQL rounds quotients below 10^8 to 12 digits or more; a few less are compared.

@@ -8,8 +8,8 @@ import pytest
 
 import headrace
 from headrace.catalog.records import Refresh
-from headrace.relations.access import Way, Ways
-from headrace.relations.reading import Reading
+from headrace.relations.access_paths import Way, Ways
+from headrace.relations.input_reader import Reading
 from headrace.render import PlanInput
 from headrace.store import Keys, layout, part, reader
 from headrace.store.groups import Footer, may_match
@@ -187,7 +187,7 @@ def test_a_change_of_too_many_bytes_or_rows_stays_in_files(
     if name == "limit":
         project.set("collect_rows", 2)
     else:
-        monkeypatch.setattr("headrace.relations.reading.MOST_BYTES", 1)
+        monkeypatch.setattr("headrace.relations.input_reader.MOST_BYTES", 1)
     for change in CHANGES:
         shop.execute(change)
         assert project.refresh("totals").mode == "DIFFERENTIAL"

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.daemon import loop as service
 from headrace.embedded import EmbeddedServer
 from headrace.errors import HeadraceError, UserError
-from headrace.schedule import service
 from tests.conftest import extra_database
 from tests.e2e.oracle import assert_served
 from tests.schedule.running import Running, eventually

@@ -12,11 +12,11 @@ import pytest
 
 import headrace
 from headrace.catalog.records import StreamTable
+from headrace.daemon import loop as service
 from headrace.embedded import EmbeddedServer
 from headrace.embedded.cluster import ClusterPaths
+from headrace.engine.steps import Publish, Step
 from headrace.errors import UserError
-from headrace.schedule import service
-from headrace.steps import Publish, Step
 from tests.alerts import crossings_so_far, heard_so_far, listen
 from tests.e2e.oracle import assert_served
 from tests.embedded.processes import answer, is_running, run, server_pid

@@ -12,9 +12,9 @@ import pytest
 import headrace
 from headrace.catalog import new_relation_id
 from headrace.catalog.records import Refresh, StreamTable
+from headrace.engine.steps import ComputeStage, Publish, Step
 from headrace.ingest.ingest import ingest
 from headrace.refresh.refresh import refresh_group
-from headrace.steps import ComputeStage, Publish, Step
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e

@@ -57,7 +57,7 @@ def test_an_error_after_publishing_keeps_the_table(
 ) -> None:
     sql.execute("CREATE TABLE t (id int)")
     sql.execute("INSERT INTO t VALUES (1)")
-    publish = "headrace.refresh.sweep.publish"
+    publish = "headrace.refresh.run.publish"
 
     def late(*given: object, **named: object) -> None:
         from headrace.publish.publish import publish as really

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.engine.steps import Step
 from headrace.errors import UserError
 from headrace.spark.run import Runner
-from headrace.steps import Step
 from tests.e2e.oracle import assert_served
 
 if TYPE_CHECKING:

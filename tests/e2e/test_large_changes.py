@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace
-from headrace.publish import change as batches
+from headrace.relations import visible_change as batches
 from headrace.store.compaction import FEWEST_FILES
 from headrace.store.vacuum import PARTS
 from tests.e2e.oracle import assert_served

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.steps import Step
+from headrace.engine.steps import Step
 from tests.e2e.oracle import assert_served
 
 if TYPE_CHECKING:

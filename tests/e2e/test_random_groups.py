@@ -11,10 +11,10 @@ import pytest
 
 import headrace
 from headrace.engine import nobody_watches
+from headrace.engine.steps import Step
 from headrace.ingest.ingest import ingest
 from headrace.refresh.refresh import refresh_group
 from headrace.relations.compact import compact
-from headrace.steps import Step
 from tests.e2e.worlds import World, random_change, random_queries
 
 pytestmark = pytest.mark.e2e

@@ -24,9 +24,9 @@ def crash(*_: object, **__: object) -> None:
 
 
 PLACES = [
-    "headrace.ingest.take.acknowledge",
+    "headrace.ingest.from_buffer.acknowledge",
     "headrace.refresh.advance.compute",
-    "headrace.refresh.sweep.publish",
+    "headrace.refresh.run.publish",
     "headrace.publish.publish.apply_change",
 ]
 
@@ -68,7 +68,7 @@ def test_another_process_takes_over(
     project.create_stream_table("totals", QUERY)
     sql.execute("INSERT INTO orders VALUES (1, 1, 1)")
     with monkeypatch.context() as patched:
-        patched.setattr("headrace.refresh.sweep.publish", crash)
+        patched.setattr("headrace.refresh.run.publish", crash)
         with pytest.raises(Crash):
             project.refresh("totals")
     with headrace.connect(dsn=dsn, home=tmp_path, spark=spark) as other:
@@ -87,8 +87,8 @@ def test_another_process_takes_over(
     "place",
     [
         "headrace.ingest.ingest.set_up",
-        "headrace.ingest.take.copy_source",
-        "headrace.ingest.take.acknowledge",
+        "headrace.ingest.from_buffer.copy_source",
+        "headrace.ingest.from_buffer.acknowledge",
         "headrace.lifecycle.build.advance",
         "headrace.publish.publish.create_served",
     ],

@@ -10,6 +10,7 @@ import pytest
 
 import headrace
 from headrace.catalog import Change
+from headrace.refresh.history import LastPruning
 from headrace.store import LogFile, Pin
 from headrace.store.compaction import FEWEST_FILES
 from tests.e2e.oracle import assert_served
@@ -123,7 +124,7 @@ def test_a_refresh_removes_lines_that_are_too_old(
     project.refresh("totals")
     assert len(project.history("totals")) == 3, "30 days are not over"
     project.set("refresh_history_age", 3600.0)
-    engine.pruned_at = None
+    engine.part(LastPruning).at = None
     sql.execute("UPDATE orders SET amount = amount + 1")
     project.refresh("totals")
     assert [line.error for line in project.history("totals")] == [None] * 3

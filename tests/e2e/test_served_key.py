@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.commands.run import run
 from headrace.errors import UserError
-from headrace.lifecycle.run import run
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e

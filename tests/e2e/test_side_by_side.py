@@ -13,9 +13,10 @@ import headrace
 from headrace.engine import Engine
 from headrace.errors import Transient
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.renew import suspend
+from headrace.lifecycle.rebuild import suspend
 from headrace.refresh.refresh import refresh_group
 from headrace.relations.compact import compact
+from headrace.relations.merges import Merges
 from headrace.store.compaction import FEWEST_FILES
 
 pytestmark = pytest.mark.spark
@@ -97,11 +98,13 @@ def test_large_sums_are_made_beside_refreshes(
         state = ingest(engine, engine.catalog.state(), fence_of(engine))
         compact(engine, [source.relation], fence_of(engine))
         refresh_group(engine, state, [table.relation], fence_of(engine))
-        begun |= {one for one in (source.relation, table.relation) if engine.merges.summed(one)}
+        begun |= {
+            one for one in (source.relation, table.relation) if engine.part(Merges).summed(one)
+        }
         if number % 3 == 0:
-            engine.merges.wait()
+            engine.part(Merges).wait()
     assert begun == {source.relation, table.relation}
-    engine.merges.wait()
+    engine.part(Merges).wait()
     compact(engine, sorted(begun), fence_of(engine))
     for relation in begun:
         pin = engine.catalog.state().relation(relation).pin
@@ -127,7 +130,7 @@ def test_a_sum_whose_folder_lost_rows_is_not_put_in_place(
         sql.execute("INSERT INTO orders VALUES (2, %s)", (number,))
         ingest(engine, engine.catalog.state(), fence_of(engine))
         compact(engine, [source.relation], fence_of(engine))
-    engine.merges.wait()
+    engine.part(Merges).wait()
     (folder,) = written
     (part,) = Path(folder).iterdir()
     rows = pq.ParquetFile(part).read()

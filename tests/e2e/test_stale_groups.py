@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.engine.steps import Step
 from headrace.errors import Transient
-from headrace.steps import Step
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.schedule import service
-from headrace.strata_status import StratumStatus
+from headrace.daemon import loop as service
+from headrace.observe.strata_status import StratumStatus
 from tests.e2e.oracle import assert_served
 from tests.schedule.running import Running
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.schedule.agenda import Memory
+from headrace.schedule.state import Memory
 from tests.e2e.oracle import assert_served
 from tests.schedule.running import Running
 

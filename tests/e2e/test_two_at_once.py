@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.engine.steps import Publish, Step
 from headrace.errors import HeadraceError
-from headrace.steps import Publish, Step
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e

@@ -10,7 +10,7 @@ import pytest
 
 import headrace
 from headrace.embedded import EmbeddedServer
-from headrace.steps import Step
+from headrace.engine.steps import Step
 from tests.conftest import extra_database
 
 if TYPE_CHECKING:

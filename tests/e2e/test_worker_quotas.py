@@ -11,8 +11,8 @@ import pytest
 import headrace
 from headrace.catalog import new_relation_id
 from headrace.embedded import EmbeddedServer
+from headrace.engine.steps import ComputeStage, Step
 from headrace.refresh.epochs import lacks
-from headrace.steps import ComputeStage, Step
 from tests.conftest import extra_database
 from tests.e2e.oracle import assert_served
 from tests.schedule.running import PATIENCE, Running

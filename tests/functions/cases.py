@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from headrace.plan.scalar import Value
+from headrace.algebra.scalar import Value
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Type, numeric, result_numeric
 
 Row = tuple[Value, ...]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pyarrow as pa
 
+from headrace.algebra.scalar import Column, Scalar, Value
 from headrace.functions import EvaluationError
 from headrace.plan.evaluate import scalar as evaluate_scalar
-from headrace.plan.scalar import Column, Scalar, Value
 from headrace.render.scalars import render_scalar
 from headrace.types import Type
 
@@ -134,6 +134,6 @@ def spark(session: SparkSession, questions: Sequence[Question]) -> list[list[Val
 
 
 def _renamed(scalar: Scalar, prefix: str) -> Scalar:
-    from headrace.plan.scalar import substitute
+    from headrace.algebra.scalar import substitute
 
     return substitute(scalar, lambda column: Column(prefix + column.id, column.type))

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from decimal import Context, Decimal
 
+from headrace.algebra.scalar import Value
 from headrace.functions.numbers import as_numeric
-from headrace.plan.scalar import Value
 from headrace.types import BIGINT, INTEGER, Type, numeric, plain_numeric
 
 Row = tuple[Value, ...]

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.plan.scalar import Value
+from headrace.algebra.scalar import Value
 from headrace.types import Type
 
 Row = tuple[Value, ...]

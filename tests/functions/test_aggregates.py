@@ -12,13 +12,13 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from headrace.algebra.scalar import Column, Value
 from headrace.delta.differentiate import stage_full
 from headrace.functions import AGGREGATES, EvaluationError
 from headrace.functions.decimals import LONG_QUOTIENT, QUOTIENT
 from headrace.functions.numbers import WIDE
 from headrace.plan.evaluate import evaluate
 from headrace.plan.operators import Aggregate, AggregateCall, Scan
-from headrace.plan.scalar import Column, Value
 from headrace.plan.stages import cut_stages
 from headrace.render import inputs_of, render
 from headrace.spark.profiles import settings_of

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions import call, cast
-from headrace.plan.scalar import Literal, Scalar, Value
 from headrace.spark.profiles import settings_of
 from headrace.types import TEXT, Type
 from headrace.types.kinds import KIND_BY_NAME

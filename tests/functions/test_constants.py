@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.plan.scalar import Literal
+from headrace.algebra.scalar import Literal
 from headrace.render.scalars import render_scalar
 from headrace.spark.profiles import settings_of
 from headrace.types import TEXT

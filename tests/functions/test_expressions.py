@@ -12,11 +12,11 @@ import psycopg
 import pytest
 from psycopg.types.string import TextLoader
 
+from headrace.algebra.scalar import Call, Column, Scalar, substitute, walk
 from headrace.functions import FUNCTIONS
 from headrace.functions.aggregates.intervals import INTERVAL_PARTS
 from headrace.functions.tries import TRIES
 from headrace.plan.operators import Project, Scan
-from headrace.plan.scalar import Call, Column, Scalar, substitute, walk
 from headrace.query import BoundColumn, BoundTable, bind
 from headrace.spark.profiles import settings_of
 from headrace.types import Type

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.errors import UserError
 from headrace.functions.decimals import digits_before_point
 from headrace.functions.logic import lossless
 from headrace.functions.numbers import as_numeric
-from headrace.plan.scalar import Scalar, Value
 from headrace.query.unmatched import spelled
 from headrace.spark.profiles import settings_of
 from headrace.types import Type, numeric

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headrace.algebra.scalar import Call, Column, Literal, Scalar
 from headrace.functions import FUNCTION_BY_NAME, call, can_raise, cast, tried
 from headrace.functions.tries import TRIES
 from headrace.plan.evaluate import scalar as scalar_value
-from headrace.plan.scalar import Call, Column, Literal, Scalar
 from headrace.types import BIGINT, INTEGER, TEXT, Type
 from tests.functions import engines
 from tests.functions.cases import DATE, SMALLINT, VALUES

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from docs.generators.edges import QUERIES, Tables, edges
+from headrace.algebra.scalar import Column
 from headrace.graph.edges import Edge, classify
 from headrace.plan.operators import Negate, Recursive, Scan
-from headrace.plan.scalar import Column
 from headrace.plan.set_operation import SetOperation
 from headrace.query import bind
 from headrace.types import INTEGER

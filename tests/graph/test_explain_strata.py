@@ -12,7 +12,7 @@ import pytest
 import headrace
 from docs.generators.strata import EXAMPLE
 from headrace.errors import UserError
-from headrace.strata_status import explain_network
+from headrace.observe.strata_status import explain_network
 from tests.docs.pages import DOCS, read
 
 pytestmark = pytest.mark.postgres

@@ -11,14 +11,14 @@ from headrace.catalog.records import OutputColumn, Refresh, Source, StratumTicks
 from headrace.catalog.state import State
 from headrace.graph.draw import FORMATS, draw_dot, draw_mermaid, draw_text
 from headrace.graph.network import Dependency, Network
-from headrace.source.table import SourceColumn
-from headrace.strata_status import (
+from headrace.observe.strata_status import (
     components_of,
     explain_network,
     names_of,
     network_of,
     strata_of,
 )
+from headrace.source.table import SourceColumn
 from headrace.types import INTEGER
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

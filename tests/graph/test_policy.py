@@ -11,7 +11,7 @@ from headrace.errors import UserError
 from headrace.graph import ConsistencyGroup, groups
 from headrace.graph.network import Network
 from headrace.graph.policy import Policy, atomic, policy, stricter, units
-from headrace.group_status import GroupMember, groups_of
+from headrace.observe.group_status import GroupMember, groups_of
 from headrace.settings import Settings
 
 READS = {"b": ("A",), "c": ("A",), "d": ("b", "c")}

@@ -13,11 +13,11 @@ import headrace
 from headrace.capture.cut import OpenCut
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
+from headrace.engine.steps import AppendChange, CopySource, Step
 from headrace.errors import Transient
 from headrace.ingest.ingest import ingest
 from headrace.ingest.streaming import keep_streaming
 from headrace.relations.compact import compact
-from headrace.steps import AppendChange, CopySource, Step
 from headrace.store import WEIGHT
 
 Bag = Counter[tuple[Any, ...]]

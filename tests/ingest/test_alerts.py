@@ -7,10 +7,10 @@ import json
 import psycopg
 import pytest
 
+from headrace.catalog.transition_notice import TRANSITIONS
 from headrace.errors import HeadraceError, UserError
-from headrace.lifecycle.check import Request
-from headrace.publish.transition_notice import TRANSITIONS
-from headrace.refresh import sweep
+from headrace.lifecycle.planned_table import Request
+from headrace.refresh import run as sweep
 from tests.alerts import Crossing, crossings_so_far, heard_so_far, listen
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 from tests.lifecycle.made import put_tables

@@ -9,8 +9,9 @@ import psycopg
 import pytest
 
 from headrace.catalog.records import CaptureMode, Status
-from headrace.lifecycle.check import Request
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.drop import drop
+from headrace.lifecycle.planned_table import Request
 from tests.ingest.test_limits_of_the_log import LEFT
 from tests.ingest.world import KEY, World
 from tests.lifecycle.made import put_tables
@@ -36,7 +37,7 @@ def in_transition(world: World, *readers: str) -> Iterator[psycopg.Connection]:
     world.follow("v")
     put_tables(world.project, *(Request(name, "SELECT a, b FROM t") for name in readers))
     assert world.cut().copied == {"t"}
-    world.engine.looked_at.clear()
+    world.engine.part(CaptureAttempts).followed_at.clear()
     with psycopg.connect(world.dsn) as early:
         early.execute("INSERT INTO u VALUES (1)")
         world.run("INSERT INTO t VALUES (3, 'z')")

@@ -13,13 +13,13 @@ import pytest
 
 from headrace.catalog import State
 from headrace.catalog.records import Status
+from headrace.daemon import ingester as intake_module
+from headrace.daemon.context import Shift
+from headrace.daemon.ingester import Intake
+from headrace.daemon.wakeup import Ears
 from headrace.errors import Transient
-from headrace.lifecycle.check import Request
-from headrace.schedule import intake as intake_module
-from headrace.schedule.agenda import Memory
-from headrace.schedule.ears import Ears
-from headrace.schedule.intake import Intake
-from headrace.schedule.shift import Shift
+from headrace.lifecycle.planned_table import Request
+from headrace.schedule.state import Memory
 from tests.alerts import heard_so_far, listen
 from tests.ingest.world import TRIGGER, World
 from tests.lifecycle.made import put_tables

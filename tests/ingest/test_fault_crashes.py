@@ -22,10 +22,11 @@ from headrace.capture.announced import UNKNOWN
 from headrace.capture.wal.slot import advance, read_status
 from headrace.catalog.records import Status
 from headrace.embedded import EmbeddedServer, cluster
+from headrace.engine.steps import Announce, PinCut, Step
 from headrace.errors import NeedsReinit
 from headrace.ingest import copying, transition
-from headrace.lifecycle.check import Request
-from headrace.steps import Announce, PinCut, Step
+from headrace.ingest.attempts import CaptureAttempts
+from headrace.lifecycle.planned_table import Request
 from tests.capture.follower import Bag
 from tests.capture.test_crash import crash, stopped_wal_writer
 from tests.capture.wal.following import flushed, peeked
@@ -130,7 +131,7 @@ def test_an_end_in_every_step(lives: Lives, way: str) -> None:
             lives.end_at(place)
             lives.start_again()
         world.cut()
-        world.engine.looked_at.clear()
+        world.engine.part(CaptureAttempts).followed_at.clear()
         world.run(f"UPDATE t SET b = 'after' WHERE a = {place + 1}")
         world.cut()
         assert not world.cut().cut

@@ -13,9 +13,9 @@ from headrace.capture.wal import log
 from headrace.capture.wal.slot import read_status
 from headrace.catalog.records import CaptureMode, Status
 from headrace.embedded import EmbeddedServer
+from headrace.engine.steps import Acknowledge, Announce, AppendChange, PinCut, Step, TakeCut
 from headrace.errors import HeadraceError
-from headrace.lifecycle.check import Request
-from headrace.steps import Acknowledge, Announce, AppendChange, PinCut, Step, TakeCut
+from headrace.lifecycle.planned_table import Request
 from tests.alerts import heard_so_far, listen
 from tests.capture.wal.streaming import eventually
 from tests.conftest import extra_database

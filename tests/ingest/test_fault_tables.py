@@ -9,10 +9,11 @@ import pytest
 
 from headrace.capture.wal import identity
 from headrace.catalog.records import CaptureMode, Status
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle import build
-from headrace.lifecycle.check import FIRST, Request
+from headrace.lifecycle.planned_table import FIRST, Request
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.wish import Wish
+from headrace.lifecycle.table_spec import Wish
 from tests.ingest.world import FULL, KEY, MODES, TRIGGER, World
 
 pytestmark = pytest.mark.postgres
@@ -170,7 +171,7 @@ def test_a_generated_column_is_not_in_the_way_of_others(
     assert world.follows().changed == {"t": 2}
     capture_again(world, "SELECT a, e FROM t")
     assert world.cut().copied == {"t"}
-    world.engine.looked_at.clear()
+    world.engine.part(CaptureAttempts).followed_at.clear()
     world.run("UPDATE t SET b = 'by triggers'")
     assert world.cut().changed == {"t": 2}
     assert world.source.mode is CaptureMode.TRIGGER

@@ -10,9 +10,9 @@ import pytest
 
 from headrace.capture.wal.decode import Decoder
 from headrace.catalog.records import CaptureMode
-from headrace.ingest import follow
-from headrace.lifecycle.check import Request
-from headrace.steps import CopySource, Step
+from headrace.engine.steps import CopySource, Step
+from headrace.ingest import from_wal as follow
+from headrace.lifecycle.planned_table import Request
 from tests.ingest.world import FULL, KEY, MODES, WAL, Application, World
 from tests.lifecycle.made import put_tables
 

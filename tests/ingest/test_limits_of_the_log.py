@@ -7,7 +7,8 @@ import pytest
 
 from headrace.capture.wal.slot import read_status
 from headrace.catalog.records import CaptureMode, Status
-from headrace.lifecycle.check import Request
+from headrace.ingest.attempts import CaptureAttempts
+from headrace.lifecycle.planned_table import Request
 from tests.alerts import heard_so_far, listen
 from tests.ingest.world import KEY, TRIGGER, WAL, World
 from tests.lifecycle.made import put_tables
@@ -31,7 +32,7 @@ def test_a_source_that_takes_too_long(world: World) -> None:
     assert world.cut().copied == {"t"}
     with psycopg.connect(world.dsn) as early:
         early.execute("INSERT INTO t VALUES (1, 'early')")
-        world.engine.looked_at.clear()
+        world.engine.part(CaptureAttempts).followed_at.clear()
         world.run("INSERT INTO t VALUES (2, 'meanwhile')")
         assert world.cut().changed["t"] == 1
         assert world.sources["t"].mode is CaptureMode.TRANSITIONING

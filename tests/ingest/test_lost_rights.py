@@ -15,7 +15,7 @@ import headrace
 from headrace.catalog.records import Status
 from headrace.embedded import EmbeddedServer
 from headrace.ingest import transition
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from tests.ingest.world import TRIGGER, Application, World
 from tests.lifecycle.made import put_tables
 

@@ -18,7 +18,8 @@ import pytest
 
 import headrace
 from headrace.catalog.records import CaptureMode
-from headrace.lifecycle.check import Request
+from headrace.ingest.attempts import CaptureAttempts
+from headrace.lifecycle.planned_table import Request
 from tests.ingest.bank import NAMES, TABLES, TOTAL, WAYS, Writer
 from tests.ingest.taker import Taker, read_table
 from tests.ingest.world import END_STREAMS
@@ -85,7 +86,7 @@ class Balance:
             if set(self.taker.modes.values()) == {mode}:
                 return
             # What could not go at once is tried again without a pause.
-            self.taker.engine.looked_at.clear()
+            self.taker.engine.part(CaptureAttempts).followed_at.clear()
             self.take()
         raise AssertionError(f"not all sources became {mode}: {self.taker.state.sources}")
 
@@ -104,7 +105,7 @@ def begin_and_give_up(balance: Balance) -> None:
     """On the way to the log, and back at once, whether that was reached or not."""
     project, taker = balance.taker.project, balance.taker
     project.set("cdc_mode", "auto")
-    taker.engine.looked_at.clear()
+    taker.engine.part(CaptureAttempts).followed_at.clear()
     balance.take()
     project.set("cdc_mode", "trigger")
     balance.take_until_all_are(TRIGGER)

@@ -11,17 +11,17 @@ import pytest
 import headrace
 from headrace.capture.setup import set_up
 from headrace.catalog.records import Status, StreamTable
+from headrace.daemon.context import Shift
+from headrace.daemon.ingester import Intake
+from headrace.daemon.wakeup import Ears
 from headrace.embedded import EmbeddedServer
+from headrace.engine.steps import CopySource, Step
 from headrace.errors import UserError
 from headrace.ingest import transition
 from headrace.ingest.ingest import ingest_database
-from headrace.lifecycle.check import Request
-from headrace.schedule.agenda import Memory
-from headrace.schedule.ears import Ears
-from headrace.schedule.intake import Intake
-from headrace.schedule.shift import Shift
+from headrace.lifecycle.planned_table import Request
+from headrace.schedule.state import Memory
 from headrace.source.introspect import inspect
-from headrace.steps import CopySource, Step
 from tests.alerts import crossings_so_far, listen
 from tests.ingest.world import TRIGGER, Application, World
 from tests.lifecycle.made import put_tables

@@ -19,8 +19,9 @@ from headrace.catalog.records import CaptureMode, Source
 from headrace.embedded import EmbeddedServer
 from headrace.errors import NeedsReinit
 from headrace.ingest import transition
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from tests.conftest import extra_database
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 from tests.lifecycle.made import put_tables
@@ -49,7 +50,7 @@ class Apart:
         self.take()
         if by_log:
             self.project.set("cdc_mode", "auto")
-            self.project._engine.looked_at.clear()
+            self.project._engine.part(CaptureAttempts).followed_at.clear()
             self.take()
         write(self.address, "INSERT INTO t VALUES (1, 'x')")
         self.take()

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.ingest.copying import live_rows
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from tests.capture.follower import Follower
 from tests.ingest.world import TRIGGER, World
 from tests.lifecycle.made import put_tables

@@ -11,7 +11,8 @@ from headrace.capture.wal import possible
 from headrace.capture.wal.availability import Server
 from headrace.capture.wal.identity import Identity
 from headrace.catalog.records import CaptureMode
-from headrace.ingest import suitable
+from headrace.ingest import wal_eligibility as suitable
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import Type
 from tests.ingest.world import TRIGGER, World
@@ -60,14 +61,14 @@ def test_an_identity_is_changed_only_where_the_log_can_be_read_then(
     world.project.set("cdc_mode", "auto")
     with monkeypatch.context() as patched:
         patched.setattr(suitable, "read_server", lambda *_: replace(SERVER, wal_level="replica"))
-        world.engine.looked_at.clear()
+        world.engine.part(CaptureAttempts).followed_at.clear()
         world.cut()
     assert identity() == ("d",)
     assert (world.source.mode, world.source.mode_reason) == (
         CaptureMode.TRIGGER,
         "wal_level is replica",
     )
-    world.engine.looked_at.clear()
+    world.engine.part(CaptureAttempts).followed_at.clear()
     world.cut()
     assert identity() == ("f",)
     assert world.source.mode is CaptureMode.WAL

@@ -21,7 +21,7 @@ from psycopg import sql
 
 import headrace
 from headrace.embedded import EmbeddedServer
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from tests.crash.transitions import (
     CHANGE,
     GO,

@@ -10,12 +10,13 @@ import pytest
 
 from headrace.capture import settle
 from headrace.catalog.records import CaptureMode, Status
+from headrace.catalog.transition_notice import TRANSITIONS
 from headrace.errors import HeadraceError, Transient, UserError
 from headrace.ingest import unfollow
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ATTEMPTS, has_news, sources_in
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from headrace.lifecycle.uninstall import uninstall
-from headrace.publish.transition_notice import TRANSITIONS
 from tests.ingest.world import KEY, World
 from tests.lifecycle.made import put_tables
 
@@ -35,7 +36,7 @@ def captured(world: World) -> None:
     put_tables(world.project, Request("ra", "SELECT * FROM a"), Request("rb", "SELECT * FROM b"))
     world.cut()
     world.project.set("cdc_mode", "auto")
-    world.engine.looked_at.clear()
+    world.engine.part(CaptureAttempts).followed_at.clear()
 
 
 def test_a_publication_that_was_changed_is_noticed_before_another_source_is_published(
@@ -47,7 +48,7 @@ def test_a_publication_that_was_changed_is_noticed_before_another_source_is_publ
     assert modes(world) == {"a": WAL, "b": TRIGGER}
     world.run("ALTER TABLE b ADD PRIMARY KEY (id)")
     world.cut()
-    world.engine.looked_at.clear()
+    world.engine.part(CaptureAttempts).followed_at.clear()
     world.run(
         "ALTER PUBLICATION headrace SET (publish = 'insert')",
         "UPDATE a SET x = 2",
@@ -203,7 +204,7 @@ def test_a_slot_that_is_gone_is_made_anew(world: World, monkeypatch: pytest.Monk
         world.cut()
         assert world.source.mode is TRIGGER
         world.project.set("cdc_mode", "auto")
-        world.engine.looked_at.clear()
+        world.engine.part(CaptureAttempts).followed_at.clear()
         world.run("INSERT INTO a VALUES (1, 1)")
         world.cut()
     world.run("INSERT INTO a VALUES (2, 2)")

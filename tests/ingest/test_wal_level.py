@@ -18,8 +18,9 @@ from headrace.catalog.records import CaptureMode
 from headrace.embedded import EmbeddedServer, cluster
 from headrace.errors import UserError
 from headrace.ingest import transition
-from headrace.lifecycle.check import Request
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.create import make
+from headrace.lifecycle.planned_table import Request
 from tests.ingest.test_limits_of_the_log import LEFT
 from tests.ingest.world import KEY, World
 from tests.lifecycle.made import put_tables
@@ -92,7 +93,7 @@ def test_a_server_that_loses_it_and_gets_it_back(
         world.falls_back("was dropped")
         world.run("INSERT INTO t VALUES (4, 'by triggers')")
         assert world.follows().changed == {"t": 1}
-        world.engine.looked_at.clear()
+        world.engine.part(CaptureAttempts).followed_at.clear()
         world.run("INSERT INTO t VALUES (5, 'by triggers')")
         assert world.follows().changed == {"t": 1}
         assert REASON in (world.source.mode_reason or "")

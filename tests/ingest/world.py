@@ -17,18 +17,19 @@ import psycopg
 from psycopg import sql
 
 import headrace
-from headrace.capture.dirt import captured_part
+from headrace.capture.recopy_reasons import captured_part
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
+from headrace.engine.steps import AppendChange, CopySource, Step
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ingest
 from headrace.ingest.streaming import keep_streaming
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from headrace.relations.rows import with_missing_columns
 from headrace.source.connection import Database
 from headrace.source.introspect import inspect
 from headrace.source.reading import WEIGHT, read_sql, to_stored
-from headrace.steps import AppendChange, CopySource, Step
 from tests.capture.follower import Bag, bag_of, differences
 from tests.lifecycle.made import put_tables
 
@@ -132,7 +133,7 @@ class World:
     def go(self) -> None:
         """Bring sources from triggers to the log, at an ordinary cut."""
         self.project.set("cdc_mode", "auto")
-        self.engine.looked_at.clear()
+        self.engine.part(CaptureAttempts).followed_at.clear()
         assert self.cut().copied == frozenset()
         for source in self.sources.values():
             assert (source.mode, source.mode_reason) == (CaptureMode.WAL, None)

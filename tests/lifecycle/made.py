@@ -7,13 +7,13 @@ from dataclasses import replace
 import headrace
 from headrace.catalog import Change, Transaction
 from headrace.catalog.records import Database, Relation, Source, Status
-from headrace.definition import relation_of
 from headrace.engine import HOME
-from headrace.lifecycle.check import FIRST, Request
 from headrace.lifecycle.logs import create_logs
+from headrace.lifecycle.planned_table import FIRST, Request
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.wish import Wish
+from headrace.lifecycle.table_spec import Wish
 from headrace.publish.served import create_served
+from headrace.relations.definition import relation_of
 from headrace.store import Arrangement, Pin
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.lifecycle.beginning import beginning, first_branch
+from headrace.lifecycle.known_part import beginning, first_branch
 from headrace.query import first_names, table_names
 
 UNKNOWN = "later"

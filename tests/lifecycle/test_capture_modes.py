@@ -14,8 +14,8 @@ from headrace.api import Headrace
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.lifecycle.alter import Alteration, alter
-from headrace.lifecycle.check import Request
 from headrace.lifecycle.create import check_query, make
+from headrace.lifecycle.planned_table import Request
 from headrace.project.apply import apply_project, plan_project
 from headrace.project.read import read_folder
 from tests.conftest import extra_database

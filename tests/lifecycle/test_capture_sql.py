@@ -17,7 +17,7 @@ from headrace.capture.wal.slot import create, drop
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.lifecycle.capture_sql import NOTHING
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed, peeked
 from tests.conftest import extra_database

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.definition import relation_of
-from headrace.lifecycle.check import FIRST, Making, Request
+from headrace.lifecycle.planned_table import FIRST, Making, Request
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.wish import Wish
+from headrace.lifecycle.table_spec import Wish
 from headrace.publish.served import create_served
+from headrace.relations.definition import relation_of
 from headrace.store import Pin
 
 pytestmark = pytest.mark.postgres

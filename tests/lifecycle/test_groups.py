@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.group_status import GroupMember
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
+from headrace.observe.group_status import GroupMember
 from headrace.refresh.together import consistency_groups
 from headrace.settings import Settings
 from tests.lifecycle.made import put_tables

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres

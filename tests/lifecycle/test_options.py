@@ -13,8 +13,8 @@ import headrace
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.errors import UserError
 from headrace.lifecycle.alter import KEEP, Alteration
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.options import MODES, OPTIONS, checked
+from headrace.lifecycle.planned_table import Request
+from headrace.statements.options import MODES, OPTIONS, checked
 from tests.lifecycle.made import put_tables
 
 QUERY = "SELECT id FROM orders"

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from headrace.algebra.scalar import Column
 from headrace.catalog.records import Relation, Source
 from headrace.lifecycle.order import order_of_source, order_of_stage
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Column
 from headrace.plan.stage import Stage
 from headrace.store import Pin
 from headrace.types import BIGINT, TEXT, array_of

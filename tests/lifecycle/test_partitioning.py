@@ -12,12 +12,12 @@ import pytest
 import headrace
 from headrace.catalog.records import OutputColumn
 from headrace.errors import UserError
-from headrace.lifecycle.check import Request
 from headrace.lifecycle.partitioning import partitions_differ
+from headrace.lifecycle.planned_table import Request
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
 from headrace.publish.partitioning import LISTED as KINDS
 from headrace.publish.partitioning import check_partition
+from headrace.relations.visible_change import VisibleChange
 from headrace.store import WEIGHT
 from headrace.types import Type
 from headrace.types.kinds import KINDS as ALL

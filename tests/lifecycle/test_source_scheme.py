@@ -10,10 +10,10 @@ import pytest
 
 import headrace
 from headrace.errors import UserError
-from headrace.lifecycle.check import Request
 from headrace.lifecycle.partitioning import same_partitions
+from headrace.lifecycle.planned_table import Request
 from headrace.lifecycle.source_scheme import range_scheme
-from headrace.partition_scheme import Scheme, as_scheme, parse_scheme
+from headrace.publish.partition_scheme import Scheme, as_scheme, parse_scheme
 from tests.lifecycle.made import put_tables
 from tests.project.folder import create, write
 

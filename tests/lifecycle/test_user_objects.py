@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.lifecycle.check import FIRST, Making, Request
+from headrace.lifecycle.planned_table import FIRST, Making, Request
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.wish import Wish
+from headrace.lifecycle.table_spec import Wish
 from headrace.source.connection import Database
 from headrace.source.resolution import user_objects
 from tests.lifecycle.made import put_tables

@@ -7,7 +7,7 @@ import pytest
 from headrace.catalog import State
 from headrace.errors import UserError
 from headrace.ingest.append_only import growing
-from headrace.ingest.wishes import require_agreement, wished_mode
+from headrace.ingest.requested_modes import require_agreement, wished_mode
 from headrace.settings import Settings
 from tests.readers.states import state_of, table
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.algebra.scalar import Call, Column, Literal, Scalar
 from headrace.functions import call
 from headrace.plan.describe import describe
 from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator, Project, Scan
 from headrace.plan.passes import compute_keys
-from headrace.plan.scalar import Call, Column, Literal, Scalar
 from headrace.types import TEXT
 
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import call, chain
 from headrace.plan.evaluate import evaluate, net
 from headrace.plan.operators import Filter, Join, MatchJoin, Operator, Project, Scan
 from headrace.plan.passes import improve, push_filters, span_equalities
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.types import BIGINT, DOUBLE, INTEGER
 from tests.delta.test_match_joins import small_worlds
 from tests.delta.test_rules_against_reference import RELATIONS, Names, World, check, reader

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
+from headrace.algebra.scalar import Call, Column, Literal
 from headrace.functions import EvaluationError, call, can_raise
 from headrace.plan.evaluate import Bag, evaluate
 from headrace.plan.operators import Filter, FullJoin, Join, MatchJoin, Operator, Project, Scan
 from headrace.plan.passes import improve
-from headrace.plan.scalar import Call, Column, Literal
 from headrace.types import INTEGER
 
 LAST = 2**31 - 1

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.engine.steps import Step
 from headrace.errors import UserError
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from headrace.project.plan import ProjectPlan
-from headrace.steps import Step
 from tests.lifecycle.made import put_tables
 from tests.project.folder import create, write
 

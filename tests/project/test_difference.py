@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable
 from headrace.errors import UserError
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.circle import Name
+from headrace.lifecycle.cycle_members import Name
+from headrace.lifecycle.planned_table import Request
 from headrace.project.difference import difference
 from headrace.project.document import plan_document, plan_of
 from headrace.project.plan import Act, ProjectPlan, TableChange, refuse_stale

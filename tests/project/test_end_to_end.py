@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.engine.steps import DropTables, Publish, Step
 from headrace.errors import UserError
-from headrace.steps import DropTables, Publish, Step
 from tests.project.folder import create, write
 
 pytestmark = pytest.mark.e2e

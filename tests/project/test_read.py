@@ -8,7 +8,7 @@ import pytest
 
 from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from headrace.project.document import wishes_document, wishes_of
 from headrace.project.plan import wishes_fingerprint
 from headrace.project.read import Wanted, read_folder

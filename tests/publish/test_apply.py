@@ -15,8 +15,8 @@ from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import InternalError
 from headrace.publish import apply
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
 from headrace.publish.served import create_served
+from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
 from headrace.types import INTEGER, Type
 

@@ -15,9 +15,9 @@ import pytest
 import headrace
 from headrace.catalog import Change
 from headrace.catalog.records import Refresh, StreamTable
-from headrace.lifecycle.check import Request
-from headrace.publish.change import VisibleChange
+from headrace.lifecycle.planned_table import Request
 from headrace.publish.publish import Advanced, publish
+from headrace.relations.visible_change import VisibleChange
 from headrace.store import WEIGHT
 from tests.lifecycle.made import put_tables
 

@@ -23,10 +23,10 @@ from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import InternalError, UserError
 from headrace.publish import partitions as module
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
 from headrace.publish.partitions import partitions
 from headrace.publish.replace import rename, replace_served
 from headrace.publish.served import create_served, drop_served, index_key, index_name
+from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
 from headrace.store import WEIGHT
 from headrace.types import Type

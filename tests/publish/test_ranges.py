@@ -17,14 +17,14 @@ import pytest
 from headrace.catalog import PostgresCatalog, new_relation_id
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
-from headrace.partition_scheme import Scheme, as_scheme, parse_scheme
 from headrace.publish import ranges as module
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
+from headrace.publish.partition_scheme import Scheme, as_scheme, parse_scheme
 from headrace.publish.partitioning import check_partition
 from headrace.publish.ranges import range_partitions
 from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served
+from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
 from headrace.store import WEIGHT
 from headrace.types import Type

@@ -15,14 +15,14 @@ from psycopg import sql
 
 from headrace.catalog import PostgresCatalog
 from headrace.catalog.records import OutputColumn, StreamTable
-from headrace.column_lists import as_list, listed
 from headrace.errors import Transient, UserError
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
+from headrace.publish.column_lists import as_list, listed
 from headrace.publish.reindex import build_beside, take_over, tidy
 from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served, index_name
 from headrace.publish.served_key import check_key
+from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
 from headrace.types import INTEGER, Type
 

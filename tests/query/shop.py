@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from headrace.algebra.scalar import Value
 from headrace.plan.evaluate import Bag
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Value
 from headrace.query import BoundColumn, BoundTable
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Type, numeric, result_numeric
 

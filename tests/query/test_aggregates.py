@@ -19,13 +19,13 @@ import pytest
 from psycopg import sql
 from psycopg.types.string import TextLoader
 
+from headrace.algebra.scalar import Value
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.functions import AGGREGATES
 from headrace.functions.intervals import INTERVAL
 from headrace.plan.evaluate import Bag, evaluate
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Value
 from headrace.plan.stages import cut_stages
 from headrace.query import BoundColumn, BoundQuery, BoundTable, bind
 from headrace.refresh.plan import strategy

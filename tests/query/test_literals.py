@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal
 from headrace.errors import UserError
-from headrace.plan.scalar import Literal
 from headrace.query.literals import Untyped, number, typed
 from headrace.types import Type, numeric
 

@@ -14,11 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from headrace.algebra.scalar import Value
 from headrace.errors import UserError
 from headrace.functions import EvaluationError
 from headrace.plan.evaluate import evaluate
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Value
 from headrace.query import BoundColumn, BoundTable, bind
 from headrace.query.unmatched import spelled
 from headrace.types import INTEGER, Type, numeric

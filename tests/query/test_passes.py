@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.algebra.scalar import Call, Column
 from headrace.functions import can_raise
 from headrace.plan.describe import describe, describe_scalar
 from headrace.plan.operators import Filter, Join, Operator, Project, Scan, UnionAll
 from headrace.plan.passes import PASSES, improve, prune_columns, push_filters
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Column
 from headrace.query import bind
 from headrace.types import BOOLEAN, INTEGER
 from tests.query.golden import Golden, goldens

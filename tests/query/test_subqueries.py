@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from headrace.algebra.scalar import Outer, Subquery, walk
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.lateral import Lateral
 from headrace.plan.operators import Operator, Scan
-from headrace.plan.scalar import Outer, Subquery, walk
 from headrace.query import bind
 from tests.query import sharing
 from tests.query.subqueries import TABLES, Small, queries

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.blockers import Blocker, blockers
 from headrace.catalog import State
 from headrace.catalog.records import Status
+from headrace.observe.blockers import Blocker, blockers
 from headrace.refresh.together import consistency_groups
 from headrace.settings import Settings
 from tests.readers.states import NOON, state_of, table

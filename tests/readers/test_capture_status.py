@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.capture.wal.following import Following
-from headrace.capture_status import SourceCapture, captures, is_decoded
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status, StreamTable
+from headrace.observe.capture_status import SourceCapture, captures, is_decoded
 from tests.catalog import examples
 
 LOG = Following("headrace_1", "1", 7, 1, "1", "7", 1)

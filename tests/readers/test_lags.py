@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from headrace.lags import Lag, lags
+from headrace.observe.lag import Lag, lags
 from tests.readers.states import NOON, state_of, table
 
 ZERO = timedelta(0)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from headrace.catalog.alert import ALERTS, alert_source
-from headrace.publish.transition_notice import (
+from headrace.catalog.transition_notice import (
     LARGEST,
     TRANSITIONS,
     announce_transition,

@@ -25,12 +25,13 @@ from headrace.catalog.records import (
 )
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit
-from headrace.refresh import sweep as sweeps
+from headrace.refresh import run as sweeps
 from headrace.refresh.attempt import Attempt
-from headrace.refresh.clock import Clock
+from headrace.refresh.cost_history import Pasts
+from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision, may_choose
+from headrace.refresh.run import Aim, Sweep
 from headrace.refresh.strategy import CHEAPER, INCREMENTAL, Past
-from headrace.refresh.sweep import Aim, Sweep
 from headrace.store import WEIGHT
 from headrace.store.memory import MemoryStore
 from headrace.types import INTEGER
@@ -182,7 +183,7 @@ def test_what_is_published_is_remembered(monkeypatch: pytest.MonkeyPatch) -> Non
         sweep.publish()
     assert world.look().decision.mode == "DIFFERENTIAL"
     assert world.catalog.asked == 1
-    assert world.engine.pasts.of(world.catalog, "never asked for") == Past()
+    assert world.engine.part(Pasts).of(world.catalog, "never asked for") == Past()
 
 
 def test_a_log_that_cannot_be_counted_is_a_failure_of_the_table(

@@ -12,7 +12,7 @@ from headrace.catalog import State
 from headrace.engine import Engine
 from headrace.errors import Unavailable
 from headrace.refresh import history
-from headrace.refresh.history import INTERVAL, prune_history
+from headrace.refresh.history import INTERVAL, LastPruning, prune_history
 from headrace.settings import Settings
 
 
@@ -33,8 +33,11 @@ class PrunedCatalog:
 class PruningEngine:
     def __init__(self, **settings: Any) -> None:
         self.catalog = PrunedCatalog()
-        self.pruned_at: float | None = None
+        self.last = LastPruning()
         self.given = Settings.of(settings)
+
+    def part(self, kind: type[LastPruning]) -> LastPruning:
+        return self.last
 
     def settings(self, state: State) -> Settings:
         return self.given

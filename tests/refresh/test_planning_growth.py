@@ -12,11 +12,11 @@ from types import FrameType
 
 import pytest
 
-from headrace.definition import InputSchema, new_definition
 from headrace.plan.describe import describe
 from headrace.query import BoundColumn, BoundTable, bind
 from headrace.refresh.plan import Decision, taking_in
 from headrace.refresh.strategy import INCREMENTAL
+from headrace.relations.definition import InputSchema, new_definition
 from headrace.types import INTEGER
 
 SHORT, LONG = 10, 30

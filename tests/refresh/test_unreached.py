@@ -7,13 +7,13 @@ import pytest
 
 from headrace.delta.differentiate import relations_of
 from headrace.delta.drop_terms import scans
+from headrace.engine.steps import ComputeStage
 from headrace.plan.stages import cut_stages
 from headrace.query import bind
 from headrace.refresh.plan import Decision, taking_in
 from headrace.refresh.remaining import remaining
 from headrace.relations.reduce import Reduced, empty_scans
 from headrace.spark.run import Input
-from headrace.steps import ComputeStage
 from headrace.store import WEIGHT
 from tests.query.shop import Shop
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.relations.access import Ways, Wish
+from headrace.relations.access_paths import Ways, Wish
 from headrace.render import PlanInput
 from headrace.store import By, Keys, Reach
 

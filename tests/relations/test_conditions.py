@@ -7,10 +7,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from headrace.algebra.scalar import Column, Literal, Scalar, Value
 from headrace.delta.reduction import Restriction
 from headrace.functions import call
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Column, Literal, Scalar, Value
 from headrace.relations import conditions
 from headrace.relations.conditions import passing
 from headrace.relations.reduce import keys_table

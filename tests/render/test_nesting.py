@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from headrace.algebra.scalar import Column, Literal
 from headrace.functions import call
 from headrace.plan.evaluate import evaluate, net
 from headrace.plan.operators import Filter, Join, Net, Operator, Project, Scan, UnionAll
-from headrace.plan.scalar import Column, Literal
 from headrace.render import render
 from headrace.render.nesting import DEEPEST
 from headrace.spark.run import Input, Runner

@@ -8,8 +8,8 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from headrace.algebra.scalar import Column
 from headrace.plan.operators import Negate, Net, Scan, UnionAll
-from headrace.plan.scalar import Column
 from headrace.render import render
 from headrace.spark.run import Input, Runner
 from headrace.types import BIGINT, DOUBLE

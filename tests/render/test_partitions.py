@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headrace.algebra.scalar import Column
 from headrace.delta.differentiate import stage_change, stage_full
 from headrace.plan.evaluate import Bag, evaluate
 from headrace.plan.operators import Operator, Scan, SortKey, Top
-from headrace.plan.scalar import Column
 from headrace.plan.stages import cut_stages
 from headrace.query import bind
 from headrace.render import inputs_of, render

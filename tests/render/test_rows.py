@@ -10,10 +10,10 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import call, cast
 from headrace.plan.evaluate import evaluate, net
 from headrace.plan.operators import Aggregate, Net, Operator, Project, UnionAll
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.query import bind
 from headrace.render import inputs_of, render
 from headrace.render.native import render_native

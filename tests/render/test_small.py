@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.algebra.scalar import Column
 from headrace.functions import call
 from headrace.plan.operators import (
     Aggregate,
@@ -18,7 +19,6 @@ from headrace.plan.operators import (
     UnionAll,
     Version,
 )
-from headrace.plan.scalar import Column
 from headrace.render import render
 from headrace.render.small import small_side
 from headrace.types import INTEGER

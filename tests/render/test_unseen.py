@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from headrace.algebra.scalar import Column
 from headrace.plan.operators import Net, Part, Scan, Unseen
 from headrace.plan.operators.part import Sign
-from headrace.plan.scalar import Column
 from headrace.render import render
 from headrace.spark.run import Input, Runner
 from headrace.types import BIGINT, DOUBLE

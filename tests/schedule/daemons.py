@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import headrace
 from headrace.catalog import Catalog
 from headrace.catalog.records import Lease, Request
+from headrace.daemon.requests import Desk
 from headrace.engine import Engine
-from headrace.schedule.serve import Desk
 
 PATIENCE = 60.0
 

@@ -9,8 +9,8 @@ from typing import Any
 from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable
 from headrace.graph.live import LiveGraph
-from headrace.schedule.agenda import Memory, agenda, followed, passed, startable
 from headrace.schedule.due import Cause, Due, ScheduledGroup, due
+from headrace.schedule.state import Memory, agenda, followed, passed, startable
 from headrace.schedule.tiers import Reads, Sample, Tier
 from headrace.settings import Settings
 

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from headrace.catalog.codec import to_json
 from headrace.catalog.records import RefreshMode
-from headrace.errors import UserError
-from headrace.lifecycle.alter import KEEP, Alteration
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.run import Done
-from headrace.project.plan import Act, ProjectPlan, TableChange
-from headrace.project.read import Wanted
-from headrace.schedule.command import Answer, Command
-from headrace.schedule.commands import (
+from headrace.commands.command import Answer, Command
+from headrace.commands.commands import (
     COMMANDS,
     NOTHING,
     PLAN,
@@ -43,7 +37,13 @@ from headrace.schedule.commands import (
     decode_command,
     encode_command,
 )
-from headrace.schedule.database_commands import AlterDatabase, Attach, Detach
+from headrace.commands.database_commands import AlterDatabase, Attach, Detach
+from headrace.commands.run import Done
+from headrace.errors import UserError
+from headrace.lifecycle.alter import KEEP, Alteration
+from headrace.lifecycle.planned_table import Request
+from headrace.project.plan import Act, ProjectPlan, TableChange
+from headrace.project.read import Wanted
 from tests.catalog import examples
 
 PATH = ("public", "Sales")

@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.capture.wal.ceiling import Level
+from headrace.capture.wal.ceiling import LEVELS, Level
 from headrace.catalog.alert import Alert
-from headrace.cdc_status import LEVELS
 from headrace.schedule.crossings import HOLD, Sent, Subject, crossings
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -16,20 +16,20 @@ import pytest
 import headrace
 from headrace.catalog import Change
 from headrace.catalog.records import Status, StreamTable
+from headrace.daemon import loop as service
+from headrace.daemon.context import Shift, no_words
+from headrace.daemon.exclusive import Alone
+from headrace.daemon.loop import Service
+from headrace.daemon.reads import sample_reads
+from headrace.daemon.wakeup import Ears
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.graph.live import LiveGraph
-from headrace.lifecycle.check import Request
+from headrace.lifecycle.planned_table import Request
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
 from headrace.publish.own_scans import counting_own_scans
-from headrace.refresh import sweep
-from headrace.schedule import service
-from headrace.schedule.agenda import Memory
-from headrace.schedule.alone import Alone
-from headrace.schedule.ears import Ears
-from headrace.schedule.reads import sample_reads
-from headrace.schedule.service import Service
-from headrace.schedule.shift import Shift, no_words
+from headrace.refresh import run as sweep
+from headrace.relations.visible_change import VisibleChange
+from headrace.schedule.state import Memory
 from headrace.store import WEIGHT
 from tests.alerts import crossings_so_far, listen
 from tests.lifecycle.made import put_tables

@@ -16,13 +16,13 @@ import pytest
 import headrace
 from headrace.catalog import Change
 from headrace.catalog.records import Lease, StreamTable
+from headrace.commands import fresh
+from headrace.commands.command import Command
+from headrace.commands.commands import Refresh
 from headrace.engine import HOME, Engine
 from headrace.errors import Transient, UserError
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.check import Request
-from headrace.schedule import fresh
-from headrace.schedule.command import Command
-from headrace.schedule.commands import Refresh
+from headrace.lifecycle.planned_table import Request
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres

@@ -11,9 +11,9 @@ import pytest
 
 import headrace
 from headrace.graph import groups
-from headrace.lifecycle.check import Request
-from headrace.schedule.agenda import Memory, agenda
+from headrace.lifecycle.planned_table import Request
 from headrace.schedule.due import due
+from headrace.schedule.state import Memory, agenda
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres

@@ -18,14 +18,14 @@ from headrace.capture.wal import log
 from headrace.capture.wal.slot import SlotStatus, read_status
 from headrace.capture.wal.streamed import StreamedLog
 from headrace.catalog.records import CaptureMode
+from headrace.daemon.context import Shift
+from headrace.daemon.ingester import Intakes
+from headrace.daemon.wakeup import Ears
 from headrace.ingest import transition
-from headrace.ingest.follow import log_of
+from headrace.ingest.from_wal import log_of
 from headrace.ingest.ingest import has_news, sources_in
-from headrace.lifecycle.check import Request
-from headrace.schedule.agenda import Memory
-from headrace.schedule.ears import Ears
-from headrace.schedule.intake import Intakes
-from headrace.schedule.shift import Shift
+from headrace.lifecycle.planned_table import Request
+from headrace.schedule.state import Memory
 from tests.capture.wal.streaming import PATIENCE, eventually
 from tests.ingest.world import END_STREAMS, KEY, World
 from tests.lifecycle.made import put_tables

@@ -16,17 +16,17 @@ import pytest
 
 import headrace
 from headrace.catalog import Change
+from headrace.daemon import monitor as monitor_module
+from headrace.daemon.context import Shift, no_words
+from headrace.daemon.loop import Service
+from headrace.daemon.monitor import Monitor
+from headrace.daemon.wakeup import Ears
 from headrace.errors import Transient
 from headrace.graph.live import LiveGraph
-from headrace.health import GIGABYTE
 from headrace.ingest import transition
-from headrace.schedule import monitor as monitor_module
-from headrace.schedule.agenda import Memory
+from headrace.observe.health import GIGABYTE
 from headrace.schedule.crossings import HOLD
-from headrace.schedule.ears import Ears
-from headrace.schedule.monitor import Monitor
-from headrace.schedule.service import Service
-from headrace.schedule.shift import Shift, no_words
+from headrace.schedule.state import Memory
 from tests.alerts import Crossing, crossings_so_far, listen
 from tests.ingest.world import KEY, TRIGGER, Application, World
 

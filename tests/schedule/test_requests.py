@@ -19,13 +19,13 @@ import headrace
 from headrace.catalog import PostgresCatalog, advisory
 from headrace.catalog.codec import STREAM_TABLES
 from headrace.catalog.records import Lease
+from headrace.commands.client import WAITING, OpenRequests
+from headrace.commands.run import Done
+from headrace.daemon.requests import Desk
+from headrace.engine.steps import AlterTable, Step
 from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.run import Done
-from headrace.schedule.client import WAITING
-from headrace.schedule.serve import Desk
+from headrace.lifecycle.planned_table import Request
 from headrace.source.connection import Database
-from headrace.steps import AlterTable, Step
 from tests.lifecycle.made import put_tables
 from tests.schedule.daemons import Daemon, in_state, last_request, until
 
@@ -281,16 +281,18 @@ class TestProgressAndCancel:
         other, catalog = connect(), daemon.engine.catalog
         with daemon.engine.serving(60) as lease, ThreadPoolExecutor(2) as threads:
             first = threads.submit(client.suspend, "totals")
-            until(lambda: client._engine.asked == {1})
+            until(lambda: client._engine.part(OpenRequests).ids == {1})
             second = threads.submit(other.alter_stream_table, "totals", tier="cold")
-            until(lambda: other._engine.asked == {2})
+            until(lambda: other._engine.part(OpenRequests).ids == {2})
             client.cancel()
             assert error_of(lambda: first.result(60)).code == "request-cancelled"
             assert Desk(daemon.engine).serve_next(lease)
             assert second.result(60).name == "public.totals"
         assert catalog.state().stream_tables[0].options == {"tier": "cold"}
         assert client.status()[0].status == "ACTIVE"
-        assert client._engine.asked == other._engine.asked == set()
+        assert (
+            client._engine.part(OpenRequests).ids == other._engine.part(OpenRequests).ids == set()
+        )
 
     def test_what_somebody_else_withdraws_is_cancelled(
         self, client: headrace.Headrace, daemon: Daemon

@@ -11,9 +11,10 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.lifecycle.check import Request
-from headrace.schedule import refreshes, service
-from headrace.table_status import TableStatus
+from headrace.daemon import loop as service
+from headrace.daemon import refreshes
+from headrace.lifecycle.planned_table import Request
+from headrace.observe.table_status import TableStatus
 from tests.lifecycle.made import put_tables
 from tests.schedule.daemons import in_state
 from tests.schedule.running import PATIENCE, Running

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.catalog.records import StreamTable, TierInForce
-from headrace.schedule.agenda import Memory
+from headrace.schedule.state import Memory
 from headrace.schedule.tiers import FROZEN_AFTER, Reads, Sample
 from headrace.schedule.tiers_in_force import tiers_in_force
 from headrace.settings import Settings

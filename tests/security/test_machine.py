@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from headrace.embedded import EmbeddedServer
-from headrace.temporary import JVM
+from headrace.files.temporary import JVM
 from tests.security.other_user import (
     answers,
     as_other_user,

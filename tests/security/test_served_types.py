@@ -15,10 +15,10 @@ from headrace.catalog import PostgresCatalog, new_relation_id
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import Transient, UserError
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
 from headrace.publish.partitions import partitions
 from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served
+from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
 from headrace.store import WEIGHT
 from headrace.types import Type

@@ -15,10 +15,10 @@ from headrace.capture.busy import SourcesUnusable
 from headrace.capture.cut import open_cut
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
-from headrace.lifecycle.check import FIRST, Making, Request
+from headrace.lifecycle.drift import changed_views
+from headrace.lifecycle.planned_table import FIRST, Making, Request
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.whole import changed_views
-from headrace.lifecycle.wish import Wish
+from headrace.lifecycle.table_spec import Wish
 from headrace.source.connection import Database
 from headrace.source.view_rights import forbidden_views
 from tests.capture.follower import Follower

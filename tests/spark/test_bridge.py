@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from headrace.spark.bridge import Bridge
+from headrace.spark.jvm_shortcuts import Bridge
 from headrace.spark.schema import struct
 from headrace.spark.session import Spark
 from tests.spark.values import bag, special_table

@@ -20,7 +20,7 @@ from headrace.engine import Engine
 from headrace.plan.evaluate import Bag
 from headrace.plan.loop import Loop
 from headrace.refresh.loop import compute_loop
-from headrace.relations.reading import Reading
+from headrace.relations.input_reader import Reading
 from headrace.relations.recursion import least_fixed_point
 from headrace.relations.rows import arrow_schema
 from headrace.spark.run import Input, Runner

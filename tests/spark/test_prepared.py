@@ -286,7 +286,7 @@ def test_what_spark_does_not_tell_is_planned_anew(
 def test_without_leaves_every_query_is_planned(
     ours: Spark, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from headrace.spark.bridge import Bridge
+    from headrace.spark.jvm_shortcuts import Bridge
 
     direct = Bridge._direct_frame
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import UserError
-from headrace.lifecycle.options import OPTIONS
 from headrace.statements import Alter, Create, Drop, Refresh, Verify, parse
+from headrace.statements.options import OPTIONS
 from headrace.statements.statement import Place
 
 FILE = """\

@@ -12,7 +12,7 @@ import pytest
 from headrace.store import WEIGHT, DeltaStore, MemoryStore, Store
 from headrace.store.commit import Commits
 from headrace.store.delta import MEMORY_BYTES
-from headrace.store.place import Place
+from headrace.store.location import Place
 from headrace.store.reader import Reader
 
 COLUMNS = pa.schema([("c1", pa.int64()), ("c2", pa.string())])

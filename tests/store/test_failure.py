@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 
 from headrace.errors import NeedsReinit, Unavailable, UserError
 from headrace.store import DeltaStore, Pin, vacuum
+from headrace.store.location import Place
 from headrace.store.log import LogFile
-from headrace.store.place import Place
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 
 A, B = (1, 1, "a"), (1, 2, "b")

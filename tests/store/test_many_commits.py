@@ -8,7 +8,8 @@ import pyarrow.dataset as pads
 import pytest
 from deltalake import DeltaTable
 
-from headrace.store import DeltaStore, Pin, commit, net, place
+from headrace.store import DeltaStore, Pin, commit, net
+from headrace.store import location as place
 from headrace.store.commit import CHECKPOINT_EVERY, VERSIONS_KEPT
 from headrace.store.compaction import worth_merging
 from tests.store.conftest import COLUMNS, bag, weighted_rows

@@ -13,7 +13,7 @@ import pytest
 from headrace.errors import Unavailable
 from headrace.store import WEIGHT, DeltaStore, Parts, Pin, Store
 from headrace.store import vacuum as module
-from headrace.store.place import Place
+from headrace.store.location import Place
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 
 AT_ONCE, AN_HOUR = timedelta(0), timedelta(hours=1)

@@ -13,8 +13,8 @@ import pytest
 
 import headrace
 from headrace.errors import UserError
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.reach import not_built_in
+from headrace.lifecycle.name_resolver import not_built_in
+from headrace.lifecycle.planned_table import Request
 from headrace.source.snapshot import answer_in_snapshot
 from headrace.verify.oracle import Oracle, oracle_of
 from headrace.verify.over_sources import over_sources

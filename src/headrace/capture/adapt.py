@@ -11,8 +11,8 @@ from typing import Any
 
 from psycopg import Connection, errors, sql
 
-from headrace.capture.dirt import Captured, captured_part
 from headrace.capture.health import Health, ask_health, capture_present, read_health
+from headrace.capture.recopy_reasons import Captured, captured_part
 from headrace.capture.setup import perform
 from headrace.capture.statements import CaptureOptions, limit_sql, persistence_sql, script
 from headrace.errors import HeadraceError, Transient, UserError

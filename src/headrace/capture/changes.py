@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 from psycopg import Connection, errors, sql
 
-from headrace.capture.dirt import Captured, reason_to_copy
 from headrace.capture.fold import folded_sql, pays
 from headrace.capture.health import ask_health, read_health
 from headrace.capture.layout import buffer_name, buffer_sql
+from headrace.capture.recopy_reasons import Captured, reason_to_copy
 from headrace.capture.space import shrink
 from headrace.errors import InternalError
 from headrace.source.connection import Database

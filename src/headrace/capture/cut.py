@@ -13,13 +13,13 @@ from psycopg import Connection, errors, sql
 
 from headrace.capture.announced import UNKNOWN, ask_announced, was_put_back
 from headrace.capture.busy import SourcesUnusable, busy_owner, unreadable
-from headrace.capture.dirt import (
+from headrace.capture.health import ask_health, capture_present, read_health
+from headrace.capture.recopy_reasons import (
     Captured,
     reason_to_copy,
     reason_to_copy_followed,
     relabelled,
 )
-from headrace.capture.health import ask_health, capture_present, read_health
 from headrace.capture.settle import settle
 from headrace.capture.snapshot import Snapshot
 from headrace.errors import NeedsReinit, Transient, UserError

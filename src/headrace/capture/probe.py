@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from psycopg import Connection, sql
 
 from headrace.capture.changes import unseen
-from headrace.capture.dirt import Captured, captured_part, reason_to_copy
 from headrace.capture.health import ask_health, read_health
 from headrace.capture.layout import buffer_sql
+from headrace.capture.recopy_reasons import Captured, captured_part, reason_to_copy
 from headrace.errors import HeadraceError
 from headrace.source.connection import Database
 from headrace.source.introspect import ask_tables, read_tables

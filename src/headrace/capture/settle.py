@@ -9,9 +9,9 @@ from typing import Any
 from psycopg import Connection, errors, sql
 
 from headrace.capture.busy import SourcesUnusable, busy_writers
-from headrace.capture.dirt import Captured, relabelled
 from headrace.capture.health import capture_present
 from headrace.capture.layout import buffer_name
+from headrace.capture.recopy_reasons import Captured, relabelled
 from headrace.capture.space import large_buffers
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA, inspect

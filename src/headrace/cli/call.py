@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.cli.progress import Activity
 from headrace.cli.screen import Screen
-from headrace.private import use_users_umask
+from headrace.files.private import use_users_umask
 
 if TYPE_CHECKING:
     from headrace.api import Headrace

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.catalog.records import Receipt, Refresh
-    from headrace.database_status import DatabaseStatus
     from headrace.graph.network import Dependency
     from headrace.graph.strata import Unstratifiable
+    from headrace.observe.database_status import DatabaseStatus
+    from headrace.observe.strata_status import ComponentStatus, StratumStatus
+    from headrace.observe.table_status import TableStatus
     from headrace.refresh.explain import Explanation
-    from headrace.strata_status import ComponentStatus, StratumStatus
-    from headrace.table_status import TableStatus
 
 
 NO_NAMES: Mapping[str, str] = {}

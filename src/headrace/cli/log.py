@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 
-from headrace.private import private_file, private_folder
+from headrace.files.private import private_file, private_folder
 
 NAME = "headrace.log"
 

@@ -33,7 +33,7 @@ from headrace.cli.exits import SUMMARY
 from headrace.cli.failures import stopped, wrong_usage
 from headrace.cli.options import Dsn, Home, Json, SetupDsn, Spark, Store, with_shared_options
 from headrace.cli.screen import Screen
-from headrace.private import private_umask
+from headrace.files.private import private_umask
 
 COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("demo", demo),

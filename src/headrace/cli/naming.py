@@ -10,7 +10,7 @@ from headrace.lifecycle.names import parse_name
 
 if TYPE_CHECKING:
     from headrace.api import Headrace
-    from headrace.table_status import TableStatus
+    from headrace.observe.table_status import TableStatus
 
 
 def chosen(

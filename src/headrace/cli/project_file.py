@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headrace.cli.call import Given
 from headrace.errors import Unavailable, UserError
-from headrace.private import home_folder
+from headrace.files.private import home_folder
 
 NAME = "headrace.toml"
 KEPT = ("dsn", "setup_dsn", "spark", "store")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.arguments import seconds
+from headrace.boundary.arguments import seconds
 from headrace.cli.screen import Screen
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headrace.errors import UserError
-from headrace.lifecycle.options import OPTIONS
+from headrace.statements.options import OPTIONS
 
 # These have an option of the command line of their own.
 APART = ("schedule", "refresh_mode")

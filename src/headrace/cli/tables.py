@@ -11,12 +11,12 @@ from headrace.cli.words import age, change, counted, moment, plain, roughly, sec
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from headrace.capture_status import SourceCapture
     from headrace.catalog.records import Receipt, Refresh
-    from headrace.database_status import DatabaseStatus
-    from headrace.group_status import GroupMember
-    from headrace.strata_status import ComponentStatus, StratumStatus
-    from headrace.table_status import TableStatus
+    from headrace.observe.capture_status import SourceCapture
+    from headrace.observe.database_status import DatabaseStatus
+    from headrace.observe.group_status import GroupMember
+    from headrace.observe.strata_status import ComponentStatus, StratumStatus
+    from headrace.observe.table_status import TableStatus
 
 COLOURS = {
     "ACTIVE": "green",

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from headrace.algebra.scalar import Call, Column, Literal, Scalar
 from headrace.functions import call
-from headrace.plan.scalar import Call, Column, Literal, Scalar
 from headrace.types import BIGINT
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from headrace.algebra.scalar import Call, Column
 from headrace.delta.differentiate import Differentiation, drop_empty
 from headrace.delta.guard_errors import guard_errors
 from headrace.plan.loop import Loop, Variable, reads
@@ -47,7 +48,6 @@ from headrace.plan.operators import (
 )
 from headrace.plan.operators.part import Sign
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Column
 
 Names = frozenset[str]
 NONE: Names = frozenset()

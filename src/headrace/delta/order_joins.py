@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from headrace.algebra.scalar import Call, Column, Scalar, columns_of
 from headrace.functions import call, can_raise, chain
 from headrace.plan.equal_columns import EqualColumns, Pair, equal_pair
 from headrace.plan.operators import Join, Operator, Project, Scan
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Column, Scalar, columns_of
 
 
 def order_joins(plan: Operator) -> Operator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from headrace.algebra.scalar import Column, Scalar, columns_of, substitute
 from headrace.functions import can_raise
 from headrace.plan.operators import (
     Accumulate,
@@ -26,7 +27,6 @@ from headrace.plan.operators import (
     Unnest,
     Window,
 )
-from headrace.plan.scalar import Column, Scalar, columns_of, substitute
 
 Path = tuple[int, ...]
 """Where in a plan a node stands: which child of which child."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from headrace.algebra.scalar import Call, Column, Scalar, columns_of, substitute
 from headrace.delta.inverse import Inverse, inverse_of
 from headrace.delta.origins import Origin, Path, origins_of
 from headrace.functions import can_raise, chain
@@ -46,7 +47,6 @@ from headrace.plan.operators import (
 )
 from headrace.plan.passes.factor_conditions import disjuncts
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Column, Scalar, columns_of, substitute
 
 GIVEN = ("change", "stale")
 """Versions that are there before anything is restricted."""

@@ -22,7 +22,7 @@ from headrace.embedded.identity import (
 )
 from headrace.embedded.sockets import PORT
 from headrace.errors import Unavailable
-from headrace.private import home_folder, private_folder
+from headrace.files.private import home_folder, private_folder
 
 DATABASE = "headrace"
 SUPERUSER = "postgres"

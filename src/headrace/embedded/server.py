@@ -29,7 +29,7 @@ from headrace.embedded.identity import server_environment
 from headrace.embedded.locks import FileLock, exclusively, is_held
 from headrace.embedded.sockets import PORT, make_socket_folder
 from headrace.errors import Unavailable
-from headrace.private import private_file
+from headrace.files.private import private_file
 
 START_SECONDS = 60.0
 LARGEST_LOG = 16 * 1024 * 1024

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.algebra.scalar import Call, Literal, Scalar, walk
 from headrace.errors import UserError
 from headrace.functions.aggregates import (
     AGGREGATE_BY_NAME,
@@ -38,7 +39,6 @@ from headrace.functions.subqueries import SUBQUERIES
 from headrace.functions.text import TEXTS
 from headrace.functions.tries import TRIES
 from headrace.functions.zones import ZONES
-from headrace.plan.scalar import Call, Literal, Scalar, walk
 from headrace.types import Type
 
 FUNCTIONS: tuple[Function, ...] = (

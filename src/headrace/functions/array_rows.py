@@ -7,9 +7,9 @@ from itertools import zip_longest
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.table_function import Rows, TableFunction, Types, field_name
-from headrace.plan.scalar import Scalar, Value
 from headrace.types import Type
 
 Expression = exp.Expression

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Scalar, Value
 from headrace.functions.arrays import Array, each, is_null, variable
 from headrace.functions.comparison import COMPARISONS, comparable
 from headrace.functions.function import Function, Rendering
 from headrace.functions.let import let
 from headrace.functions.spark import case
-from headrace.plan.scalar import Column, Scalar, Value
 from headrace.types import BOOLEAN, Type
 
 Expression = exp.Expression

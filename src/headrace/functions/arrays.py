@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Literal, Scalar, Value
 from headrace.functions.comparison import COMPARISONS
 from headrace.functions.function import Function, spark_cast, spark_function
 from headrace.functions.let import let
 from headrace.functions.logic import common_type
 from headrace.functions.spark import case, minus, number
-from headrace.plan.scalar import Call, Literal, Scalar, Value
 from headrace.types import BOOLEAN, INTEGER, TEXT, Type, array_of, has_arrays
 
 Expression = exp.Expression

@@ -18,6 +18,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Value
 from headrace.functions.errors import EvaluationError
 from headrace.functions.floats import as_stored, narrowed
 from headrace.functions.function import Function, spark_cast, spark_function
@@ -29,7 +30,6 @@ from headrace.functions.numbers import (
     round_to,
 )
 from headrace.functions.reading import read, readable, spark_read
-from headrace.plan.scalar import Value
 from headrace.types import TEXT, Type
 
 _MOMENTS = ("date", "timestamp", "timestamptz")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.comparison import comparable, order_key
 from headrace.functions.function import Function, Rendering, spark_cast, spark_function
 from headrace.functions.logic import common_type
 from headrace.functions.spark import number, plus
-from headrace.plan.scalar import Scalar, Value
 from headrace.types import INTEGER, Type
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.decimal_parts import compared_by_parts
 from headrace.functions.decimals import is_lossless
 from headrace.functions.function import Function, Rendering, spark_binary, spark_cast
 from headrace.functions.numbers import as_numeric, common_number
-from headrace.plan.scalar import Scalar, Value
 from headrace.types import BOOLEAN, Type
 
 

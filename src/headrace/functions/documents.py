@@ -13,12 +13,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, spark_function
 from headrace.functions.json_text import Number, parsed
 from headrace.functions.let import let
 from headrace.functions.spark import case, number, string, unless
-from headrace.plan.scalar import Literal, Scalar
 from headrace.types import INTEGER, Type, plain_text
 
 Expression = exp.Expression

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions.function import Function, spark_cast, spark_function
 from headrace.functions.moments import TIMESTAMP, TIMESTAMPTZ
 from headrace.functions.spark import case, number, plus, string
-from headrace.plan.scalar import Literal, Scalar
 from headrace.types import TEXT, Type, plain_text
 
 Expression = exp.Expression

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from headrace.plan.scalar import Scalar, Value
+from headrace.algebra.scalar import Scalar, Value
 from headrace.types import Type
 
 Typing = Callable[[Sequence[Scalar]], Type | None]

@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import spark_function
 from headrace.functions.json_parts import spark_key, spark_parts, spark_text, spark_value
 from headrace.functions.json_text import Number, parsed
 from headrace.functions.spark import case, fails, number, string
 from headrace.functions.table_function import Rows, TableFunction, Types, row
-from headrace.plan.scalar import Scalar, Value
 from headrace.types import Type, plain_text
 
 Expression = exp.Expression

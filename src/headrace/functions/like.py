@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions.function import Function, spark_function
 from headrace.functions.text import all_text
-from headrace.plan.scalar import Literal, Scalar, Value
 from headrace.types import BOOLEAN, Type
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, Rendering, spark_cast, spark_function
 from headrace.functions.intervals import DAY, INTERVAL, Parts, parts_of, spark_parts, spark_text
 from headrace.functions.let import let
 from headrace.functions.spark import case, fails, minus, number, plus, string, times
-from headrace.plan.scalar import Scalar
 from headrace.types import INTEGER, Type, result_numeric
 
 Expression = exp.Expression

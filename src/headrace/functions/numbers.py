@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions.decimals import (
     LONG_QUOTIENT,
     digits_before_point,
@@ -30,7 +31,6 @@ from headrace.functions.function import (
     spark_function,
 )
 from headrace.functions.let import let
-from headrace.plan.scalar import Literal, Scalar, Value
 from headrace.types import DOUBLE, Type, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 

@@ -13,13 +13,13 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Value
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.let import let
 from headrace.functions.moments import stored_in_spark, stored_moment
 from headrace.functions.numbers import fitted
 from headrace.functions.spark import case, fails, string
-from headrace.plan.scalar import Value
 from headrace.types import Type
 
 Expression = exp.Expression

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions.function import Function, Rendering, spark_function
 from headrace.functions.regular import Regular, understood
 from headrace.functions.spark import string
 from headrace.functions.text import all_text, text_of
-from headrace.plan.scalar import Literal, Scalar, Value
 from headrace.types import BOOLEAN, Type
 
 

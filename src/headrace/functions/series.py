@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import spark_binary, spark_cast, spark_function
 from headrace.functions.let import let
@@ -19,7 +20,6 @@ from headrace.functions.logic import common_type
 from headrace.functions.spark import case, fails, long, minus, number, plus, times
 from headrace.functions.table_function import Rows, TableFunction, Types
 from headrace.functions.time_series import KINDS, following, sign, spark_step, step_of, time_type
-from headrace.plan.scalar import Scalar, Value
 from headrace.types import BIGINT, INTEGER, Type, result_numeric
 
 Expression = exp.Expression

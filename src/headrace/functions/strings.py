@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, Rendering, Typing, spark_cast, spark_function
 from headrace.functions.let import let
@@ -23,7 +24,6 @@ from headrace.functions.spark import (
     unless,
 )
 from headrace.functions.text import all_text, text_of
-from headrace.plan.scalar import Literal, Scalar
 from headrace.types import BIGINT, BOOLEAN, INTEGER, Type, plain_text
 
 Expression = exp.Expression

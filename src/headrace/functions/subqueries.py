@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Value
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, spark_function
-from headrace.plan.scalar import Value
 from headrace.types import Type
 
 MESSAGE = "more than one row returned by a subquery used as an expression"

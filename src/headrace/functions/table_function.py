@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.function import spark_function
 from headrace.functions.spark import string
-from headrace.plan.scalar import Scalar, Value
 from headrace.types import Type
 
 Types = tuple[Type, ...]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions.array_rows import UNNEST
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.json_rows import JSON_ROWS
@@ -15,7 +16,6 @@ from headrace.functions.series import GENERATE_SERIES
 from headrace.functions.spark import case, number, string
 from headrace.functions.table_function import Rows, TableFunction, Types, field_name, row
 from headrace.functions.text import all_text, text_of
-from headrace.plan.scalar import Literal, Scalar, Value
 from headrace.types import Type
 
 Expression = exp.Expression

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions.function import Function, spark_function
-from headrace.plan.scalar import Literal, Scalar
 from headrace.types import INTEGER, TEXT, Type
 
 

@@ -14,10 +14,10 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Literal, Scalar
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.intervals import DAY, Parts, parts_of
 from headrace.functions.spark import number
-from headrace.plan.scalar import Call, Literal, Scalar
 from headrace.types import Type, result_numeric
 
 Expression = exp.Expression

@@ -13,12 +13,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Value
+from headrace.algebra.window_call import WHOLE, WindowCall
 from headrace.functions.aggregates import AGGREGATES, AggregateFunction
 from headrace.functions.comparison import order_key
 from headrace.functions.function import spark_function
 from headrace.functions.numbers import fitted
-from headrace.plan.operators.window import WHOLE, WindowCall
-from headrace.plan.scalar import Value
 from headrace.types import Type
 
 Rendering = Callable[[Sequence[exp.Expression], int | None], exp.Expression]

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, spark_cast, spark_function
 from headrace.functions.let import let
 from headrace.functions.moments import DATE, TIMESTAMP, TIMESTAMPTZ, stored_in_spark, stored_moment
 from headrace.functions.spark import number, string, unless
-from headrace.plan.scalar import Literal, Scalar
 from headrace.types import Type
 
 Expression = exp.Expression

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from headrace.algebra.scalar import Call, Outer, Scalar, Subquery
 from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
     Aggregate,
@@ -42,7 +43,6 @@ from headrace.plan.operators import (
     Window,
 )
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Outer, Scalar, Subquery
 from headrace.plan.set_operation import SetOperation
 
 Words = tuple[str, ...]

@@ -12,6 +12,7 @@ from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.settings import Settings
 
 # Seconds between two tries: while one waits for a lock, writers wait behind it.
@@ -28,7 +29,8 @@ def adapt_capture(engine: Engine, state: State, number: int) -> None:
     """
     options, sources = capture_options(engine.settings(state)), _buffered(state, number)
     wanted = (options, frozenset(source.relation for source in sources))
-    before, again_at = engine.adapted.get(number, (None, 0.0))
+    adapted = engine.part(CaptureAttempts).adapted
+    before, again_at = adapted.get(number, (None, 0.0))
     if not sources or (before == wanted and time.monotonic() < again_at):
         return
     try:
@@ -39,7 +41,7 @@ def adapt_capture(engine: Engine, state: State, number: int) -> None:
         failures = [error]
     for failure in failures:
         logger.info("a change buffer stays as it is for now", extra={"error": failure.message})
-    engine.adapted[number] = (wanted, time.monotonic() + AGAIN if failures else math.inf)
+    adapted[number] = (wanted, time.monotonic() + AGAIN if failures else math.inf)
 
 
 def convert_buffers(engine: Engine) -> tuple[str, ...]:

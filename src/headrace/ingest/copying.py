@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from headrace.algebra.scalar import Column
 from headrace.capture.cut import OpenCut
 from headrace.catalog.records import Relation
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit
 from headrace.ingest.small import difference_in_memory
 from headrace.plan.operators import Negate, Net, Scan, UnionAll
-from headrace.plan.scalar import Column
 from headrace.relations.rows import in_ranges, stored_schema, with_epoch
 from headrace.render import render
 from headrace.render.inputs import input_name

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from headrace.capture.busy import SourcesUnusable
 from headrace.capture.changes import pending
 from headrace.capture.cut import OpenCut, flush_if_behind, open_cut, went_back
-from headrace.capture.dirt import captured_part
+from headrace.capture.recopy_reasons import captured_part
 from headrace.capture.setup import set_up
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
+from headrace.engine.steps import SetUpCapture, TakeCut
 from headrace.errors import Transient, UserError
 from headrace.ingest.adapt import adapt_capture, capture_options
-from headrace.ingest.follow import (
+from headrace.ingest.from_buffer import Taking, take
+from headrace.ingest.from_wal import (
     advance_quietly,
     followed_of,
     leaving,
@@ -28,11 +30,9 @@ from headrace.ingest.follow import (
 )
 from headrace.ingest.postpone import leave_out
 from headrace.ingest.retire import retire
-from headrace.ingest.take import Taking, take
 from headrace.ingest.transition import begin_transitions, may_complete, unwished
 from headrace.source.connection import Database as Connections
 from headrace.source.introspect import inspect
-from headrace.steps import SetUpCapture, TakeCut
 
 ATTEMPTS = 5
 # What keeps one source from being taken in, and no other.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from headrace.catalog import Change, Record, State, Transaction
 from headrace.catalog.alert import alert_source
 from headrace.catalog.records import CaptureMode, Source
+from headrace.catalog.transition_notice import announce_transition
 from headrace.engine import Engine
-from headrace.publish.transition_notice import announce_transition
-from headrace.steps import RecordModes
+from headrace.engine.steps import RecordModes
 
 # Why a source is captured by triggers that could be read from the log.
 UNWISHED = "cdc_mode is trigger"

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import Source
 from headrace.engine import Engine
+from headrace.engine.steps import Postpone
 from headrace.errors import Transient, UserError
+from headrace.ingest.from_buffer import stopped_or_freed, suspended
 from headrace.ingest.modes import UNWISHED, announce_change
-from headrace.ingest.take import stopped_or_freed, suspended
-from headrace.steps import Postpone
 
 
 def leave_out(

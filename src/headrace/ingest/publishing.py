@@ -18,13 +18,13 @@ from headrace.capture.wal.slot import create, drop, read_status
 from headrace.catalog import Change, State
 from headrace.catalog.records import CaptureMode, Source
 from headrace.engine import Engine
+from headrace.engine.steps import MakeSlot, NameSlot, PublishSource
 from headrace.errors import HeadraceError, Transient
 from headrace.ingest.modes import record_modes
-from headrace.ingest.suitable import Suitable, suitable
+from headrace.ingest.wal_eligibility import Suitable, suitable
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.server_identity import server_identity
-from headrace.steps import MakeSlot, NameSlot, PublishSource
 
 # Seconds for which making a slot waits for transactions that are open.
 SLOT_SECONDS = 5

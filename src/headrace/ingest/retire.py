@@ -9,10 +9,11 @@ from headrace.capture.setup import tear_down
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode
 from headrace.engine import Engine
+from headrace.engine.steps import TearDownCapture
 from headrace.errors import HeadraceError
-from headrace.ingest.take import Taking
+from headrace.ingest.attempts import CaptureAttempts
+from headrace.ingest.from_buffer import Taking
 from headrace.ingest.unfollow import stop_following
-from headrace.steps import TearDownCapture
 
 # Seconds between two tries: while one waits for a lock, writers wait behind it.
 AGAIN = 30.0
@@ -26,15 +27,15 @@ def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
     What cannot go now, because somebody holds a lock, goes after a later cut: until then the
     triggers fill a buffer that every cut empties.
     """
-    database = taking.cut.database
+    database, attempts = taking.cut.database, engine.part(CaptureAttempts)
     for source in state.sources:
         by_log = source.database == taking.number and source.mode is CaptureMode.WAL
         if not by_log or source.oid not in taking.cut.acknowledged:
             continue
         now = time.monotonic()
-        if now - engine.torn_at.get(source.relation, -AGAIN) < AGAIN:
+        if now - attempts.torn_down_at.get(source.relation, -AGAIN) < AGAIN:
             continue
-        engine.torn_at[source.relation] = now
+        attempts.torn_down_at[source.relation] = now
         try:
             with engine.step(TearDownCapture(source.relation)):
                 tear_down(database, source.oid, patient=False, for_good=False)
@@ -43,7 +44,7 @@ def retire(engine: Engine, state: State, taking: Taking, fence: int) -> State:
     known = {source.relation: source for source in state.sources}
     left = [one for one in taking.sources if one.followed and not known[one.relation].followed]
     for source in left:
-        engine.looked_at[source.relation] = time.monotonic()
+        attempts.followed_at[source.relation] = time.monotonic()
     if left:
         oids = [source.oid for source in left]
         return stop_following(engine, state, taking.number, oids, fence)

@@ -9,7 +9,7 @@ from headrace.capture.wal.streamed import StreamedLog
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode
 from headrace.engine import Engine
-from headrace.ingest.follow import slot_ceiling
+from headrace.ingest.from_wal import slot_ceiling
 
 
 def keep_streaming(

@@ -21,10 +21,11 @@ from headrace.capture.snapshot import Snapshot
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
+from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.modes import UNWISHED, record_modes
 from headrace.ingest.publishing import publish_sources
+from headrace.ingest.requested_modes import wished_mode
 from headrace.ingest.unfollow import is_left_behind, stop_following
-from headrace.ingest.wishes import wished_mode
 from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -116,8 +117,8 @@ def _reason_to_give_up(state: State, settings: Settings, source: Source) -> str 
 
 def _is_time(engine: Engine, source: Source) -> bool:
     """Whether a source was not looked at just now."""
-    now = time.monotonic()
-    if now - engine.looked_at.get(source.relation, -AGAIN) < AGAIN:
+    now, followed_at = time.monotonic(), engine.part(CaptureAttempts).followed_at
+    if now - followed_at.get(source.relation, -AGAIN) < AGAIN:
         return False
-    engine.looked_at[source.relation] = now
+    followed_at[source.relation] = now
     return True

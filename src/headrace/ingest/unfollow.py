@@ -10,8 +10,8 @@ from headrace.capture.wal.publication import unpublish
 from headrace.capture.wal.slot import drop
 from headrace.catalog import Change, State
 from headrace.engine import Engine
+from headrace.engine.steps import StopFollowing
 from headrace.errors import HeadraceError
-from headrace.steps import StopFollowing
 
 logger = logging.getLogger(__name__)
 

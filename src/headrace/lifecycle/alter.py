@@ -13,17 +13,17 @@ from headrace.errors import UserError
 from headrace.lifecycle.build import build
 from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
-from headrace.lifecycle.check import Request, check_free
 from headrace.lifecycle.create import ALTERED, REPARTITIONED
 from headrace.lifecycle.names import parse_name, quoted_name
-from headrace.lifecycle.options import checked
-from headrace.lifecycle.options import refresh_mode as refresh_mode_of
 from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ
+from headrace.lifecycle.planned_table import Request, check_free
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
-from headrace.lifecycle.wish import Wish
-from headrace.partition_scheme import OPTION, SOURCE
+from headrace.lifecycle.table_spec import Wish
+from headrace.publish.partition_scheme import OPTION, SOURCE
 from headrace.refresh.refresh import require_table
+from headrace.statements.options import checked
+from headrace.statements.options import refresh_mode as refresh_mode_of
 
 
 class Keep(Enum):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headrace.arguments import whole_number
+from headrace.boundary.arguments import whole_number
 from headrace.catalog import Change, State
 from headrace.catalog.records import Database
 from headrace.engine import HOME, Engine

@@ -22,28 +22,28 @@ from headrace.catalog.records import (
     StreamTable,
     is_stale,
 )
-from headrace.definition import follow, relation_of, used_columns
 from headrace.engine import HOME, Engine
+from headrace.engine.steps import Publish, RecordSources
 from headrace.errors import HeadraceError, Transient, UserError
 from headrace.graph import upstream
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.check import Making
 from headrace.lifecycle.empty import EmptyTables, begin_empty
 from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.order import order_of_source, order_of_stage
 from headrace.lifecycle.partitioning import stored_apart
+from headrace.lifecycle.planned_table import Making
 from headrace.lifecycle.planning import Work
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.publish import Advanced
 from headrace.refresh.advance import advance
 from headrace.refresh.attempt import Attempt
-from headrace.refresh.clock import Clock
+from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision
 from headrace.refresh.refresh import require_active
+from headrace.refresh.run import Sweep
 from headrace.refresh.sizes import ahead_of
-from headrace.refresh.sweep import Sweep
 from headrace.refresh.together import together
-from headrace.steps import Publish, RecordSources
+from headrace.relations.definition import follow, relation_of, used_columns
 from headrace.store import Arrangement, Pin
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from headrace.capture.dirt import captured_part
+from headrace.capture.recopy_reasons import captured_part
 from headrace.capture.wal.possible import impossible
 from headrace.catalog import State
 from headrace.catalog.records import Source
@@ -13,7 +13,7 @@ from headrace.engine import HOME, Engine
 from headrace.errors import UserError
 from headrace.ingest.append_only import is_declared
 from headrace.ingest.modes import record_modes
-from headrace.ingest.wishes import require_agreement, wished_mode
+from headrace.ingest.requested_modes import require_agreement, wished_mode
 from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.source.introspect import inspect

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from psycopg import sql
 
-from headrace.capture.dirt import captured_part
 from headrace.capture.health import capture_present, check
+from headrace.capture.recopy_reasons import captured_part
 from headrace.capture.statements import CaptureOptions, Roles, script, setup_sql
 from headrace.capture.wal.availability import Server, obstacles, read_server
 from headrace.capture.wal.identity import Identity, full_sql, identities
@@ -18,7 +18,7 @@ from headrace.catalog import State
 from headrace.catalog.records import CaptureMode
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
-from headrace.ingest.wishes import wished_mode
+from headrace.ingest.requested_modes import wished_mode
 from headrace.lifecycle.attach import require_attached
 from headrace.lifecycle.inputs import source_of
 from headrace.lifecycle.names import name_parts

@@ -10,15 +10,15 @@ from dataclasses import replace
 from headrace.catalog import Change, Transaction
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
+from headrace.engine.steps import AlterTable, BuildIndex, DropIndex
 from headrace.errors import HeadraceError, Transient
 from headrace.graph.cycles import cycles
-from headrace.lifecycle.circle import full_in_cycle
+from headrace.lifecycle.cycle_members import full_in_cycle
 from headrace.publish.lock import ATTEMPTS, PAUSE_SECONDS
 from headrace.publish.partitioning import check_partition
 from headrace.publish.reindex import build_beside, needs_index, take_over, tidy
 from headrace.publish.replace import rename
 from headrace.publish.served_key import check_key
-from headrace.steps import AlterTable, BuildIndex, DropIndex
 
 
 def change(engine: Engine, old: StreamTable, new: StreamTable, fence: int) -> None:

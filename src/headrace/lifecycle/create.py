@@ -12,13 +12,13 @@ from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
 from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
-from headrace.lifecycle.check import FIRST, Making, Request
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ, same_partitions
+from headrace.lifecycle.planned_table import FIRST, Making, Request
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
-from headrace.lifecycle.wish import Wish
-from headrace.partition_scheme import OPTION
+from headrace.lifecycle.table_spec import Wish
+from headrace.publish.partition_scheme import OPTION
 
 ALTERED = "the query was altered"
 REPARTITIONED = "the partitioning was altered"

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from headrace.catalog import Change, Transaction
 from headrace.catalog.records import StreamTable
 from headrace.engine import Engine
+from headrace.engine.steps import DropTables
 from headrace.errors import UserError
 from headrace.graph import downstream
 from headrace.graph.cycles import cycles
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.served import drop_served
 from headrace.refresh.refresh import require_table
-from headrace.steps import DropTables
 
 
 def drop(engine: Engine, schema: str, name: str, *, cascade: bool = False) -> None:

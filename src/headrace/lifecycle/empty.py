@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from headrace.catalog import Record, Transaction
 from headrace.catalog.records import StreamTable
-from headrace.definition import relation_of
 from headrace.engine import Engine
-from headrace.lifecycle.check import Making
 from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.order import order_of_stage
+from headrace.lifecycle.planned_table import Making
 from headrace.publish.replace import replace_empty
 from headrace.publish.served import create_served
+from headrace.relations.definition import relation_of
 from headrace.store import Arrangement, Pin
 
 NOT_FILLED = "created without rows; its first refresh fills it"

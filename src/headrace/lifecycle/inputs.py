@@ -10,11 +10,11 @@ from psycopg import Connection
 
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Named, Source, StreamTable, View
-from headrace.definition import Input, as_named
 from headrace.engine import HOME
+from headrace.lifecycle.name_resolver import Reach
 from headrace.lifecycle.names import is_reserved
-from headrace.lifecycle.reach import Reach
 from headrace.query.shadows import Name
+from headrace.relations.definition import Input, as_named
 from headrace.source.introspect import find_tables
 from headrace.source.table import SourceTable
 from headrace.source.view_rights import forbidden_views

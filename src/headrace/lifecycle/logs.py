@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from headrace.catalog import Change, State, new_relation_id
 from headrace.catalog.records import Relation
 from headrace.engine import Engine
+from headrace.engine.steps import CreateLog, DropLog, ForgetLogs, RecordLogs
 from headrace.errors import HeadraceError
+from headrace.relations.merges import Merges
 from headrace.relations.rows import arrow_schema
-from headrace.steps import CreateLog, DropLog, ForgetLogs, RecordLogs
 from headrace.store import Arrangement
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ def drop_unowned_logs(engine: Engine, fence: int) -> None:
     """
     gone = []
     for relation in unowned(engine.catalog.state()):
-        if not engine.merges.forget(relation.id):
+        if not engine.part(Merges).forget(relation.id):
             continue
         try:
             with engine.step(DropLog(relation.id)):

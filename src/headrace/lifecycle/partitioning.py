@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.catalog.records import Relation, StreamTable
-from headrace.partition_scheme import OPTION, SOURCE, parse_scheme, scheme_of
+from headrace.publish.partition_scheme import OPTION, SOURCE, parse_scheme, scheme_of
 
 
 def stored_apart(tables: Iterable[StreamTable], relations: Iterable[Relation]) -> dict[str, str]:

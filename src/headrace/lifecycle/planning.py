@@ -14,22 +14,28 @@ from psycopg import Connection
 
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Source, Status, StreamTable
-from headrace.definition import relation_of
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import downstream, upstream
 from headrace.lifecycle.capture_modes import check_modes
-from headrace.lifecycle.check import CaptureAnew, Making, check_free, could_not_go_on, rebind
-from headrace.lifecycle.circle import Name
-from headrace.lifecycle.cycle import check_cycle
-from headrace.lifecycle.fulfil import fulfil
+from headrace.lifecycle.cycle_check import check_cycle
+from headrace.lifecycle.cycle_members import Name
+from headrace.lifecycle.execute import fulfil
 from headrace.lifecycle.inputs import source_of
+from headrace.lifecycle.name_resolver import Reach
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.reach import Reach
-from headrace.lifecycle.wish import READER, Reads, Wish, Wishes
+from headrace.lifecycle.planned_table import (
+    CaptureAnew,
+    Making,
+    check_free,
+    could_not_go_on,
+    rebind,
+)
+from headrace.lifecycle.table_spec import READER, Reads, Wish, Wishes
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
 from headrace.refresh.refresh import require_active
+from headrace.relations.definition import relation_of
 from headrace.source.faults import translated
 from headrace.store import Pin
 

@@ -9,7 +9,7 @@ from headrace.catalog.records import Source, StreamTable
 from headrace.engine import Engine
 from headrace.lifecycle.build import build
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.wish import Wish
+from headrace.lifecycle.table_spec import Wish
 
 REPAIRED = "repaired"
 

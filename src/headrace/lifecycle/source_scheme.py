@@ -13,14 +13,14 @@ from typing import Any
 
 from psycopg import Connection
 
+from headrace.algebra.scalar import Column
 from headrace.catalog.records import OutputColumn, Source, StreamTable
-from headrace.definition import Definition, Input
 from headrace.delta.origins import origins_of
 from headrace.engine import HOME
 from headrace.errors import UserError
-from headrace.lifecycle.reach import Reach
-from headrace.partition_scheme import OPTION, SOURCE, UNITS, Scheme, scheme_of
-from headrace.plan.scalar import Column
+from headrace.lifecycle.name_resolver import Reach
+from headrace.publish.partition_scheme import OPTION, SOURCE, UNITS, Scheme, scheme_of
+from headrace.relations.definition import Definition, Input
 
 _PARTITIONED = """
 SELECT p.partstrat, p.partattrs::text, ARRAY(

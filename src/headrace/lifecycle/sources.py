@@ -8,11 +8,11 @@ from headrace.capture.setup import tear_down
 from headrace.catalog import Change, State
 from headrace.catalog.records import Status
 from headrace.engine import Engine
+from headrace.engine.steps import ForgetSource, RollBack, TearDownCapture
 from headrace.errors import HeadraceError, NeedsReinit
 from headrace.ingest.unfollow import unfollow
 from headrace.lifecycle.logs import drop_unowned_logs
 from headrace.publish.reindex import tidy
-from headrace.steps import ForgetSource, RollBack, TearDownCapture
 
 logger = logging.getLogger(__name__)
 

@@ -15,13 +15,14 @@ from headrace.capture.wal.slot import drop, read_status, slot_busy
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import StreamTable
 from headrace.engine import HOME, Engine
+from headrace.engine.steps import DropLog, RemoveCapture, RemoveCatalog
 from headrace.errors import UserError
 from headrace.publish.partitions import partitions
 from headrace.publish.served import COMMENT, INDEX_OPTIONS, index_name, served_name
+from headrace.relations.merges import Merges
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
-from headrace.steps import DropLog, RemoveCapture, RemoveCatalog
 
 CATALOG_SCHEMA = "headrace"
 
@@ -84,7 +85,7 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
                     engine.logs.release(known.slot)
                 _remove_capture(database, known)
         # Into a folder that is removed nobody may write meanwhile.
-        engine.merges.wait()
+        engine.part(Merges).wait()
         for relation in state.relations:
             with engine.step(DropLog(relation.id)):
                 engine.store.drop(relation.id)

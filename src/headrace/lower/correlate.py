@@ -16,12 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace.functions import can_raise
-from headrace.lower.depend import Depend
-from headrace.lower.fresh import Fresh, distinct, same
-from headrace.lower.pull import pull
-from headrace.plan.operators import Operator, Project
-from headrace.plan.scalar import (
+from headrace.algebra.scalar import (
     Outer,
     Scalar,
     columns_of,
@@ -29,6 +24,11 @@ from headrace.plan.scalar import (
     map_outers_of_plan,
     outer_reads,
 )
+from headrace.functions import can_raise
+from headrace.lower.depend import Depend
+from headrace.lower.fresh import Fresh, distinct, same
+from headrace.lower.pull import pull
+from headrace.plan.operators import Operator, Project
 
 
 @dataclass(frozen=True)

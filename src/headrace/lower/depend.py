@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from headrace.algebra.scalar import Column, Outer, Scalar, map_outers
 from headrace.lower.empty import on_empty_input
 from headrace.lower.fresh import Fresh, conjunction, keep, same
 from headrace.lower.pull import is_correlated
@@ -41,7 +42,6 @@ from headrace.plan.operators import (
     Window,
 )
 from headrace.plan.rename import made_in, renamed
-from headrace.plan.scalar import Column, Outer, Scalar, map_outers
 
 Carried = tuple[Operator, tuple[Column, ...]]
 """A plan whose rows carry the enclosing values that they are for, and the columns of these."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions import call
 from headrace.plan.operators import AggregateCall
-from headrace.plan.scalar import Literal, Scalar
 from headrace.types import BIGINT
 
 COUNTS = frozenset({"count", "regr_count"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from headrace.algebra.scalar import Column, Scalar
 from headrace.functions import call, chain
 from headrace.plan.operators import Aggregate, Operator, Project
-from headrace.plan.scalar import Column, Scalar
 from headrace.types import Type
 
 Fresh = Callable[[str, Type], Column]

@@ -15,6 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from headrace.algebra.scalar import (
+    Call,
+    Literal,
+    Scalar,
+    Subquery,
+    columns_of,
+    map_outer,
+    outer_scalars,
+)
 from headrace.errors import UserError
 from headrace.functions import call
 from headrace.lower.correlate import correlate, inward
@@ -37,15 +46,6 @@ from headrace.plan.operators import (
     Values,
 )
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import (
-    Call,
-    Literal,
-    Scalar,
-    Subquery,
-    columns_of,
-    map_outer,
-    outer_scalars,
-)
 from headrace.plan.set_operation import SetOperation
 from headrace.types import BOOLEAN
 

@@ -7,10 +7,10 @@ What is left is a query of its own, and the conditions become those of a join wi
 
 from __future__ import annotations
 
+from headrace.algebra.scalar import Column, Outer, Scalar, columns_of, outer_reads, walk
 from headrace.lower.fresh import conjunction
 from headrace.plan.operators import Filter, Join, MatchJoin, Operator, Project
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Column, Outer, Scalar, columns_of, outer_reads, walk
 
 
 def is_correlated(plan: Operator) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar, Subquery
 from headrace.functions import call
 from headrace.lower.fresh import Fresh, conjunction, distinct, keep, same
 from headrace.plan.operators import (
@@ -23,7 +24,6 @@ from headrace.plan.operators import (
     UnionAll,
 )
 from headrace.plan.rename import renamed
-from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery
 from headrace.plan.set_operation import SetOperation
 from headrace.types import BIGINT, INTEGER
 

@@ -20,6 +20,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headrace.algebra.scalar import (
+    Call,
+    Column,
+    Literal,
+    Scalar,
+    Subquery,
+    columns_of,
+    substitute,
+)
 from headrace.functions import call
 from headrace.lower.correlate import correlate, depending, inward, raises, reads_of
 from headrace.lower.empty import on_empty_input
@@ -35,7 +44,6 @@ from headrace.plan.operators import (
     Operator,
     Project,
 )
-from headrace.plan.scalar import Call, Column, Literal, Scalar, Subquery, columns_of, substitute
 from headrace.types import BIGINT, BOOLEAN
 
 

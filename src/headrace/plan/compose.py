@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace.plan.scalar import Call, Column, Scalar, substitute
+from headrace.algebra.scalar import Call, Column, Scalar, substitute
 
 LARGEST = 1000
 """Nodes of an expression that was composed; one that a query wrote may be larger."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar, Subquery, walk
 from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
     Accumulate,
@@ -38,7 +39,6 @@ from headrace.plan.operators import (
     Window,
     WindowCall,
 )
-from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery, walk
 from headrace.plan.set_operation import SetOperation
 from headrace.types import Type
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.plan.scalar import Call, Column, Scalar
+from headrace.algebra.scalar import Call, Column, Scalar
 from headrace.types import Type
 
 _TEXTS = frozenset({"text", "character varying"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from headrace.algebra.scalar import Column, Literal, Scalar, substitute
 from headrace.functions import AGGREGATE_BY_NAME, AggregateState, Kept, state_type
 from headrace.plan.operators import Aggregate, AggregateCall, Extremum, GroupState, Operator
-from headrace.plan.scalar import Column, Literal, Scalar, substitute
 from headrace.plan.stage import Outputs, Stage
 from headrace.types import BIGINT
 

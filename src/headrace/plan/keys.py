@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar
 from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
 from headrace.plan.operators import (
     Aggregate,
@@ -31,7 +32,6 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
-from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar
 
 Columns = frozenset[Column]
 Keys = Mapping[str, tuple[frozenset[str], ...]]

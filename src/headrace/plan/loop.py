@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from headrace.algebra.scalar import Column
 from headrace.plan.operators import (
     Aggregate,
     Filter,
@@ -24,7 +25,6 @@ from headrace.plan.operators import (
     Unnest,
     Window,
 )
-from headrace.plan.scalar import Column
 from headrace.types import INTEGER
 
 LEVEL = "l"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import call
 from headrace.plan.loop import (
     Variable,
@@ -34,7 +35,6 @@ from headrace.plan.operators import (
     Window,
 )
 from headrace.plan.passes.merge_projects import merge_projects
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.plan.stage import Outputs, Stage
 from headrace.types import INTEGER
 

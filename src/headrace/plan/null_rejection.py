@@ -7,8 +7,8 @@ Only what is plain is found: strict functions of a column, IS NOT NULL, and thei
 
 from __future__ import annotations
 
+from headrace.algebra.scalar import Call, Column, Literal, Scalar
 from headrace.functions import FUNCTION_BY_NAME
-from headrace.plan.scalar import Call, Column, Literal, Scalar
 
 
 def rejects_nulls(condition: Scalar, columns: frozenset[Column]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headrace.algebra.scalar import Column, Scalar
 from headrace.plan.operators import Operator, Top, Window
-from headrace.plan.scalar import Column, Scalar
 from headrace.plan.stage import Outputs, Partitions, Stage
 
 

@@ -8,8 +8,8 @@ from functools import cache
 from operator import is_not
 from typing import Any, TypeVar
 
+from headrace.algebra.scalar import Column
 from headrace.plan.operators import Operator, Scan
-from headrace.plan.scalar import Column
 from headrace.types import Type
 
 Part = TypeVar("Part")

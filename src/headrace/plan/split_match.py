@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeGuard
 
+from headrace.algebra.scalar import Column, Literal, Scalar, columns_of
 from headrace.functions import call, can_raise, chain
 from headrace.plan.operators import Filter, FullJoin, Join, MatchJoin, Operator, Project, UnionAll
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Column, Literal, Scalar, columns_of
 
 
 def can_raise_on_a_pair(plan: Operator) -> TypeGuard[MatchJoin | FullJoin]:

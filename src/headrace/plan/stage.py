@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from headrace.algebra.scalar import Call, Column, Literal, Scalar
 from headrace.functions import call
 from headrace.plan.loop import LEVEL, Variable
 from headrace.plan.operators import (
@@ -37,7 +38,6 @@ from headrace.plan.operators import (
     Top,
     Window,
 )
-from headrace.plan.scalar import Call, Column, Literal, Scalar
 from headrace.types import BOOLEAN, Type
 
 Outputs = tuple[tuple[Column, Scalar], ...]

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
+from headrace.algebra.scalar import Call, Column, Literal, Scalar
 from headrace.functions import call
 from headrace.plan.compose import compose
 from headrace.plan.group_stage import group_stage
@@ -38,7 +39,6 @@ from headrace.plan.operators import (
 from headrace.plan.partition_stage import partition_stage
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.rename import matching, numbered, outline, renamed
-from headrace.plan.scalar import Call, Column, Literal, Scalar
 from headrace.plan.split_match import can_raise_on_a_pair, split_match
 from headrace.plan.stage import Outputs, Stage, stage_types
 from headrace.types import BOOLEAN

@@ -10,17 +10,17 @@ from headrace.catalog import State
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
 from headrace.graph import downstream
-from headrace.ingest.wishes import REQUESTS
+from headrace.ingest.requested_modes import REQUESTS
 from headrace.lifecycle.alter import Alteration, alter
-from headrace.lifecycle.circle import Name
 from headrace.lifecycle.create import make
+from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.drop import drop
-from headrace.lifecycle.options import refresh_mode
-from headrace.lifecycle.wish import read_tables
+from headrace.lifecycle.table_spec import read_tables
 from headrace.project.check import check_queries
 from headrace.project.difference import Reads, difference, differs
 from headrace.project.plan import Act, ProjectPlan, TableChange, inputs_of, refuse_stale
 from headrace.project.read import Wanted
+from headrace.statements.options import refresh_mode
 
 
 def plan_project(

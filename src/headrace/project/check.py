@@ -8,11 +8,11 @@ from headrace.catalog import State
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.graph.dependencies import in_order
-from headrace.lifecycle.check import FIRST
-from headrace.lifecycle.circle import Name
 from headrace.lifecycle.create import ALTERED
+from headrace.lifecycle.cycle_members import Name
+from headrace.lifecycle.planned_table import FIRST
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.wish import Wish
+from headrace.lifecycle.table_spec import Wish
 from headrace.project.difference import Reads
 from headrace.project.read import Wanted
 

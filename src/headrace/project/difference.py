@@ -11,10 +11,9 @@ from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable
 from headrace.errors import UserError
 from headrace.graph import downstream
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.circle import Name, shown
+from headrace.lifecycle.cycle_members import Name, shown
 from headrace.lifecycle.partitioning import needs_rebuild, same_partitions
-from headrace.partition_scheme import OPTION
+from headrace.lifecycle.planned_table import Request
 from headrace.project.plan import (
     Act,
     ProjectPlan,
@@ -24,6 +23,7 @@ from headrace.project.plan import (
     wishes_fingerprint,
 )
 from headrace.project.read import Wanted
+from headrace.publish.partition_scheme import OPTION
 
 Reads = Mapping[Name, frozenset[Name]]
 """For every table of the folder the stream tables that it will read."""

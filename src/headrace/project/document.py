@@ -9,8 +9,8 @@ from typing import Any
 
 from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
-from headrace.lifecycle.check import Request
-from headrace.private import users_umask
+from headrace.files.private import users_umask
+from headrace.lifecycle.planned_table import Request
 from headrace.project.plan import Act, ProjectPlan, TableChange
 from headrace.project.read import Wanted
 

@@ -13,8 +13,8 @@ from typing import Any
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.errors import UserError
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.circle import Name, shown
+from headrace.lifecycle.cycle_members import Name, shown
+from headrace.lifecycle.planned_table import Request
 from headrace.project.read import Wanted
 
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.arguments import check_text
+from headrace.boundary.arguments import check_text
 from headrace.errors import HeadraceError, UserError
-from headrace.lifecycle.check import Request
-from headrace.lifecycle.circle import Name
+from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.names import parse_name, quoted_name
+from headrace.lifecycle.planned_table import Request
 from headrace.statements import Create, Statement, parse
 
 

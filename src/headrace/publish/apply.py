@@ -11,9 +11,9 @@ from psycopg import errors, sql
 
 from headrace.catalog.records import StreamTable
 from headrace.errors import InternalError
-from headrace.partition_scheme import DROP_EMPTY
-from headrace.publish.change import VisibleChange
+from headrace.publish.load import stage, staged_columns
 from headrace.publish.own_table import require_own_table
+from headrace.publish.partition_scheme import DROP_EMPTY
 from headrace.publish.partitions import Slice, slices
 from headrace.publish.ranges import drop_empty
 from headrace.publish.served import (
@@ -27,7 +27,7 @@ from headrace.publish.served import (
     row_hash,
 )
 from headrace.publish.served_key import key_violated, served_key
-from headrace.publish.stage import stage, staged_columns
+from headrace.relations.visible_change import VisibleChange
 from headrace.store import WEIGHT
 
 # Beyond so many changed rows PostgreSQL's planner chooses the way itself.

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
-from headrace.partition_scheme import AHEAD, DROP_EMPTY, OPTION, Scheme, scheme_of
+from headrace.publish.partition_scheme import AHEAD, DROP_EMPTY, OPTION, Scheme, scheme_of
 
 # Two values of these are equal just where their texts are.
 LISTED = (

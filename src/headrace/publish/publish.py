@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import Refresh, Relation, Status, StreamTable
 from headrace.engine import Engine
+from headrace.engine.steps import Publish
 from headrace.errors import Transient
 from headrace.publish.announce import announce
 from headrace.publish.apply import apply_change
-from headrace.publish.change import VisibleChange
 from headrace.publish.lock import ATTEMPTS, PAUSE_SECONDS, lock_served
 from headrace.publish.own_scans import counting_own_scans
 from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served
+from headrace.relations.visible_change import VisibleChange
 from headrace.schedule.tiers import is_watched
-from headrace.steps import Publish
 
 NOTHING = Change()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from psycopg import errors, sql
 
 from headrace.catalog.records import OutputColumn, StreamTable
-from headrace.partition_scheme import AHEAD, Scheme
+from headrace.publish.partition_scheme import AHEAD, Scheme
 from headrace.publish.served import Connection, attach, leaves, served_name
 
 # Beyond so many, ranges that are older than the newest share the default partition.

@@ -11,9 +11,9 @@ from psycopg import sql
 
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
-from headrace.partition_scheme import Scheme
-from headrace.publish.change import VisibleChange
+from headrace.publish.load import stage, staged_columns
 from headrace.publish.own_table import require_own_table
+from headrace.publish.partition_scheme import Scheme
 from headrace.publish.partitioning import partition_of
 from headrace.publish.partitions import partitions, slices
 from headrace.publish.remake import remake
@@ -30,7 +30,7 @@ from headrace.publish.served import (
     served_name,
 )
 from headrace.publish.served_key import served_key
-from headrace.publish.stage import stage, staged_columns
+from headrace.relations.visible_change import VisibleChange
 from headrace.store import WEIGHT
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.catalog.records import OutputColumn, StreamTable
-from headrace.column_lists import listed, quoted
 from headrace.errors import UserError
+from headrace.publish.column_lists import listed, quoted
 from headrace.publish.partitioning import partition_of
 from headrace.types import Type
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Literal, Outer, Scalar, walk
 from headrace.functions import AGGREGATE_BY_NAME, AggregateFunction, call, cast
 from headrace.functions.aggregates.zeros import without_sign_of_zero
 from headrace.functions.text import text_of
-from headrace.plan.scalar import Column, Literal, Outer, Scalar, walk
 from headrace.query.array_expressions import as_element
 from headrace.query.coerce import settled
 from headrace.query.grouping import Request

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions import FUNCTION_BY_NAME, EvaluationError, call
 from headrace.functions.intervals import INTERVAL
 from headrace.functions.moments import DATE, TIMESTAMP, TIMESTAMPTZ
-from headrace.plan.scalar import Literal, Scalar
 from headrace.query.coerce import as_moments, operands
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.unmatched import too_many_digits

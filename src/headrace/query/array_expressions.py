@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.errors import UserError
 from headrace.functions import call, cast, common_type
 from headrace.functions.decimals import QUOTIENT
-from headrace.plan.scalar import Literal, Scalar
 from headrace.query.arrays import listed_items
 from headrace.query.coerce import settled, unified
 from headrace.query.literals import Bound, Untyped, typed

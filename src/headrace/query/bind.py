@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Scalar
 from headrace.errors import UserError
 from headrace.functions import cast
 from headrace.functions.decimals import QUOTIENT
@@ -15,7 +16,6 @@ from headrace.plan.depth import depth
 from headrace.plan.keys import smallest_key
 from headrace.plan.operators import Operator, Project
 from headrace.plan.passes import improve
-from headrace.plan.scalar import Column, Scalar
 from headrace.query.block import Block
 from headrace.query.clauses import check_clauses
 from headrace.query.context import Context, nested_too_deeply

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar
 from headrace.functions import call
-from headrace.plan.scalar import Scalar
 from headrace.query.coerce import operands, settled
 from headrace.query.literals import Bound
 from headrace.query.refusal import located

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.algebra.scalar import Column
 from headrace.plan.operators import Aggregate, Operator
-from headrace.plan.scalar import Column
 from headrace.query.literals import Untyped
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from headrace.plan.scalar import Literal
+from headrace.algebra.scalar import Literal
 from headrace.query.clauses import CLOCK, SESSION, Refused
 from headrace.query.refusal import refuse
 from headrace.types import BIGINT, INTEGER, TEXT, Type

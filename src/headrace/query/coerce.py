@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions import EvaluationError, call, cast, common_type, convert
 from headrace.functions.logic import lossless
 from headrace.functions.numbers import as_numeric, common_number, own_digits
-from headrace.plan.scalar import Literal, Scalar
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import refuse
 from headrace.query.unmatched import unmatched

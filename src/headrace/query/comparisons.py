@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Outer, Scalar, columns_of, walk
 from headrace.functions import call, cast, chain
-from headrace.plan.scalar import Literal, Outer, Scalar, columns_of, walk
 from headrace.query.array_expressions import one_or_all, quantified_array
 from headrace.query.arrays import array_items
 from headrace.query.coerce import condition, lossless_together, settled, unified

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Literal, Scalar, walk
 from headrace.functions import cast
 from headrace.functions.errors import EvaluationError
 from headrace.plan.evaluate import scalar as evaluate
-from headrace.plan.scalar import Call, Literal, Scalar, walk
 from headrace.query.coerce import settled
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import refuse

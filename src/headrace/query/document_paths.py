@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions import call
 from headrace.functions.documents import JSONB, path_text
-from headrace.plan.scalar import Literal, Scalar
 from headrace.query.coerce import settled
 from headrace.query.literals import Bound
 from headrace.query.refusal import located, refuse

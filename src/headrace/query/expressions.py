@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions import call, cast, chain
-from headrace.plan.scalar import Literal, Scalar
 from headrace.query.aggregate_calls import request, within_aggregate, written
 from headrace.query.arithmetic import arithmetic, negated
 from headrace.query.array_expressions import (

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal
 from headrace.functions import cast as cast_scalar
 from headrace.functions.intervals import INTERVAL, parts_of
 from headrace.functions.logic import lossless
 from headrace.functions.numbers import own_digits
 from headrace.plan.operators import WHOLE, Frame, FrameBound
-from headrace.plan.scalar import Literal
 from headrace.query.constants import constant, folded, whole_number
 from headrace.query.literals import Bound
 from headrace.query.ordering import Sorted

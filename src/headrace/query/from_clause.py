@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Outer, Scalar, map_outers_of_plan
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Outer, Scalar, map_outers_of_plan
 from headrace.query.block import Block
 from headrace.query.context import Context, Defined, WorkingTable
 from headrace.query.expressions import Expressions

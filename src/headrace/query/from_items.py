@@ -15,10 +15,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.functions import chain
-from headrace.plan.lateral import Lateral
-from headrace.plan.operators import Operator, Project
-from headrace.plan.scalar import (
+from headrace.algebra.scalar import (
     Column,
     Outer,
     Scalar,
@@ -28,6 +25,9 @@ from headrace.plan.scalar import (
     map_outers_of_plan,
     outer_reads,
 )
+from headrace.functions import chain
+from headrace.plan.lateral import Lateral
+from headrace.plan.operators import Operator, Project
 from headrace.query.from_syntax import USING_ALIAS
 from headrace.query.grouping import is_quotient
 from headrace.query.identifiers import name_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from headrace.plan.scalar import Scalar
+from headrace.algebra.scalar import Scalar
 from headrace.query.coerce import settled
 from headrace.query.expressions import Expressions
 from headrace.query.grouped import Key

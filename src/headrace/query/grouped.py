@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Literal, Scalar, columns_of
 from headrace.plan.operators import (
     Aggregate,
     AggregateCall,
@@ -22,7 +23,6 @@ from headrace.plan.operators import (
     Project,
     UnionAll,
 )
-from headrace.plan.scalar import Column, Literal, Scalar, columns_of
 from headrace.query.grouping import Aggregates, Groups, is_quotient
 from headrace.query.ids import ColumnIds
 from headrace.query.refusal import refuse

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.functions import AGGREGATE_BY_NAME
-from headrace.plan.operators import AggregateCall, SortKey
-from headrace.plan.scalar import (
+from headrace.algebra.scalar import (
     Call,
     Column,
     Literal,
@@ -19,6 +17,8 @@ from headrace.plan.scalar import (
     map_outer,
     walk,
 )
+from headrace.functions import AGGREGATE_BY_NAME
+from headrace.plan.operators import AggregateCall, SortKey
 from headrace.query.ids import ColumnIds
 from headrace.query.refusal import refuse
 from headrace.query.scope import Scope

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from headrace.plan.scalar import Column
+from headrace.algebra.scalar import Column
 from headrace.types import Type
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Literal, Outer, Scalar, Subquery
 from headrace.functions import chain
-from headrace.plan.scalar import Column, Literal, Outer, Scalar, Subquery
 from headrace.query.block import Block
 from headrace.query.context import Context
 from headrace.query.literals import Bound, Untyped

@@ -10,10 +10,10 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar
 from headrace.functions import call, cast
 from headrace.functions.numbers import as_numeric, undeclared
 from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator
-from headrace.plan.scalar import Scalar
 from headrace.query.coerce import as_type, common_to, compared, lossless_together
 from headrace.query.refusal import refuse
 from headrace.query.unmatched import require_exact

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.plan.keys import Keys, smallest_key
 from headrace.plan.operators import Filter, Operator, Project, SortKey, Top
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.query.block import Block
 from headrace.query.constants import whole_number
 from headrace.query.literals import Bound

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions import common_type, convert
 from headrace.functions.numbers import RANGE_OF_INTEGERS, fitted
-from headrace.plan.scalar import Literal, Scalar, Value
 from headrace.query.array_texts import read_array
 from headrace.query.interval_texts import read_interval
 from headrace.query.refusal import refuse

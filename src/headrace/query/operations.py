@@ -8,10 +8,10 @@ from itertools import islice
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Literal, Scalar, walk
 from headrace.errors import UserError
 from headrace.functions import call, cast
 from headrace.functions.numbers import undeclared
-from headrace.plan.scalar import Call, Literal, Scalar, walk
 from headrace.query.array_expressions import ARRAY_CALLS, alike, is_array, joined
 from headrace.query.calls import CALLABLE, REGULAR, Named, refuse_call
 from headrace.query.coerce import compared, first_of_nullif, operands, settled, unified

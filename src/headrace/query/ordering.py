@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Scalar
 from headrace.plan.operators import Operator, SortKey, Top, Window
-from headrace.plan.scalar import Column, Scalar
 from headrace.query.identifiers import name_of
 from headrace.query.refusal import incomparable, refuse
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import outer_reads
 from headrace.plan.operators import Operator, Project, Recursive
-from headrace.plan.scalar import outer_reads
 from headrace.query.block import Block
 from headrace.query.coerce import settled
 from headrace.query.context import Context, WorkingTable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from headrace.algebra.scalar import Column
 from headrace.plan.operators import Aggregate, Filter, Operator
-from headrace.plan.scalar import Column
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Subquery
 from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
 from headrace.plan.lateral import Lateral
-from headrace.plan.scalar import Subquery
 from headrace.query.context import Context
 from headrace.query.from_items import Item
 from headrace.query.grouping import Aggregates

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Outer, Scalar
 from headrace.errors import UserError
-from headrace.plan.scalar import Column, Outer, Scalar
 from headrace.query.identifiers import name_of
 from headrace.query.refusal import did_you_mean, refuse
 

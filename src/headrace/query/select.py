@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar
 from headrace.plan.operators import Filter, Project
-from headrace.plan.scalar import Scalar
 from headrace.query.block import Block, distinct
 from headrace.query.coerce import settled
 from headrace.query.context import Context

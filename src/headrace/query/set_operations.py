@@ -13,8 +13,8 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Scalar
 from headrace.plan.operators import Operator, Project, UnionAll
-from headrace.plan.scalar import Column, Scalar
 from headrace.plan.set_operation import SetOperation
 from headrace.query.block import Block, distinct
 from headrace.query.coerce import as_type, common_to

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.errors import UserError
 from headrace.functions import call, cast
 from headrace.functions.fields import field_name
 from headrace.functions.formats import unmaintained
 from headrace.functions.moments import DATE, TIMESTAMP, TIMESTAMPTZ
 from headrace.functions.numbers import as_numeric
-from headrace.plan.scalar import Literal, Scalar
 from headrace.query.arithmetic import folded
 from headrace.query.coerce import operands, settled
 from headrace.query.literals import Bound, Untyped, typed

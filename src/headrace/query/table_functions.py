@@ -13,10 +13,10 @@ from typing import TypeGuard
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions import cast
 from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
 from headrace.plan.operators import Unnest
-from headrace.plan.scalar import Literal, Scalar
 from headrace.query.arrays import listed_items
 from headrace.query.block import Block
 from headrace.query.coerce import settled, unified

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar
 from headrace.plan.operators import Values
-from headrace.plan.scalar import Scalar
 from headrace.query.block import Block
 from headrace.query.coerce import as_type, common_to
 from headrace.query.context import Context

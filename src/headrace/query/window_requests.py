@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Scalar
 from headrace.functions.windows import OF_ALL_ROWS, has_places
 from headrace.plan.operators import Frame, Operator, Project, SortKey, Window, WindowCall
-from headrace.plan.scalar import Column, Scalar
 from headrace.query.grouping import is_quotient
 from headrace.query.ids import ColumnIds
 from headrace.query.ordering import ties_by

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import AGGREGATE_BY_NAME, state_type
 from headrace.functions.windows import OF_ALL_ROWS, WINDOW_FUNCTION_BY_NAME
 from headrace.plan.operators import Frame
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.query.aggregate_calls import request as aggregate_request
 from headrace.query.aggregate_calls import written
 from headrace.query.coerce import settled, unified

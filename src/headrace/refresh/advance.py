@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from headrace.catalog import State
 from headrace.catalog.records import is_stale
-from headrace.definition import Definition, require_kept
 from headrace.engine import Engine
 from headrace.errors import InternalError
 from headrace.graph.cycles import Group
@@ -16,7 +15,8 @@ from headrace.refresh.attempt import Attempt
 from headrace.refresh.compute import compute
 from headrace.refresh.epochs import Times, data_time, frontier, lacks
 from headrace.refresh.plan import plan_cycle, plan_refresh
-from headrace.relations.reading import Reading
+from headrace.relations.definition import Definition, require_kept
+from headrace.relations.input_reader import Reading
 from headrace.relations.visible import visible_change
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from headrace.catalog.records import Effort, Refresh, StreamTable
 from headrace.errors import HeadraceError
-from headrace.refresh.clock import Clock
+from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision
 
 # What takes the same time whichever way a table is computed: its visible change is the same.

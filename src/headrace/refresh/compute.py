@@ -18,21 +18,21 @@ from headrace.delta.drop_nets import drop_nets, is_grouped
 from headrace.delta.fixed_point import NotConverged
 from headrace.delta.growth import only_grows
 from headrace.engine import Engine
+from headrace.engine.steps import ComputeLoop, ComputeStage, Step
 from headrace.errors import contained
 from headrace.plan.operators import STALE, Net, Operator
-from headrace.refresh.clock import Clock
 from headrace.refresh.loop import run_loop
+from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision, names_of, netted, taking_in
 from headrace.refresh.remaining import remaining
-from headrace.relations.access import Ways
-from headrace.relations.reading import Reading
+from headrace.relations.access_paths import Ways
+from headrace.relations.input_reader import Reading
 from headrace.relations.recursion import endless
 from headrace.relations.reduce import empty_scans, reduced
 from headrace.relations.rows import in_ranges, stored_schema, with_epoch
 from headrace.render import PlanInput, render
 from headrace.spark.profiles import Profile
 from headrace.spark.run import Input, TooLarge
-from headrace.steps import ComputeLoop, ComputeStage, Step
 from headrace.store import WEIGHT, Pin, net
 
 # Of the text of a delta query Spark has generated code, if it is the one for a single task.

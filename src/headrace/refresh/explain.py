@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from headrace.catalog.records import OutputColumn, Refresh
-from headrace.definition import Definition
 from headrace.delta.loop import rounds
+from headrace.engine.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
 from headrace.graph.cycles import Group
 from headrace.graph.network import Dependency, Network
 from headrace.plan.describe import describe
@@ -17,8 +17,8 @@ from headrace.plan.stage import Stage
 from headrace.publish.served_key import ServedKey, served_key
 from headrace.refresh.outlook import Outlook
 from headrace.refresh.plan import decide, plan_cycle, plan_refresh
+from headrace.relations.definition import Definition
 from headrace.render import PlanInput, inputs_of, render
-from headrace.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from headrace.catalog import State
@@ -17,15 +18,22 @@ INTERVAL = 600.0
 logger = logging.getLogger(__name__)
 
 
+@dataclass
+class LastPruning:
+    """When this process last pruned the history, by its monotonic clock."""
+
+    at: float | None = None
+
+
 def prune_history(engine: Engine, state: State, tables: Iterable[str]) -> None:
     """Remove old lines of these tables, unless that was done a moment ago.
 
     What was to be done is published already, so a failure is logged and not raised.
     """
-    now = time.monotonic()
-    if engine.pruned_at is not None and now < engine.pruned_at + INTERVAL:
+    now, last = time.monotonic(), engine.part(LastPruning)
+    if last.at is not None and now < last.at + INTERVAL:
         return
-    engine.pruned_at = now
+    last.at = now
     settings = engine.settings(state)
     before = datetime.now(UTC) - timedelta(seconds=settings.refresh_history_age)
     try:

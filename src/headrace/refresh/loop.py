@@ -9,19 +9,19 @@ from typing import Literal
 import pyarrow as pa
 
 from headrace.catalog.records import Relation
-from headrace.definition import used_columns
 from headrace.delta.fixed_point import Rounds
 from headrace.engine import Engine
+from headrace.engine.steps import ComputeLoop
 from headrace.plan.loop import Loop
 from headrace.plan.stage import Stage
-from headrace.refresh.clock import Clock
-from headrace.refresh.machine import SparkMachine
-from headrace.relations.reading import Reading
+from headrace.refresh.loop_rounds import SparkMachine
+from headrace.refresh.phase_times import Clock
+from headrace.relations.definition import used_columns
+from headrace.relations.input_reader import Reading
 from headrace.relations.recursion import levels
 from headrace.relations.rows import negated, stored_schema
 from headrace.render import PlanInput, inputs_of
 from headrace.spark.schema import to_schema
-from headrace.steps import ComputeLoop
 from headrace.store import net
 
 Rows = dict[str, pa.Table]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from headrace.catalog.records import RefreshMode, Status, StreamTable
-from headrace.definition import Definition
 from headrace.delta.differentiate import (
     Differentiation,
     relations_of,
@@ -16,12 +15,13 @@ from headrace.delta.differentiate import (
 )
 from headrace.delta.growth import only_grows
 from headrace.delta.reduction import reduction
+from headrace.engine.steps import ComputeLoop, ComputeStage, Mode, Publish, Step
 from headrace.plan.operators import STALE, FullJoin, MatchJoin, Net, Operator, Scan, Top
 from headrace.plan.stage import Partitions
 from headrace.plan.stages import Stage
 from headrace.refresh.strategy import INCREMENTAL
+from headrace.relations.definition import Definition
 from headrace.render import inputs_of, render
-from headrace.steps import ComputeLoop, ComputeStage, Mode, Publish, Step
 
 
 @dataclass(frozen=True)

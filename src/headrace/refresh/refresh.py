@@ -13,7 +13,7 @@ from headrace.graph import upstream
 from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
 from headrace.refresh.history import prune_history
-from headrace.refresh.sweep import Aim, Sweep
+from headrace.refresh.run import Aim, Sweep
 from headrace.refresh.together import together
 from headrace.relations.compact import compact
 

@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from headrace.delta.drop_terms import drop_terms, scans
 from headrace.delta.origins import Path
+from headrace.engine.steps import ComputeStage
 from headrace.plan.operators import Empty, Operator
 from headrace.refresh.plan import names_of
 from headrace.render import inputs_of, render
-from headrace.steps import ComputeStage
 
 # A plan with this part of its scans left is rendered again.
 WORTH_ANOTHER_TEXT = 0.6

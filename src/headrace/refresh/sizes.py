@@ -8,7 +8,7 @@ from headrace.catalog import State
 from headrace.catalog.records import Effort, StreamTable
 from headrace.engine import Engine
 from headrace.graph.cycles import Group
-from headrace.relations.reading import Reading
+from headrace.relations.input_reader import Reading
 from headrace.render import PlanInput
 
 # The first queries of a process take two to three times as long as later ones.

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.scalar import Column
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
-from headrace.definition import define, used_columns
 from headrace.engine import Engine
 from headrace.graph.cycles import Group
 from headrace.plan.operators import Net, Scan
-from headrace.plan.scalar import Column
-from headrace.relations.reading import Reading
+from headrace.relations.definition import define, used_columns
+from headrace.relations.input_reader import Reading
 from headrace.render import PlanInput, inputs_of, render
 from headrace.store import WEIGHT
 

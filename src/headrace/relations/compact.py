@@ -10,14 +10,14 @@ from datetime import timedelta
 from headrace.catalog import Change, State
 from headrace.catalog.records import Relation, taken_in
 from headrace.engine import Engine
+from headrace.engine.steps import Compact
 from headrace.errors import HeadraceError
 from headrace.plan.operators import Net
-from headrace.relations.merges import Sum
+from headrace.relations.merges import Merges, Sum
 from headrace.relations.rows import in_ranges, scan_all, stored_schema, with_epoch
 from headrace.render import render
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
-from headrace.steps import Compact
 from headrace.store import Log, LogFile, Pin
 from headrace.store.compaction import worth_merging
 
@@ -69,7 +69,7 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
     replaced = {relation.id for relation in moved}
     for name in names:
         # What is being written is unnamed, too.
-        if engine.merges.summed(name):
+        if engine.part(Merges).summed(name):
             continue
         if name in replaced or engine.store.vacuum_is_due(name, retention):
             engine.store.vacuum(name, state.relation(name).pin, retention)
@@ -80,7 +80,7 @@ def _shortened(engine: Engine, relation: Relation, needed: frozenset[int], limit
 
     Under a daemon larger sums are begun now and put in place by a later call.
     """
-    store, merges, name, pin = engine.store, engine.merges, relation.id, relation.pin
+    store, merges, name, pin = engine.store, engine.part(Merges), relation.id, relation.pin
     files = store.files(name, pin, 0, pin.epoch)
     merge = merges.take(name)
     if merge is not None and merge.fits(files, needed):

@@ -8,10 +8,10 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.scalar import Column, Scalar, Value, columns_of, walk
 from headrace.functions.errors import EvaluationError
 from headrace.plan.evaluate import scalar
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Column, Scalar, Value, columns_of, walk
 
 # More different values than these are not tried: the query itself does it.
 MOST_VALUES = 3_000

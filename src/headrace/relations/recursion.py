@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from headrace.algebra.scalar import Column
 from headrace.catalog.records import StreamTable
 from headrace.delta.fixed_point import NotConverged
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.plan.operators import Operator, Recursive, Scan
-from headrace.plan.scalar import Column
-from headrace.relations.reading import Reading
+from headrace.relations.input_reader import Reading
 from headrace.render import PlanInput, inputs_of
 from headrace.render.native import render_native, render_new
 from headrace.spark.profiles import Profile

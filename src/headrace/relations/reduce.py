@@ -9,15 +9,15 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.scalar import Scalar
 from headrace.catalog.records import Access
 from headrace.delta.drop_terms import scans
 from headrace.delta.origins import Origin, Path
 from headrace.delta.reduction import GIVEN, Reduction, Restriction
 from headrace.plan.operators import Operator, Scan
-from headrace.plan.scalar import Scalar
-from headrace.relations.access import Way, Ways
+from headrace.relations.access_paths import Way, Ways
 from headrace.relations.conditions import passing
-from headrace.relations.reading import MOST_BYTES
+from headrace.relations.input_reader import MOST_BYTES
 from headrace.relations.values import values_of
 from headrace.render import PlanInput
 from headrace.render.inputs import input_name

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.scalar import Column
 from headrace.catalog.records import Relation
 from headrace.plan.operators import Scan, Version
-from headrace.plan.scalar import Column
 from headrace.store import EPOCH, WEIGHT, Arrangement
 
 

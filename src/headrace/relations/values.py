@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.scalar import Column, Scalar, columns_of
 from headrace.plan.evaluate import scalar
 from headrace.plan.operators import Scan
-from headrace.plan.scalar import Column, Scalar, columns_of
 
 # For more different values Spark is as quick.
 MOST_VALUES = 20_000

@@ -7,9 +7,9 @@ import pyarrow as pa
 from headrace.catalog.records import Relation
 from headrace.engine import Engine
 from headrace.plan.operators import Net
-from headrace.publish.change import VisibleChange
-from headrace.relations.frame import shown_rows
-from headrace.relations.reading import Reading
+from headrace.relations.dataframe import shown_rows
+from headrace.relations.input_reader import Reading
+from headrace.relations.visible_change import VisibleChange
 from headrace.render import inputs_of, render
 from headrace.store import WEIGHT
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column
 from headrace.functions import AGGREGATE_BY_NAME, GroupRows
 from headrace.functions.function import spark_cast, spark_function
 from headrace.plan.operators import AggregateCall
-from headrace.plan.scalar import Column
 from headrace.render.pieces import WEIGHT, bigint, columns_named, weighted
 from headrace.render.scalars import column, identifier
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column, Literal
 from headrace.functions.decimals import digits_before_point
 from headrace.functions.function import spark_cast
 from headrace.functions.intervals import parts_of
 from headrace.functions.numbers import as_numeric
 from headrace.plan.operators import Frame, FrameBound, SortKey
-from headrace.plan.scalar import Column, Literal
 from headrace.render.pieces import bigint
 from headrace.render.scalars import column, render_scalar
 from headrace.types import BIGINT, DOUBLE, Type, result_numeric

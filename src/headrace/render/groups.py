@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column
 from headrace.functions.function import spark_binary, spark_cast, spark_function
 from headrace.plan.operators import STALE, GroupState, Merge
-from headrace.plan.scalar import Column
 from headrace.render.aggregate_calls import expanded, rendered_call
 from headrace.render.extrema import (
     any_stale,

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column
 from headrace.functions.function import spark_binary, spark_function
 from headrace.plan.operators import FullJoin, MatchJoin, Rematch
-from headrace.plan.scalar import Column
 from headrace.render.pieces import (
     WEIGHT,
     aliased,

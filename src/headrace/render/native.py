@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column
 from headrace.functions.function import spark_cast, spark_function
 from headrace.plan.operators import (
     Aggregate,
@@ -28,7 +29,6 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
-from headrace.plan.scalar import Column
 from headrace.render.aggregate_calls import rendered_call
 from headrace.render.matches import matched_with
 from headrace.render.nesting import Nesting

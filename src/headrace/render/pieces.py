@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column
 from headrace.functions.function import spark_cast
-from headrace.plan.scalar import Column
 from headrace.render.scalars import column, identifier
 from headrace.types import BIGINT, TEXT
 

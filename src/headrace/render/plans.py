@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column
 from headrace.functions.function import spark_binary, spark_cast, spark_function
 from headrace.plan.operators import (
     Accumulate,
@@ -34,7 +35,6 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
-from headrace.plan.scalar import Column
 from headrace.render.groups import accumulate, merge
 from headrace.render.inputs import input_name
 from headrace.render.matches import AFTER, BEFORE, SIDE, match_join, on_side, rematch, sided

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Column
 from headrace.functions.function import spark_binary, spark_cast, spark_function
 from headrace.functions.spark import case, plus
 from headrace.functions.tables import TABLE_FUNCTION_BY_NAME, field_name
 from headrace.plan.operators import Replicate, Unnest, Values
-from headrace.plan.scalar import Column
 from headrace.render.pieces import WEIGHT, aliased, bigint, columns_named, named, of_table
 from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import BIGINT

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar, Subquery
 from headrace.functions import FUNCTION_BY_NAME
 from headrace.functions.function import spark_cast, spark_function
-from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery
 
 
 def identifier(name: str) -> exp.Identifier:

@@ -16,12 +16,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Literal
 from headrace.functions.aggregates import GroupRows
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.intervals import DAY, parts_of
 from headrace.functions.windows import OF_ALL_ROWS, WINDOW_FUNCTION_BY_NAME
 from headrace.plan.operators import WHOLE, Frame, Window, WindowCall
-from headrace.plan.scalar import Literal
 from headrace.render.frames import groups_spec, over, range_over, rows_spec, some_order, sorted_by
 from headrace.render.pieces import aliased
 from headrace.render.scalars import column, identifier

@@ -55,15 +55,6 @@ def complaint(fields: str) -> str | None:
     return None
 
 
-def is_zone(name: str) -> bool:
-    """Whether there is a time zone of this name."""
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, LookupError):
-        return False
-    return True
-
-
 @lru_cache(maxsize=4096)
 def _fires_after(cron: Cron, moment: datetime) -> datetime | None:
     zone = ZoneInfo(cron.zone)

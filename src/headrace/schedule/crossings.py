@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from headrace.capture.wal.ceiling import Level
+from headrace.capture.wal.ceiling import LEVELS, Level
 from headrace.catalog.alert import About, Alert
-from headrace.cdc_status import LEVELS
 
 # How long a level has to be lower than the one that was sent, before that is an alert, too.
 HOLD = timedelta(minutes=1)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from headrace.boundary.arguments import is_zone
 from headrace.errors import UserError
-from headrace.schedule.cron import Cron, complaint, is_zone
+from headrace.schedule.cron import Cron, complaint
 
 UNITS = {
     "w": timedelta(weeks=1),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from headrace.catalog.records import StreamTable, TierInForce
-from headrace.schedule.agenda import Memory, tiers_of
+from headrace.schedule.state import Memory, tiers_of
 from headrace.schedule.tiers import (
     AUTO,
     Tier,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from headrace.source.ranges import Range
 from headrace.source.table import SourceTable
-from headrace.spark.bridge import quoted
 from headrace.spark.jobs import Call, Jobs
+from headrace.spark.jvm_shortcuts import quoted
 from headrace.spark.run import Runner, write_parts
 from headrace.spark.schema import struct
 

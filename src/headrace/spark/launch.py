@@ -20,13 +20,12 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
 
-import headrace
 from headrace.errors import Transient, UserError
-from headrace.private import current_umask, private_file, private_folder
+from headrace.files.private import current_umask, private_file, private_folder
+from headrace.files.temporary import JVM, lasting_folder
 from headrace.spark.failures import translate, translated
 from headrace.spark.java import require_java
 from headrace.spark.lost import forget_jvm, jvm_answers, process_of_jvm
-from headrace.temporary import JVM, lasting_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -191,8 +190,7 @@ def _local_settings() -> dict[str, str]:
 
 def _package_folder() -> Path:
     """The folder that Python workers import this package from."""
-    assert headrace.__file__ is not None
-    return Path(headrace.__file__).resolve().parent.parent
+    return Path(__file__).resolve().parents[2]
 
 
 @cache

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.spark.bridge import Leaf, refusals
+from headrace.spark.jvm_shortcuts import Leaf, refusals
 from headrace.spark.views import Input, Views, has_rows
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from headrace.source.ranges import Range
 from headrace.source.table import SourceTable
-from headrace.spark.bridge import quoted
 from headrace.spark.copy import read_table
+from headrace.spark.jvm_shortcuts import quoted
 from headrace.spark.run import Input, Runner, TooLarge, write_parts
 from headrace.spark.schema import struct
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from headrace.acting import acting_thread
 from headrace.errors import HeadraceError, InternalError, Transient, UserError
+from headrace.spark.delegation import acting_thread
 from headrace.spark.failures import cancelled, translated
 from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
-from headrace.spark.lanes import Lane, Lanes
 from headrace.spark.prepared import key_of
 from headrace.spark.profiles import Profile
 from headrace.spark.schema import struct
 from headrace.spark.session import Spark
+from headrace.spark.session_pool import Lane, Lanes
 from headrace.spark.views import Input, Views
 from headrace.store.layout import GROUP_ROWS
 

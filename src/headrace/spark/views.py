@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.spark.bridge import Bridge, Leaf
+from headrace.spark.jvm_shortcuts import Bridge, Leaf
 from headrace.spark.schema import struct, to_schema
 
 if TYPE_CHECKING:

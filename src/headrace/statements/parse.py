@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headrace.errors import UserError
-from headrace.lifecycle.options import checked
+from headrace.statements.options import checked
 from headrace.statements.statement import Alter, Create, Drop, Place, Refresh, Statement, Verify
 from headrace.statements.tokens import Token, place_of, tokens
 

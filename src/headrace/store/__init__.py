@@ -28,8 +28,8 @@ from headrace.store.log import Log, LogFile, Pin
 from headrace.store.lookup import By, Reach
 from headrace.store.memory import MemoryStore
 from headrace.store.net import net, net_retracted
-from headrace.store.parts import Parts
 from headrace.store.store import Store
+from headrace.store.written_parts import Parts
 
 __all__ = [
     "EPOCH",

@@ -21,8 +21,8 @@ from headrace.store.actions import add_action, remove_action
 from headrace.store.arrangement import Arrangement
 from headrace.store.failure import behind, lease_lost, unavailable, unreadable
 from headrace.store.layout import EPOCH, WEIGHT, columns_of, stored
+from headrace.store.location import Place
 from headrace.store.log import Log, LogFile, Pin, in_order
-from headrace.store.place import Place
 
 # Without this delta-rs puts a stale append on top of whatever it finds.
 EXACT = CommitProperties(max_commit_retries=0)

@@ -15,10 +15,10 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from headrace.errors import HeadraceError, InternalError, NeedsReinit
-from headrace.store.apart import bounds_of, check_apart, kept_apart
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, require_rows, unavailable
+from headrace.store.file_bounds import bounds_of, check_apart, kept_apart
 from headrace.store.keys import Keys
 from headrace.store.layout import (
     check_columns,
@@ -28,12 +28,11 @@ from headrace.store.layout import (
     some_columns,
     weighted,
 )
+from headrace.store.location import Place
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.lookup import By, Reach
 from headrace.store.net import net
 from headrace.store.part import parts_in, write_part
-from headrace.store.parts import Parts
-from headrace.store.place import Place
 from headrace.store.reader import Reader
 from headrace.store.store import Store
 from headrace.store.vacuum import (
@@ -47,6 +46,7 @@ from headrace.store.vacuum import (
     unnamed_since,
     vacuum,
 )
+from headrace.store.written_parts import Parts
 
 MEMORY_BYTES = 256 * 1024 * 1024
 LOGS_KEPT = 4

@@ -6,8 +6,8 @@ import errno
 import re
 
 from headrace.errors import InternalError, NeedsReinit, Unavailable
+from headrace.store.location import Place
 from headrace.store.log import Log, LogFile, Pin
-from headrace.store.place import Place
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -11,7 +11,7 @@ from headrace.errors import InternalError
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 
 if TYPE_CHECKING:
-    from headrace.store.apart import Bounds
+    from headrace.store.file_bounds import Bounds
 
 
 @dataclass(frozen=True, order=True)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from headrace.store.groups import Footer
 from headrace.store.keys import Keys, Mask
 from headrace.store.layout import weighted
-from headrace.store.place import Place
+from headrace.store.location import Place
 
 BATCH_ROWS = 65_536
 

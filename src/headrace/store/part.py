@@ -11,10 +11,10 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from headrace.errors import InternalError
-from headrace.store.apart import bounds_in
+from headrace.store.file_bounds import bounds_in
 from headrace.store.layout import EPOCH, GROUP_ROWS, WEIGHT, fields, stored, weighted
+from headrace.store.location import Place
 from headrace.store.log import Log, LogFile
-from headrace.store.place import Place
 
 FOOTER_READERS = 8
 

@@ -14,10 +14,10 @@ from headrace.store.groups import Footer, may_match
 from headrace.store.index import Indexes
 from headrace.store.keys import Keys
 from headrace.store.layout import weighted
+from headrace.store.location import Place
 from headrace.store.log import LogFile, Pin
 from headrace.store.lookup import By, Reach, read_columns, read_footer, read_matching
 from headrace.store.part import read_part
-from headrace.store.place import Place
 from headrace.store.recent import Recent
 
 FOOTER_BYTES = 64 * 1024 * 1024

@@ -12,7 +12,7 @@ from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.keys import Keys
 from headrace.store.log import Log, LogFile, Pin
 from headrace.store.lookup import By, Reach
-from headrace.store.parts import Parts
+from headrace.store.written_parts import Parts
 
 
 class Store(Protocol):

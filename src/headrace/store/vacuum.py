@@ -20,8 +20,8 @@ from datetime import timedelta
 
 import pyarrow.fs as pafs
 
+from headrace.store.location import Place
 from headrace.store.log import LogFile
-from headrace.store.place import Place
 
 # Whatever starts so is not data: Delta's own log, and the record.
 HIDDEN = "_"

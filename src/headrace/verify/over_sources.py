@@ -12,12 +12,12 @@ from psycopg import sql
 
 from headrace.catalog import State
 from headrace.catalog.records import OutputColumn, StreamTable
-from headrace.definition import InputSchema, schema_of
 from headrace.engine import HOME
 from headrace.errors import UserError
 from headrace.graph.cycles import cycles
 from headrace.query import BoundView, table_names
 from headrace.query.shadows import Name, with_shadows, without_semicolon
+from headrace.relations.definition import InputSchema, schema_of
 from headrace.types import Type
 
 LONGEST_TEXT = 1_000_000

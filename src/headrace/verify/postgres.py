@@ -16,16 +16,16 @@ from psycopg import sql
 from headrace.capture.cut import OpenCut
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
-from headrace.definition import rebound
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError, UserError
 from headrace.graph import upstream
 from headrace.ingest.ingest import ingest_database, sources_in
-from headrace.lifecycle.reach import not_built_in
-from headrace.lifecycle.renew import refresh
+from headrace.lifecycle.name_resolver import not_built_in
+from headrace.lifecycle.rebuild import refresh
 from headrace.query.bind import ORDER_NOTICE
 from headrace.refresh.refresh import refresh_group, require_active, require_table
 from headrace.refresh.together import together
+from headrace.relations.definition import rebound
 from headrace.source.reading import read_sql
 from headrace.source.resolution import resolve
 from headrace.source.snapshot import answer_in_snapshot

@@ -8,12 +8,12 @@ from sqlglot import exp
 
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
-from headrace.definition import Definition, define
 from headrace.delta.fixed_point import NotConverged
 from headrace.engine import Engine
 from headrace.graph.cycles import Group
 from headrace.plan.operators import Operator, Scan
-from headrace.relations.reading import Reading
+from headrace.relations.definition import Definition, define
+from headrace.relations.input_reader import Reading
 from headrace.relations.recursion import endless, least_fixed_point, materialised, numbered
 from headrace.render import PlanInput, inputs_of
 from headrace.render.inputs import input_name

@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from headrace.catalog.records import OutputColumn, Receipt, StreamTable
 from headrace.errors import UserError
-from headrace.partition_scheme import scheme_of
+from headrace.publish.partition_scheme import scheme_of
 
 # Two values of these are equal just where their texts are.
 KINDS = (

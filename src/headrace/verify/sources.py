@@ -6,7 +6,7 @@ import json
 from functools import partial
 
 from headrace.capture.cut import OpenCut
-from headrace.capture.dirt import captured_part
+from headrace.capture.recopy_reasons import captured_part
 from headrace.catalog import State
 from headrace.catalog.records import Source, Status, StreamTable
 from headrace.engine import Engine

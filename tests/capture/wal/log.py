@@ -10,7 +10,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from headrace.capture.wal.decode import Decoded, Decoder, Images
-from headrace.capture.wal.typed import stored_images
+from headrace.capture.wal.value_decoders import stored_images
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
 from headrace.source.reading import read_sql, relation_sql, to_stored

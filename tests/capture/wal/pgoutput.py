@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headrace.capture.wal.belonging import Committed
+from headrace.capture.wal.visibility import Committed
 
 Row = tuple[int | None, ...]
 

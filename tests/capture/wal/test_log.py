@@ -10,7 +10,7 @@ import pytest
 
 from headrace.capture.wal.decode import Decoder
 from headrace.capture.wal.matching import differences, type_names
-from headrace.capture.wal.typed import stored_images
+from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit
 from tests.capture.wal.log import Log, bag
 

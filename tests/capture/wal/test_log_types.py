@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from headrace.capture.wal.matching import differences, type_names
-from headrace.capture.wal.typed import stored_images
+from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit
 from headrace.source.reading import read_sql, relation_sql, to_stored
 from headrace.types import KINDS

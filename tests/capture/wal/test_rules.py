@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from headrace.capture.snapshot import Snapshot
 from headrace.capture.wal.availability import Server, obstacles
-from headrace.capture.wal.belonging import CIRCLE, Committed, belongs, released, widened
 from headrace.capture.wal.ceiling import Ceiling
 from headrace.capture.wal.lsn import from_text, to_text
-from headrace.capture.wal.news import LONGEST_PAUSE, pause
+from headrace.capture.wal.pending import LONGEST_PAUSE, pause
+from headrace.capture.wal.visibility import CIRCLE, Committed, belongs, released, widened
 
 
 @given(st.integers(0, 2**64 - 1))

@@ -7,12 +7,12 @@ import random
 import pyarrow as pa
 import pytest
 
-from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.frames import parse_keepalive, start, status
 from headrace.capture.wal.messages import RelationColumn, RelationMessage
+from headrace.capture.wal.protocol import parse_keepalive, start, status
 from headrace.capture.wal.spill import Spill
 from headrace.capture.wal.spool import Spool
+from headrace.capture.wal.visibility import Committed
 from headrace.errors import NeedsReinit
 from tests.capture.wal.encoder import begin, commit, insert, relation
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from headrace.capture.wal import news
-from headrace.capture.wal.news import News, advance_idle, look
+from headrace.capture.wal import pending as news
+from headrace.capture.wal.pending import News, advance_idle, look
 from headrace.capture.wal.publication import publish
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from headrace.capture.wal.decode import Images
 from headrace.capture.wal.matching import differences
 from headrace.capture.wal.messages import Image, RelationColumn, RelationMessage
-from headrace.capture.wal.texts import READERS
-from headrace.capture.wal.typed import stored_images
+from headrace.capture.wal.text_decoders import READERS
+from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit
 from headrace.publish.array_text import array_text
 from headrace.source.reading import stored_schema

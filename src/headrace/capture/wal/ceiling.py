@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Level = Literal["fine", "warning", "critical"]
+# From the best to the worst.
+LEVELS: tuple[Level, ...] = ("fine", "warning", "critical")
 
 # Near the server's own limit there may be no second chance to tell.
 SAFE_SHARE = 0.2

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from psycopg import errors
 
-from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.log import PeekedLog
 from headrace.capture.wal.peek import peek_transactions
 from headrace.capture.wal.slot import slot_fault
+from headrace.capture.wal.visibility import Committed
 
 COPY = "SELECT pg_copy_logical_replication_slot(%s, %s, true)"
 

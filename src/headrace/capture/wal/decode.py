@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from headrace.capture.wal.byte_columns import Mask, Packed, Places, packed
 from headrace.capture.wal.messages import (
     BEGIN,
     COMMIT,
@@ -30,7 +31,6 @@ from headrace.capture.wal.messages import (
     not_decodable,
     parse_relation,
 )
-from headrace.capture.wal.packed import Mask, Packed, Places, packed
 from headrace.capture.wal.rows import HEADER_BYTES, Rows, find_rows
 from headrace.capture.wal.transactions import Membership, Open, Transactions, membership
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headrace.capture.wal.decode import Images
 from headrace.capture.wal.messages import not_decodable
-from headrace.capture.wal.typed import stored_images
+from headrace.capture.wal.value_decoders import stored_images
 from headrace.source.reading import stored_schema
 from headrace.source.table import SourceColumn, SourceTable
 

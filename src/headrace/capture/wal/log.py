@@ -8,9 +8,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.peek import peek, peek_transactions
 from headrace.capture.wal.slot import advance
+from headrace.capture.wal.visibility import Committed
 from headrace.source.connection import Database
 
 

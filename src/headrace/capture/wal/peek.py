@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 from psycopg import Connection, sql
 
-from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.lsn import to_text
 from headrace.capture.wal.messages import BEGIN, COMMIT, end_of, xid_of
 from headrace.capture.wal.slot import ATTEMPTS, patiently, slot_faults
+from headrace.capture.wal.visibility import Committed
 from headrace.errors import Transient
 from headrace.source.connection import Database
 

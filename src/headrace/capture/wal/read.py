@@ -17,16 +17,16 @@ import pyarrow as pa
 
 from headrace.capture.cut import OpenCut
 from headrace.capture.snapshot import Snapshot
-from headrace.capture.wal.belonging import Releasing, belongs
+from headrace.capture.wal.byte_columns import Mask
 from headrace.capture.wal.decode import Decoded, Decoder, Images
 from headrace.capture.wal.events import events_of
 from headrace.capture.wal.following import Followed
 from headrace.capture.wal.log import Log
 from headrace.capture.wal.matching import differences, type_names
 from headrace.capture.wal.messages import FULL, RelationMessage, not_decodable
-from headrace.capture.wal.packed import Mask
 from headrace.capture.wal.publication import read_publication
-from headrace.capture.wal.typed import stored_images
+from headrace.capture.wal.value_decoders import stored_images
+from headrace.capture.wal.visibility import Releasing, belongs
 from headrace.errors import HeadraceError, NeedsReinit
 from headrace.source.table import SourceTable
 

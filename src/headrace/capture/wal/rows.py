@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from headrace.capture.wal.byte_columns import Mask, Packed, Places
 from headrace.capture.wal.messages import (
     DELETE,
     FULL,
@@ -24,7 +25,6 @@ from headrace.capture.wal.messages import (
     RelationMessage,
     not_decodable,
 )
-from headrace.capture.wal.packed import Mask, Packed, Places
 
 NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
 NEW, OLD, KEY = ord("N"), ord("O"), ord("K")

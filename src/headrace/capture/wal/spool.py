@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.messages import (
     BEGIN,
     COMMIT,
@@ -28,6 +27,7 @@ from headrace.capture.wal.messages import (
     xid_of,
 )
 from headrace.capture.wal.spill import Place, Spill
+from headrace.capture.wal.visibility import Committed
 
 TELLING = frozenset({BEGIN, COMMIT, RELATION})
 SEGMENT_BYTES = 8 * 1024 * 1024

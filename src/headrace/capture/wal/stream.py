@@ -18,7 +18,7 @@ import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from headrace.capture.wal.frames import MESSAGE, MESSAGE_AT, parse_keepalive, start, status
+from headrace.capture.wal.protocol import MESSAGE, MESSAGE_AT, parse_keepalive, start, status
 from headrace.capture.wal.slot import slot_fault
 from headrace.capture.wal.spool import Spool
 from headrace.capture.wal.standby import require_no_standby

@@ -15,10 +15,10 @@ from contextlib import suppress
 import pyarrow as pa
 
 from headrace.capture.cut import flush
-from headrace.capture.wal.belonging import Committed
 from headrace.capture.wal.log import PeekedLog
 from headrace.capture.wal.slot import read_status
 from headrace.capture.wal.stream import Stream, unheard
+from headrace.capture.wal.visibility import Committed
 from headrace.errors import HeadraceError, Transient, Unavailable
 from headrace.source.connection import Database
 from headrace.source.faults import translated

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headrace.capture.wal.byte_columns import Packed, Places
 from headrace.capture.wal.messages import BEGIN, COMMIT, not_decodable
-from headrace.capture.wal.packed import Packed, Places
 
 BEGIN_BYTES, COMMIT_BYTES = 21, 26
 

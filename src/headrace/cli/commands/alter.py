@@ -17,7 +17,7 @@ from headrace.cli.words import plain
 from headrace.errors import UserError
 
 if TYPE_CHECKING:
-    from headrace.table_status import TableStatus
+    from headrace.observe.table_status import TableStatus
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A stream table.")]
 

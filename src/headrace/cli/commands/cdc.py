@@ -15,7 +15,7 @@ from headrace.errors import UserError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from headrace.cdc_status import SourceHealth
+    from headrace.observe.cdc_status import SourceHealth
 
 Tables = Annotated[
     list[str] | None,

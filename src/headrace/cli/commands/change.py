@@ -21,7 +21,7 @@ from headrace.errors import UserError
 
 if TYPE_CHECKING:
     from headrace.api import Headrace
-    from headrace.table_status import TableStatus
+    from headrace.observe.table_status import TableStatus
 
 Mode = Annotated[
     str | None,

@@ -14,7 +14,7 @@ from headrace.cli.call import Call
 from headrace.cli.exits import DONE, NOT_EQUAL
 from headrace.cli.screen import Screen
 from headrace.errors import UserError
-from headrace.temporary import DEMO, temporary_folder
+from headrace.files.temporary import DEMO, temporary_folder
 
 if TYPE_CHECKING:
     from headrace.api import Headrace

@@ -12,7 +12,7 @@ from headrace.cli.naming import sql_name
 from headrace.errors import HeadraceError, Unavailable
 
 if TYPE_CHECKING:
-    from headrace.table_status import TableStatus
+    from headrace.observe.table_status import TableStatus
 
 Result = TypeVar("Result")
 

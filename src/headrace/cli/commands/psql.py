@@ -15,7 +15,7 @@ import typer
 
 from headrace.cli.call import Call
 from headrace.errors import HeadraceError, Unavailable, UserError
-from headrace.private import users_umask
+from headrace.files.private import users_umask
 
 
 def psql(

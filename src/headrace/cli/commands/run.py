@@ -16,7 +16,7 @@ from headrace.cli.words import plain
 from headrace.errors import HeadraceError, UserError
 
 if TYPE_CHECKING:
-    from headrace.lifecycle.run import Done
+    from headrace.commands.run import Done
 
 
 def run(

@@ -22,7 +22,7 @@ from headrace.cli.words import plain
 from headrace.errors import UserError
 
 if TYPE_CHECKING:
-    from headrace.strata_status import StrataExplanation
+    from headrace.observe.strata_status import StrataExplanation
 
 
 def strata(call: Call) -> None:

@@ -8,8 +8,8 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.aggregates.group_rows import GroupRows
-from headrace.plan.scalar import Scalar, Value
 from headrace.types import Type
 
 Kept = OneOf["sum", "min", "max"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Value
 from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows, field
 from headrace.functions.function import spark_function
 from headrace.functions.let import bound
 from headrace.functions.spark import case, number
-from headrace.plan.scalar import Value
 from headrace.types import Type, array_of, has_arrays
 
 

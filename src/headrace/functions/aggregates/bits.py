@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Value
 from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows
-from headrace.plan.scalar import Value
 from headrace.types import Type
 
 

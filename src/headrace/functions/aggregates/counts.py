@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Literal, Scalar, Value
 from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
 from headrace.functions.aggregates.group_rows import GroupRows
 from headrace.functions.aggregates.terms import one_if, or_null, present
 from headrace.functions.function import spark_function
-from headrace.plan.scalar import Call, Literal, Scalar, Value
 from headrace.types import BIGINT, BOOLEAN, Type
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Literal, Scalar, Value
 from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
 from headrace.functions.aggregates.group_rows import GroupRows, field, folded
 from headrace.functions.aggregates.regression import mean as float_mean
@@ -28,7 +29,6 @@ from headrace.functions.function import spark_binary, spark_cast, spark_function
 from headrace.functions.let import bound
 from headrace.functions.numbers import WIDE, as_numeric, fitted
 from headrace.functions.spark import case, fails, long, minus, number, plus, times
-from headrace.plan.scalar import Call, Literal, Scalar, Value
 from headrace.types import BIGINT, DOUBLE, Type, result_numeric
 
 MOST_DIGITS = 15

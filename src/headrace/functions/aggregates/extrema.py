@@ -8,6 +8,7 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
 from headrace.functions.aggregates.group_rows import GroupRows
 from headrace.functions.aggregates.terms import present
@@ -17,7 +18,6 @@ from headrace.functions.aggregates.zeros import (
     without_sign_of_zero,
 )
 from headrace.functions.comparison import order_key
-from headrace.plan.scalar import Scalar, Value
 from headrace.types import Type
 
 _PLAIN = ("date", "timestamp", "timestamptz", "time", "bytea")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Scalar, Value
 from headrace.functions.aggregates.aggregate import Inputs, State
 from headrace.functions.aggregates.group_rows import GroupRows
 from headrace.functions.aggregates.terms import filled, or_null, present
@@ -22,7 +23,6 @@ from headrace.functions.intervals import (
 )
 from headrace.functions.let import bound, let
 from headrace.functions.spark import long, minus, number, plus, times
-from headrace.plan.scalar import Call, Scalar, Value
 from headrace.types import BIGINT, DOUBLE, Type
 
 Expression = exp.Expression

@@ -11,13 +11,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Value
 from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows, field
 from headrace.functions.comparison import order_key
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.let import bound
 from headrace.functions.spark import case, long, minus, number, plus, string, times
-from headrace.plan.scalar import Value
 from headrace.types import BIGINT, DOUBLE, INTEGER, Type
 
 Expression = exp.Expression

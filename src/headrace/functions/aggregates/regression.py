@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Value
 from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows, field, folded
 from headrace.functions.function import spark_cast, spark_function
 from headrace.functions.let import bound
 from headrace.functions.spark import case, long, minus, number, plus, times
-from headrace.plan.scalar import Value
 from headrace.types import BIGINT, DOUBLE, Type
 
 Expression = exp.Expression

@@ -7,12 +7,12 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Scalar
 from headrace.functions.decimals import LONG_QUOTIENT, spark_quotient
 from headrace.functions.function import Function, spark_binary, spark_cast, spark_function
 from headrace.functions.let import let
 from headrace.functions.numbers import WIDE
 from headrace.functions.spark import case, fails, number
-from headrace.plan.scalar import Scalar
 from headrace.types import DOUBLE, Type, result_numeric
 
 _HALF = result_numeric(1, 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Scalar, Value
 from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
 from headrace.functions.aggregates.group_rows import GroupRows
 from headrace.functions.aggregates.intervals import (
@@ -24,7 +25,6 @@ from headrace.functions.decimals import LONG_QUOTIENT, spark_quotient
 from headrace.functions.function import spark_cast
 from headrace.functions.intervals import INTERVAL
 from headrace.functions.numbers import WIDE, as_numeric, fitted
-from headrace.plan.scalar import Call, Scalar, Value
 from headrace.types import BIGINT, DOUBLE, Type, result_numeric
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.plan.scalar import Call, Literal, Scalar
+from headrace.algebra.scalar import Call, Literal, Scalar
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, Type, result_numeric
 
 

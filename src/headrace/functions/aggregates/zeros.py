@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.algebra.scalar import Call, Literal, Scalar, Value
 from headrace.functions.function import spark_cast
 from headrace.functions.spark import case
-from headrace.plan.scalar import Call, Literal, Scalar, Value
 from headrace.types import BOOLEAN, Type
 
 

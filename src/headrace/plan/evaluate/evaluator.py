@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import localcontext
 
+from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar, Subquery, Value
 from headrace.functions import FUNCTION_BY_NAME, convert, fitted
 from headrace.functions.errors import EvaluationError
 from headrace.functions.numbers import WIDE
@@ -43,7 +44,6 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
-from headrace.plan.scalar import Call, Column, Literal, Outer, Scalar, Subquery, Value
 from headrace.plan.set_operation import SetOperation
 
 Bag = Counter[tuple[Value, ...]]

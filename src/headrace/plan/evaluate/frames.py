@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, time
 from typing import Any
 
+from headrace.algebra.scalar import Column, Value
 from headrace.functions import FUNCTION_BY_NAME, order_key
 from headrace.plan.operators import Frame, FrameBound, SortKey
-from headrace.plan.scalar import Column, Value
 
 Row = Mapping[Column, Value]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from headrace.algebra.scalar import Column, Scalar, Value
 from headrace.functions import AGGREGATE_BY_NAME, fitted, order_key
 from headrace.plan.evaluate.partitions import sorted_rows
 from headrace.plan.operators import Aggregate, AggregateCall, Extremum, GroupState, Merge
-from headrace.plan.scalar import Column, Scalar, Value
 
 Bag = Counter[tuple[Value, ...]]
 Row = Mapping[Column, Value]

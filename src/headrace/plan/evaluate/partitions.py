@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headrace.algebra.scalar import Column, Value
 from headrace.functions import order_key
 from headrace.functions.windows import WINDOW_FUNCTION_BY_NAME, Seen
 from headrace.plan.evaluate.frames import framed
 from headrace.plan.operators import SortKey, Top, TopMerge, Window, WindowCall
-from headrace.plan.scalar import Column, Value
 
 Bag = Counter[tuple[Value, ...]]
 Row = Mapping[Column, Value]

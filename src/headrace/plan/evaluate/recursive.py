@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from headrace.algebra.scalar import Value
 from headrace.functions.errors import EvaluationError
 from headrace.plan.operators import Operator, Recursive, Scan
-from headrace.plan.scalar import Value
 
 Bag = Counter[tuple[Value, ...]]
 Read = Callable[[Scan], Bag]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from headrace.plan.scalar import Value
+from headrace.algebra.scalar import Value
 from headrace.plan.set_operation import SetOperation
 
 Bag = Counter[tuple[Value, ...]]

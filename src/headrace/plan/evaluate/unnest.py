@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
 from headrace.plan.operators import Unnest
-from headrace.plan.scalar import Scalar, Value
 
 if TYPE_CHECKING:
     from headrace.plan.evaluate.evaluator import Row

@@ -1,5 +1,7 @@
 """The operators, one file each with its rule in the header."""
 
+from headrace.algebra.operator import Delta, Operator, PlanError
+from headrace.algebra.window_call import WHOLE, Frame, FrameBound, SortKey, WindowCall
 from headrace.plan.operators.aggregate import (
     STALE,
     Accumulate,
@@ -14,7 +16,6 @@ from headrace.plan.operators.full_join import FullJoin
 from headrace.plan.operators.join import Join
 from headrace.plan.operators.match_join import Matching, MatchJoin, Rematch
 from headrace.plan.operators.net import Net, Restrict
-from headrace.plan.operators.operator import Delta, Operator, PlanError
 from headrace.plan.operators.part import Part, Unseen
 from headrace.plan.operators.project import Project
 from headrace.plan.operators.recursive import Recursive
@@ -24,14 +25,7 @@ from headrace.plan.operators.top import Top, TopMerge
 from headrace.plan.operators.union_all import Empty, Negate, UnionAll
 from headrace.plan.operators.unnest import Unnest
 from headrace.plan.operators.values import Values
-from headrace.plan.operators.window import (
-    WHOLE,
-    Frame,
-    FrameBound,
-    SortKey,
-    Window,
-    WindowCall,
-)
+from headrace.plan.operators.window import Window
 
 OPERATORS: tuple[type[Operator], ...] = (
     Scan,

@@ -26,9 +26,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from headrace.plan.operators.operator import Operator, PlanError, Unary, require_columns
-from headrace.plan.operators.window import SortKey
-from headrace.plan.scalar import Column, Scalar, columns_of
+from headrace.algebra.operator import Operator, PlanError, Unary, require_columns
+from headrace.algebra.scalar import Column, Scalar, columns_of
+from headrace.algebra.window_call import SortKey
 from headrace.types import BOOLEAN
 
 STALE = Column("stale", BOOLEAN)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from headrace.algebra.operator import Binary, Delta, Operator
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.plan.operators.match_join import MatchJoin
-from headrace.plan.operators.operator import Binary, Delta, Operator
 from headrace.plan.operators.project import Project
 from headrace.plan.operators.union_all import UnionAll
-from headrace.plan.scalar import Column, Literal, Scalar
 
 
 @dataclass(frozen=True)

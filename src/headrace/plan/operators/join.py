@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from headrace.plan.operators.operator import Binary, Delta, Operator
+from headrace.algebra.operator import Binary, Delta, Operator
+from headrace.algebra.scalar import Column, Scalar
 from headrace.plan.operators.union_all import UnionAll
-from headrace.plan.scalar import Column, Scalar
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from headrace.algebra.operator import Binary, Conditional, Delta, Operator, PlanError
+from headrace.algebra.scalar import Column, Scalar
 from headrace.plan.operators.net import Net
-from headrace.plan.operators.operator import Binary, Conditional, Delta, Operator, PlanError
 from headrace.plan.operators.union_all import Empty, Negate, UnionAll
-from headrace.plan.scalar import Column, Scalar
 
 Matching = Literal["left", "semi", "anti"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from headrace.plan.operators.operator import Operator, Unary, require_columns
-from headrace.plan.scalar import Column
+from headrace.algebra.operator import Operator, Unary, require_columns
+from headrace.algebra.scalar import Column
 
 
 @dataclass(frozen=True)

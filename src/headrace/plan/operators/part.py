@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from headrace.plan.operators.operator import Operator, PlanError, Unary
-from headrace.plan.scalar import Column
+from headrace.algebra.operator import Operator, PlanError, Unary
+from headrace.algebra.scalar import Column
 
 Sign = Literal["added", "removed"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary, require_columns
-from headrace.plan.scalar import Column, Scalar, columns_of
+from headrace.algebra.operator import Delta, Operator, PlanError, Unary, require_columns
+from headrace.algebra.scalar import Column, Scalar, columns_of
 from headrace.types import BIGINT
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from headrace.plan.operators.operator import Delta, Operator
-from headrace.plan.scalar import Column
+from headrace.algebra.operator import Delta, Operator
+from headrace.algebra.scalar import Column
 
 Version = Literal["change", "before", "after", "stale", "found", "lost"]
 

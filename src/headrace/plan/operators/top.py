@@ -19,10 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from headrace.algebra.operator import Operator, PlanError, Unary, require_columns
+from headrace.algebra.scalar import Column
+from headrace.algebra.window_call import SortKey
 from headrace.plan.operators.aggregate import STALE
-from headrace.plan.operators.operator import Operator, PlanError, Unary, require_columns
-from headrace.plan.operators.window import SortKey
-from headrace.plan.scalar import Column
 
 
 @dataclass(frozen=True)

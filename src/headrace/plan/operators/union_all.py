@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import is_
 
-from headrace.plan.operators.operator import Delta, Operator, PlanError, Unary
-from headrace.plan.scalar import Column
+from headrace.algebra.operator import Delta, Operator, PlanError, Unary
+from headrace.algebra.scalar import Column
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from headrace.plan.operators.operator import Delta, Operator, PlanError, require_columns
+from headrace.algebra.operator import Delta, Operator, PlanError, require_columns
+from headrace.algebra.scalar import Column, Scalar, columns_of
 from headrace.plan.operators.union_all import Empty
-from headrace.plan.scalar import Column, Scalar, columns_of
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from headrace.algebra.scalar import Call, Column, Scalar, columns_of
 from headrace.functions import can_raise, chain
 from headrace.plan.operators import Filter, FullJoin, Join, MatchJoin, Operator, Project
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Column, Scalar, columns_of
 
 Computed = dict[Scalar, Column]
 AnyJoin = Join | MatchJoin | FullJoin

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.algebra.scalar import Column, columns_of
 from headrace.plan.keys import are_unique
 from headrace.plan.operators import Aggregate, MatchJoin, Operator, Project
-from headrace.plan.scalar import Column, columns_of
 
 
 def drop_distincts(plan: Operator) -> Operator:

@@ -7,8 +7,8 @@ Changes of what only such a branch reads then reach nothing. Constants are folde
 
 from __future__ import annotations
 
+from headrace.algebra.scalar import Literal
 from headrace.plan.operators import Filter, Join, Operator, Project, UnionAll
-from headrace.plan.scalar import Literal
 
 
 def drop_empty_branches(plan: Operator) -> Operator:

@@ -7,10 +7,10 @@ So a join that is written into each branch of an OR is found, and not a product 
 
 from __future__ import annotations
 
+from headrace.algebra.scalar import Call, Scalar
 from headrace.functions import can_raise, chain
 from headrace.plan.operators import Filter, Join, MatchJoin, Operator
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Scalar
 
 
 def factor_conditions(plan: Operator) -> Operator:

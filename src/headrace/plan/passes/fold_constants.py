@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.algebra.scalar import Call, Literal, Scalar
 from headrace.functions import EvaluationError
 from headrace.plan.evaluate import scalar as evaluated
 from headrace.plan.operators import Operator
-from headrace.plan.scalar import Call, Literal, Scalar
 
 _KINDS = frozenset(
     ("boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamp", "text")

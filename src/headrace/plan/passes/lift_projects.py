@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.algebra.scalar import Column, Scalar, columns_of
 from headrace.functions import can_raise
 from headrace.plan.null_rejection import is_null
 from headrace.plan.operators import (
@@ -23,7 +24,6 @@ from headrace.plan.operators import (
     Top,
     Window,
 )
-from headrace.plan.scalar import Column, Scalar, columns_of
 
 Outputs = dict[Column, Scalar]
 

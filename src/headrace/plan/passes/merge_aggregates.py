@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import AGGREGATE_BY_NAME, call, can_raise, chain
 from headrace.plan.operators import (
     Aggregate,
@@ -23,7 +24,6 @@ from headrace.plan.operators import (
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.passes.repeated_groups import Conditions, alternatives
 from headrace.plan.rename import numbered, renamed
-from headrace.plan.scalar import Column, Literal, Scalar
 from headrace.types import BIGINT
 
 ONE = Literal(1, BIGINT)

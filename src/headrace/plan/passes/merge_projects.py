@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from headrace.algebra.scalar import Call, Column, Scalar, walk
 from headrace.functions import can_raise
 from headrace.plan.compose import compose
 from headrace.plan.operators import Operator, Project
-from headrace.plan.scalar import Call, Column, Scalar, walk
 
 
 def merge_projects(plan: Operator) -> Operator:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.algebra.scalar import Column, columns_of
 from headrace.plan.operators import (
     Aggregate,
     Filter,
@@ -25,7 +26,6 @@ from headrace.plan.operators import (
     Window,
 )
 from headrace.plan.rename import numbered
-from headrace.plan.scalar import Column, columns_of
 
 Wanted = frozenset[Column]
 

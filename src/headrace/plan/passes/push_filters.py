@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from headrace.algebra.scalar import Call, Column, Literal, Scalar, columns_of
 from headrace.functions import can_raise, chain
 from headrace.plan.compose import compose
 from headrace.plan.null_rejection import rejects_nulls
@@ -43,7 +44,6 @@ from headrace.plan.passes.repeated_groups import (
     is_never,
     repeated_groups,
 )
-from headrace.plan.scalar import Call, Column, Literal, Scalar, columns_of
 
 MOST_ROUNDS = 8
 

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import chain
 from headrace.plan.compose import LARGEST, extent
 from headrace.plan.operators import Aggregate, Operator, Top, Window
 from headrace.plan.rename import numbered, renamed
-from headrace.plan.scalar import Column, Literal, Scalar
 
 Conditions = tuple[Scalar, ...]
 Asked = dict[Operator, dict[Conditions, None]]

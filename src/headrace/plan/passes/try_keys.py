@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
+from headrace.algebra.scalar import Call, Column, Scalar, columns_of
 from headrace.functions import can_raise, chain, tried
 from headrace.plan.operators import Filter, FullJoin, Join, MatchJoin, Operator, Project
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.scalar import Call, Column, Scalar, columns_of
 
 Inputs = dict[Column, frozenset[int]]
 

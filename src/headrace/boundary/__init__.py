@@ -1,0 +1,1 @@
+"""Where callers come in: their arguments are checked, and what fails leaves as a HeadraceError."""

@@ -1,0 +1,128 @@
+"""Waiting until a stream table shows all that was committed before: reading one's own writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from headrace.boundary.arguments import seconds
+from headrace.capture.snapshot import contains
+from headrace.catalog import State
+from headrace.catalog.records import Source, Status, StreamTable
+from headrace.commands.client import FIRST_PAUSE, LONGEST_PAUSE, submit
+from headrace.commands.commands import Refresh
+from headrace.engine import Engine
+from headrace.errors import Transient
+from headrace.graph import upstream
+from headrace.ingest.ingest import has_news
+from headrace.refresh.refresh import require_active, require_table
+from headrace.refresh.together import together
+from headrace.schedule.effective import effective_schedules
+from headrace.schedule.goal import Goal
+from headrace.schedule.schedule import parse_schedule
+from headrace.schedule.tiers import Tier, tier_option
+from headrace.settings import Settings
+from headrace.source.faults import translated
+
+# The tiers whose tables are refreshed when they are due, read or not.
+FOLLOWING = frozenset({Tier.HOT.value, Tier.WARM.value})
+
+
+def wait_fresh(engine: Engine, schema: str, name: str, timeout: float) -> int:
+    """Return once the published table has all that was committed before the call; its epoch.
+
+    While a daemon serves, its schedules bring that about; `wait-timeout` if they do not in time.
+    Where they never would, and where nobody serves, the table is refreshed. `table-suspended` if it
+    stands still, or something that it needs.
+    """
+    deadline = time.monotonic() + seconds("timeout", timeout)
+    state = engine.catalog.state()
+    sources = _sources(state, require_table(state, schema, name))
+    numbers = sorted({source.database for source in sources})
+    committed = {number: _snapshot(engine, state, number) for number in numbers}
+    goal: Goal | None = None
+    pause = FIRST_PAUSE
+    while True:
+        state = engine.catalog.state()
+        table = require_table(state, schema, name)
+        goal = goal or _goal(engine, state, table, committed)
+        lacking = (table,) if goal is None else goal.lacking(state, table)
+        if not lacking:
+            return table.epoch
+        settings = engine.settings(state)
+        require_active(together(state, [table], settings))
+        if engine.catalog.serving() is None or _left_alone(state, settings, lacking):
+            submit(engine, Refresh(schema, name))
+            return require_table(engine.catalog.state(), schema, name).epoch
+        if time.monotonic() >= deadline:
+            raise _too_late(lacking, timeout)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _sources(state: State, table: StreamTable) -> tuple[Source, ...]:
+    """The sources below a table."""
+    read = {name for one in upstream(state.stream_tables, table) for name in one.inputs}
+    return tuple(source for source in state.sources if source.relation in read)
+
+
+def _goal(
+    engine: Engine, state: State, table: StreamTable, committed: Mapping[int, str]
+) -> Goal | None:
+    """All that the newest cuts have, if they have all that was committed; else None."""
+    sources = _sources(state, table)
+    for number in {source.database for source in sources}:
+        cut = state.database(number).snapshot
+        ours = [source for source in sources if source.database == number]
+        if cut is None:
+            return None
+        # A database that is read since the call was made has been copied since, too.
+        known = number not in committed or contains(cut, committed[number])
+        if not known and _has_news(engine, state, number, ours, cut):
+            return None
+    return Goal({source.relation: state.relation(source.relation).pin.epoch for source in sources})
+
+
+def _has_news(
+    engine: Engine, state: State, number: int, sources: Iterable[Source], cut: str
+) -> bool:
+    """Whether a source may have changed since the cut, which is then no longer the newest.
+
+    Where there is nothing new no cut is taken. A buffer that is empty says so only if no cut has
+    emptied it meanwhile.
+    """
+    new = has_news(engine, state, number, sources)
+    return new or engine.catalog.state().database(number).snapshot != cut
+
+
+def _left_alone(state: State, settings: Settings, tables: Iterable[StreamTable]) -> bool:
+    """Whether one of the tables is not refreshed by its schedule alone."""
+    parsed = {
+        one.relation: parse_schedule(one.schedule, settings.time_zone)
+        for one in state.stream_tables
+    }
+    reads = {one.relation: one.inputs for one in state.stream_tables}
+    schedules = effective_schedules(parsed, reads)
+    return any(
+        not schedules[one.relation] or tier_option(one, settings) not in FOLLOWING for one in tables
+    )
+
+
+def _snapshot(engine: Engine, state: State, number: int) -> str:
+    database = engine.source_database(state.database(number))
+    with database.session() as connection, translated():
+        row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _too_late(lacking: tuple[StreamTable, ...], timeout: float) -> Transient:
+    behind = ", ".join(f"{one.schema}.{one.name}" for one in lacking)
+    failed = [one for one in lacking if one.status is Status.ERROR]
+    reasons = "".join(f" {one.schema}.{one.name} failed: {one.reason}." for one in failed)
+    return Transient(
+        "wait-timeout",
+        f"{lacking[-1].schema}.{lacking[-1].name} did not become fresh in {timeout:g} s",
+        detail=f"Behind are {behind}.{reasons}",
+        hint="Wait longer, or `refresh` it now.",
+    )

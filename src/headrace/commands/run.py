@@ -1,0 +1,129 @@
+"""Running statements about stream tables, in order; CREATEs in a row are made together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from headrace.catalog.records import RefreshMode
+from headrace.engine import Engine
+from headrace.errors import HeadraceError
+from headrace.lifecycle.alter import KEEP, Alteration, alter
+from headrace.lifecycle.create import make
+from headrace.lifecycle.drop import drop
+from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.notices import option_notices
+from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.rebuild import refresh, resume, resume_mode, suspend
+from headrace.statements import Alter, Create, Drop, Refresh, Statement, Verify, parse
+from headrace.verify.oracle import oracle_of
+from headrace.verify.sample import SampleRequest
+from headrace.verify.verify import verify
+
+
+@dataclass(frozen=True)
+class Done:
+    """One statement that was run: what was done to which stream table.
+
+    `equal` is what a VERIFY found, `notices` name options that have no effect.
+    """
+
+    act: str
+    table: str
+    equal: bool | None = None
+    notices: tuple[str, ...] = ()
+
+
+def run(engine: Engine, text: str) -> Iterator[Done]:
+    """Run the statements of a text, which is read whole before anything is done.
+
+    Each tells when it is done. One that fails says where it is, and ends it; those before it stay.
+    """
+    for together, group in groupby(parse(text), lambda one: isinstance(one, Create)):
+        statements = list(group)
+        for batch in [statements] if together else [[one] for one in statements]:
+            try:
+                yield from _run(engine, batch)
+            except HeadraceError as error:
+                where = f"In the statement at {batch[0].place}."
+                error.detail = " ".join(part for part in (error.detail, where) if part)
+                raise
+
+
+def _run(engine: Engine, batch: Sequence[Statement]) -> list[Done]:
+    creates = [one for one in batch if isinstance(one, Create)]
+    if creates:
+        return _create(engine, creates)
+    (statement,) = batch
+    name = _name(engine, statement)
+    match statement:
+        case Alter():
+            act = _alter(engine, statement, *name)
+        case Drop():
+            act = _drop(engine, statement, *name)
+        case Refresh():
+            mode = refresh(engine, *name, RefreshMode.FULL if statement.full else None).mode
+            act = f"refreshed ({mode})"
+        case Verify():
+            return [_verify(engine, statement, *name)]
+        case Create():
+            raise AssertionError("taken above")
+    return [Done(act, ".".join(name), notices=_notices(engine, act, *name))]
+
+
+def _create(engine: Engine, creates: Sequence[Create]) -> list[Done]:
+    requests = [Request.of(one.name, one.query, one.options) for one in creates]
+    replacing = frozenset(_name(engine, one) for one in creates if one.replace)
+    make(engine, requests, replacing)
+    act = "created"
+    return [
+        Done(act, ".".join(name), notices=_notices(engine, act, *name))
+        for name in (_name(engine, one) for one in creates)
+    ]
+
+
+def _notices(engine: Engine, act: str, schema: str, name: str) -> tuple[str, ...]:
+    """What a statement gave without effect."""
+    if act not in ("created", "altered"):
+        return ()
+    state = engine.catalog.state()
+    table = state.stream_table(schema, name)
+    return () if table is None else option_notices(state, table)
+
+
+def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
+    if statement.act == "suspend":
+        suspend(engine, schema, name)
+        return "suspended"
+    if statement.act == "resume":
+        resume(engine, schema, name, resume_mode(statement.mode))
+        return "resumed"
+    asked = Alteration.of(
+        statement.options,
+        query=KEEP if statement.query is None else statement.query,
+        rename_to=KEEP if statement.rename_to is None else statement.rename_to,
+    )
+    alter(engine, schema, name, asked)
+    return "altered"
+
+
+def _verify(engine: Engine, statement: Verify, schema: str, name: str) -> Done:
+    oracle = oracle_of(statement.oracle)
+    sample = None if statement.sample is None else SampleRequest.of(statement.sample)
+    receipt = verify(engine, schema, name, source=statement.source, oracle=oracle, sample=sample)
+    found = f"NOT EQUAL, {receipt.missing} missing and {receipt.surplus} surplus"
+    result = "equal" if receipt.equal else found
+    return Done(f"verified by {oracle} ({result})", f"{schema}.{name}", receipt.equal)
+
+
+def _drop(engine: Engine, statement: Drop, schema: str, name: str) -> str:
+    missing = engine.catalog.state().stream_table(schema, name) is None
+    if missing and statement.if_exists:
+        return "was not there"
+    drop(engine, schema, name, cascade=statement.cascade)
+    return "dropped"
+
+
+def _name(engine: Engine, statement: Statement) -> tuple[str, str]:
+    return parse_name(statement.name, engine.database.search_path[0])

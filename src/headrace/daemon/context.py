@@ -1,0 +1,66 @@
+"""What all parts of a daemon share while it holds the lease once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from random import Random
+
+from headrace.catalog.records import Lease
+from headrace.daemon.monitor import Monitor
+from headrace.daemon.wakeup import Ears
+from headrace.engine import Engine
+from headrace.errors import HeadraceError, InternalError
+from headrace.schedule.state import Memory
+
+Tell = Callable[[str], None]
+"""Hears in words what a daemon does."""
+
+
+def no_words(said: str) -> None:
+    """Nobody listens."""
+
+
+# Without the lease or the server a daemon cannot go on, and begins anew.
+ENDING = frozenset({"lease-lost", "connection-lost", "server-unreachable", "standby-server"})
+
+logger = logging.getLogger("headrace.daemon")
+
+
+def clock() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """From taking the lease to giving it up."""
+
+    engine: Engine
+    lease: Lease
+    ears: Ears
+    tell: Tell
+    memory: Memory
+    now: Callable[[], datetime] = clock
+    random: Random = field(default_factory=Random)
+    monitor: Monitor = field(default_factory=Monitor)
+
+    def failed(self, what: str, error: HeadraceError) -> None:
+        """Tell of a failure that the daemon survives."""
+        self.tell(f"{what}: {error.message}")
+        logger.warning(
+            "%s failed",
+            what,
+            extra={"code": error.code, "error": error.message},
+            exc_info=error if isinstance(error, InternalError) else None,
+        )
+
+    def recover(self) -> None:
+        """Bring all logs back to their pins, while nothing else is written."""
+        try:
+            self.engine.recover(self.lease)
+        except HeadraceError as error:
+            self.failed("recovery", error)
+            if error.code in ENDING:
+                raise

@@ -1,0 +1,85 @@
+"""The daemon: takes in what changes, refreshes what is due, and does what others request.
+
+One thread asks, ingests and decides. Workers refresh groups side by side. Commands, and tables
+that have to be made anew, are done one at a time while nothing else is written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from random import Random
+
+from headrace.boundary.arguments import seconds
+from headrace.daemon.context import Shift, Tell, clock, logger
+from headrace.daemon.loop import Service
+from headrace.daemon.monitor import Monitor, Room
+from headrace.daemon.wakeup import Ears
+from headrace.engine import Engine
+from headrace.errors import Transient, Unavailable
+from headrace.graph.live import LiveGraph
+from headrace.schedule.retry import RECONNECT
+from headrace.schedule.state import Memory
+
+
+class Daemon:
+    """Serves one project until it is told to stop. `tell` hears, in words, what is done.
+
+    `room` gives the bytes that are free on the project's disk, and all of them.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tell: Tell,
+        now: Callable[[], datetime] = clock,
+        room: Room | None = None,
+    ) -> None:
+        self._engine = engine
+        self._tell = tell
+        self._now = now
+        self._random = Random()  # noqa: S311
+        self._memory = Memory()
+        self._monitor = Monitor(room)
+        self._graph = LiveGraph()
+        self._stop = threading.Event()
+        self._ears: Ears | None = None
+
+    def stop(self) -> None:
+        """Have `run` end once what is being done has ended; from any thread or signal handler."""
+        self._stop.set()
+        if self._ears is not None:
+            self._ears.wake()
+
+    def run(self, wait: float) -> None:
+        """Serve until told to stop; `lease-held` if the lease is not to be had in `wait` seconds.
+
+        When the server or the lease is lost later, it begins anew as soon as they are back.
+        """
+        seconds("wait", wait)
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                with self._engine.serving(wait) as lease, Ears(self._engine.database) as ears:
+                    self._ears, failures = ears, 0
+                    self._tell("serving")
+                    shift = Shift(
+                        self._engine,
+                        lease,
+                        ears,
+                        self._tell,
+                        self._memory,
+                        self._now,
+                        self._random,
+                        self._monitor,
+                    )
+                    Service(shift, self._graph, self._stop).run()
+            except (Transient, Unavailable) as error:
+                if self._ears is None:
+                    raise
+                failures += 1
+                self._tell(f"interrupted: {error.message}")
+                logger.warning("interrupted", extra={"code": error.code, "error": error.message})
+                pause = RECONNECT.bound(failures) * self._random.random()
+                self._stop.wait(pause.total_seconds())

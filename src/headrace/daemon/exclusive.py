@@ -1,0 +1,119 @@
+"""Work that is done one piece at a time while nothing else is written: others' commands, and
+tables that have to be made anew."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headrace.catalog.records import Request, StreamTable
+from headrace.daemon.context import ENDING, Shift, logger
+from headrace.daemon.requests import Desk
+from headrace.errors import HeadraceError, internal_error
+from headrace.lifecycle.rebuild import refresh
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One piece of work; for a request also what it is."""
+
+    work: Callable[[], None]
+    request: Request | None = None
+
+
+class Alone:
+    """A queue and the thread that works on its first piece; used by the daemon's own thread."""
+
+    def __init__(self, shift: Shift) -> None:
+        self._shift = shift
+        self._desk = Desk(shift.engine)
+        self._waiting: deque[Piece] = deque()
+        self._thread: threading.Thread | None = None
+        self._ending: HeadraceError | None = None
+        self._done = threading.Event()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether nothing else may be begun: a piece of work is waited for, or is being done."""
+        return bool(self._waiting) or self._thread is not None
+
+    def take_request(self) -> bool:
+        """Put the request that has waited longest into the queue; False if there is none."""
+        request = self._desk.take(self._shift.lease)
+        if request is None:
+            return False
+        self._shift.tell(f"{request.command.get('verb')}, asked for by {request.requested_by}")
+
+        def perform() -> None:
+            if not self._desk.perform(request):
+                self._shift.recover()
+
+        self._waiting.append(Piece(perform, request))
+        return True
+
+    def make_anew(self, table: StreamTable) -> None:
+        """Put into the queue that a table is made anew, with all that it needs."""
+        self._shift.tell(f"{table.schema}.{table.name} is made anew")
+        self._waiting.append(Piece(lambda: self._made_anew(table)))
+
+    def done(self) -> bool:
+        """Whether a piece of work was done since the last time; raises what ends the daemon.
+
+        Until this was heard, the piece counts as being done: the catalog has to be read anew.
+        """
+        if not self._done.is_set():
+            return False
+        self._done.clear()
+        self._thread = None
+        if self._ending is not None:
+            raise self._ending
+        return True
+
+    def go_on(self) -> None:
+        """Begin with the next piece, if none is being done; to be called while nothing runs."""
+        if self._thread is None and self._waiting:
+            work = self._waiting.popleft().work
+            self._thread = threading.Thread(target=self._do, args=(work,), name="headrace-alone")
+            self._thread.start()
+
+    def end(self) -> None:
+        """Wait for the piece that is being done; the others are left to whoever serves next."""
+        if self._thread is not None:
+            self._thread.join()
+        self._desk.close()
+        for piece in self._waiting:
+            if piece.request is not None:
+                self._give_back(piece.request)
+
+    def _do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except HeadraceError as error:
+            self._ending = error
+        except Exception as error:  # noqa: BLE001  nobody knows what it left behind
+            logger.exception("work alone")
+            self._ending = internal_error("complete a request", error)
+        finally:
+            self._done.set()
+            self._shift.ears.wake()
+
+    def _give_back(self, request: Request) -> None:
+        try:
+            self._desk.give_back(request)
+        except HeadraceError as error:
+            # Without the server it is told as lost, which is less than the truth.
+            self._shift.failed("giving back a request", error)
+
+    def _made_anew(self, table: StreamTable) -> None:
+        try:
+            refresh(self._shift.engine, table.schema, table.name)
+        except HeadraceError as error:
+            self._shift.failed(f"{table.schema}.{table.name}", error)
+            if error.code in ENDING:
+                raise
+            self._shift.recover()
+        except Exception:  # noqa: BLE001  one bad table never stops the others
+            logger.exception("%s.%s", table.schema, table.name)
+            self._shift.recover()

@@ -1,0 +1,20 @@
+"""Stream tables that fail again and again are stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headrace.catalog import Change, State
+from headrace.catalog.records import Status, StreamTable
+from headrace.engine import Engine
+from headrace.engine.steps import AlterTable
+
+
+def stop_failing(engine: Engine, tables: Iterable[StreamTable], why: str, fence: int) -> None:
+    """Suspend tables for good, with the reason."""
+    for table in tables:
+        with engine.step(AlterTable(table.relation)), engine.changing(State()) as current:
+            found = current.origin(table.relation)
+            if isinstance(found, StreamTable) and found.status is not Status.SUSPENDED:
+                reason = f"suspended after {found.failures} failures in a row: {why}"
+                engine.catalog.commit(Change(put=(found.suspended(reason),)), fence=fence)

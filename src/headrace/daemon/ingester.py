@@ -1,0 +1,283 @@
+"""Taking in cuts: when there is something new, and again later when that failed.
+
+Each database by itself: one that does not answer stops nothing but what reads it. Sources that
+stand still, such as one that was busy when it had to be copied, are tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import timedelta
+
+from headrace.capture.standing import Standing, standing
+from headrace.capture.wal.pending import look, pause
+from headrace.capture.wal.streamed import StreamedLog
+from headrace.catalog import Change, State, records
+from headrace.catalog.records import CaptureMode, Status
+from headrace.daemon.context import ENDING, Shift
+from headrace.daemon.wakeup import News
+from headrace.engine import HOME
+from headrace.errors import HeadraceError, NeedsReinit, Unavailable
+from headrace.ingest.from_wal import log_of
+from headrace.ingest.ingest import databases_of, ingest_database, sources_in
+from headrace.ingest.streaming import keep_streaming
+from headrace.relations.compact import compact
+from headrace.schedule.retry import after_failure
+from headrace.source.connection import Database
+
+NEVER_SUSPENDED = 1 << 30
+# Rows that are written may mend a source. An attempt copies it, which rows alone cause only after a
+# rest of so many seconds, and of so many times as long as the last attempt took.
+REST_SECONDS, REST_FACTOR = 10.0, 10.0
+LEASE_LOST = "lease-lost"
+
+
+class Intake:
+    """Ingests of one database for a daemon, in the daemon's own thread."""
+
+    def __init__(self, shift: Shift, number: int) -> None:
+        self._shift = shift
+        self._number = number
+        self._news: News | None = None
+        self._reaching: Reaching | None = None
+        self._failures = 0
+        self._not_before = 0.0
+        self._stalls = 0
+        self._stalled_until = 0.0
+        # How the sources that stand still stood when they were last tried.
+        self._standing: dict[int, Standing] = {}
+        self._rest_until = 0.0
+        # Up to this position the log has nothing new, and is not asked again before this time.
+        self._quiet = 0
+        self._ask_log_at = 0.0
+        self._reason: str | None = None
+
+    def take(self, state: State, *, thorough: bool) -> bool:
+        """Take in a cut if anything is new; whether there is one now that was not.
+
+        Without `thorough` only buffers and log are asked for changes.
+        """
+        if time.monotonic() < self._not_before or not self._is_reached(state):
+            return False
+        shift = self._shift
+        try:
+            if not thorough and not self._has_news(state):
+                return False
+            after = self._ingested(state, thorough=thorough)
+            self._note(keep_streaming(shift.engine, after, self._number, shift.ears.wake))
+        except HeadraceError as error:
+            if error.code in ENDING and (self._number == HOME or error.code == LEASE_LOST):
+                raise
+            self._put_off(state, error)
+            return True
+        self._failures = 0
+        if after.database(self._number).failing_since is not None:
+            self._record(None)
+        return after is not state
+
+    def close(self) -> None:
+        if self._news is not None:
+            self._news.close()
+            self._news = None
+
+    def _note(self, log: StreamedLog | None) -> None:
+        """Tell once why a log is not streamed."""
+        reason = None if log is None else log.reason
+        if reason is not None and reason != self._reason:
+            self._shift.tell(f"the log is peeked at, not streamed: {reason}")
+        self._reason = reason
+
+    def _ingested(self, state: State, *, thorough: bool) -> State:
+        engine, fence = self._shift.engine, self._shift.lease.fence
+        after = ingest_database(engine, state, self._number, fence)
+        if thorough:
+            after = self._try_stopped(after)
+        moved = [
+            source.relation
+            for source in sources_in(state, self._number)
+            if after.relation(source.relation).pin != state.relation(source.relation).pin
+        ]
+        if moved:
+            compact(engine, moved, fence)
+        return after
+
+    def _try_stopped(self, state: State) -> State:
+        """Take in a cut with the sources that stand still: from time to time, and as soon as
+        something about one of them changes."""
+        sources = sources_in(state, self._number)
+        stopped = {one.relation for one in sources if one.status is Status.SUSPENDED}
+        waiting = {
+            name
+            for table in state.stream_tables
+            if not table.held
+            for name in stopped.intersection(table.inputs)
+        }
+        if not waiting:
+            self._stalls, self._stalled_until = 0, 0.0
+            return state
+        found = self._stands(state, [one.oid for one in sources if one.relation in waiting])
+        began = time.monotonic()
+        if began < self._stalled_until and not self._may_be_mended(found, began):
+            return state
+        self._standing = found
+        shift = self._shift
+        engine, fence = shift.engine, shift.lease.fence
+        kind: type[HeadraceError] = NeedsReinit
+        try:
+            after = ingest_database(
+                engine, state, self._number, fence, retry=frozenset(waiting), required=False
+            )
+        except HeadraceError as error:
+            if error.code in ENDING:
+                raise
+            kind = type(error)
+            engine.roll_back((one.relation for one in sources), fence)
+            shift.failed("copying anew", error)
+            after = engine.catalog.state()
+        ended = time.monotonic()
+        self._rest_until = ended + max(REST_SECONDS, REST_FACTOR * (ended - began))
+        self._stalls += 1
+        wait = after_failure(kind, self._stalls, NEVER_SUSPENDED, shift.random)
+        self._stalled_until = ended + (wait or timedelta()).total_seconds()
+        return after
+
+    def _may_be_mended(self, found: dict[int, Standing], now: float) -> bool:
+        """Whether sources that were tried before stand otherwise than they did then."""
+        if found == self._standing:
+            return False
+        shapes, before = (
+            {oid: one.shape for oid, one in each.items()} for each in (found, self._standing)
+        )
+        return shapes != before or now >= self._rest_until
+
+    def _stands(self, state: State, oids: Collection[int]) -> dict[int, Standing]:
+        database = self._shift.engine.source_database(state.database(self._number))
+        with database.session() as connection:
+            return standing(connection, oids)
+
+    def _has_news(self, state: State) -> bool:
+        database = state.database(self._number)
+        if database.snapshot is None:
+            return True
+        active = [s for s in sources_in(state, self._number) if s.status is Status.ACTIVE]
+        buffered = [source.oid for source in active if source.mode is not CaptureMode.WAL]
+        if buffered and self._asked(database).since(buffered, database.snapshot):
+            return True
+        return len(buffered) < len(active) and self._log_has_news(database)
+
+    def _asked(self, database: records.Database) -> News:
+        if self._number == HOME:
+            return self._shift.ears.news
+        if self._news is None:
+            self._news = News(self._shift.engine.source_database(database).connect())
+        return self._news
+
+    def _log_has_news(self, database: records.Database) -> bool:
+        """Ask the log, less often the more it costs; one that is streamed is here already."""
+        if database.following is None or database.snapshot is None:
+            return True
+        engine = self._shift.engine
+        log = log_of(engine, database, database.following)
+        upto = log.news()
+        if upto is None and time.monotonic() < self._ask_log_at:
+            return False
+        with engine.source_database(database).session() as connection:
+            found = look(connection, log, database.snapshot, self._quiet, upto)
+        self._quiet = found.quiet
+        self._ask_log_at = time.monotonic() + pause(found.seconds)
+        return found.found
+
+    def _is_reached(self, state: State) -> bool:
+        """Whether an attached database that failed answers again.
+
+        It is asked by a thread of its own: one that does not answer would keep all others waiting.
+        """
+        if self._number == HOME or not self._failures:
+            return True
+        if self._reaching is None:
+            database = state.database(self._number)
+            self._reaching = Reaching(self._shift.engine.source_database(database))
+        if not self._reaching.ended:
+            return False
+        error, self._reaching = self._reaching.error, None
+        if error is not None:
+            self._put_off(state, error)
+        return error is None
+
+    def _put_off(self, state: State, error: HeadraceError) -> None:
+        """Try again later; what was written beyond the pins goes."""
+        shift = self._shift
+        self.close()
+        self._failures += 1
+        # A cut that fails as a whole costs little, and everything waits for it: at most a minute.
+        wait = after_failure(Unavailable, self._failures, NEVER_SUSPENDED, shift.random)
+        self._not_before = time.monotonic() + (wait or timedelta()).total_seconds()
+        sources = sources_in(state, self._number)
+        shift.engine.roll_back((source.relation for source in sources), shift.lease.fence)
+        where = "" if self._number == HOME else f" of {state.database(self._number).alias}"
+        shift.failed(f"taking in changes{where}", error)
+        self._record(error.message)
+
+    def _record(self, failure: str | None) -> None:
+        """Have the catalog say that changes are not taken in, and why; or that they are again."""
+        shift = self._shift
+        try:
+            with shift.engine.changing(State()) as current:
+                known = current.database(self._number)
+                since = None if failure is None else known.failing_since or shift.now()
+                failing = replace(known, failing_since=since, failure=failure)
+                if failing != known:
+                    shift.engine.catalog.commit(Change(put=(failing,)), fence=shift.lease.fence)
+        except HeadraceError as error:
+            # Without the catalog nobody sees a status, either.
+            shift.failed("recording a failure", error)
+
+
+class Intakes:
+    """The ingests of all databases, one after the other; none waits for one that fails."""
+
+    def __init__(self, shift: Shift) -> None:
+        self._shift = shift
+        self._intakes: dict[int, Intake] = {}
+
+    def take(self, state: State, *, thorough: bool) -> bool:
+        """Take in what is new in any database; whether there is a cut now that was not."""
+        numbers = databases_of(state)
+        for gone in self._intakes.keys() - set(numbers):
+            self._intakes.pop(gone).close()
+        took = False
+        for number in numbers:
+            if number not in self._intakes:
+                self._intakes[number] = Intake(self._shift, number)
+            # What one takes in, the next has to know.
+            known = self._shift.engine.catalog.state() if took else state
+            took |= self._intakes[number].take(known, thorough=thorough)
+        return took
+
+    def close(self) -> None:
+        for intake in self._intakes.values():
+            intake.close()
+        self._shift.engine.logs.close()
+
+
+class Reaching:
+    """An attempt to connect to a database, made by a thread of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self.error: HeadraceError | None = None
+        self._database = database
+        self._thread = threading.Thread(target=self._try, name="headrace-reach", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    def _try(self) -> None:
+        try:
+            self._database.connect().close()
+        except HeadraceError as error:
+            self.error = error

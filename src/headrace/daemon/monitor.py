@@ -1,0 +1,159 @@
+"""The daemon's look at what piles up: slots, change buffers, stream tables that are late, the disk.
+
+The judgements are those of `headrace health`; this sends an alert when one of them changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from headrace.capture.observe import Observed, observe_sizes
+from headrace.capture.wal.ceiling import Level
+from headrace.catalog import State
+from headrace.catalog.alert import Alert, log, notify
+from headrace.catalog.records import CaptureMode, Database, StreamTable
+from headrace.engine import HOME, Engine
+from headrace.errors import HeadraceError
+from headrace.observe import health
+from headrace.observe.cdc_status import buffer_level, slot_level
+from headrace.observe.lag import availability, failing_databases, lags
+from headrace.refresh.epochs import lacks
+from headrace.schedule.crossings import Sent, Subject, crossings
+from headrace.schedule.schedule import parse_schedule
+from headrace.settings import Settings
+from headrace.source.faults import translated
+
+Measured: TypeAlias = dict[Subject, tuple[Level, str]]
+
+Room = Callable[[], tuple[int, int]]
+"""Gives the bytes that are free on the project's disk, and all of them."""
+
+WATCHING = Alert(
+    "daemon",
+    "daemon",
+    "fine",
+    "watching",
+    "levels are measured from now on; those that are not fine are sent again",
+)
+
+
+class Monitor:
+    """What a daemon has sent of levels, by area: one that cannot be looked at stays as it was."""
+
+    def __init__(self, room: Room | None = None) -> None:
+        self._room = room
+        self._sent: dict[Hashable, Mapping[Subject, Sent]] | None = None
+
+    def look(self, engine: Engine, state: State, now: datetime) -> None:
+        """Measure, and send what has changed; what could not be sent is sent by the next look."""
+        settings = engine.settings(state)
+        before = self._sent or {}
+        # What a daemon before this one has sent is not known.
+        alerts = [WATCHING] if self._sent is None else []
+        after = dict(before)
+        areas = self._areas(engine, state, settings, now)
+        for area in [*before.keys() - areas.keys(), *areas]:
+            measured = areas.get(area, {})
+            if measured is not None:
+                after[area], found = crossings(before.get(area, {}), measured, now)
+                alerts += found
+        if alerts:
+            with (
+                translated(),
+                engine.database.session() as connection,
+                connection.transaction(),
+            ):
+                notify(connection, alerts)
+            log(alerts)
+        self._sent = {area: sent for area, sent in after.items() if sent}
+
+    def _areas(
+        self, engine: Engine, state: State, settings: Settings, now: datetime
+    ) -> dict[Hashable, Measured | None]:
+        """What was measured, None where that is not possible now."""
+        areas: dict[Hashable, Measured | None] = {
+            ("database", one.id): _database(engine, state, settings, one) for one in state.databases
+        }
+        areas["lag"] = late_tables(engine, state, settings, now)
+        areas["disk"] = self._disk()
+        return areas
+
+    def _disk(self) -> Measured | None:
+        if self._room is None:
+            return {}
+        try:
+            return disk_level(*self._room())
+        except OSError:
+            return None
+
+
+def _database(
+    engine: Engine, state: State, settings: Settings, database: Database
+) -> Measured | None:
+    oids = [source.oid for source in state.sources if source.database == database.id]
+    if not oids:
+        return {}
+    if database.failing_since is not None:
+        # That has an alert of its own, and waiting for an answer would keep the daemon.
+        return None
+    slot = None if database.following is None else database.following.slot
+    try:
+        seen = observe_sizes(engine.source_database(database), oids, slot)
+    except HeadraceError:
+        if database.id == HOME:
+            raise
+        return None
+    return sizes(state, settings, database, seen)
+
+
+def sizes(state: State, settings: Settings, database: Database, seen: Observed) -> Measured:
+    """The levels of a database's slot and change buffers (pure)."""
+    measured: Measured = {}
+    if database.following is not None and seen.slot is not None:
+        name = database.following.slot
+        measured["slot", name, "slot-lag"] = slot_level(settings, name, seen.slot)
+    for source in state.sources:
+        if source.database == database.id and source.mode is not CaptureMode.WAL:
+            found = buffer_level(settings, seen.buffers.get(source.oid, 0))
+            measured["source", state.called(source), "buffer-size"] = found
+    return measured
+
+
+def late_tables(engine: Engine, state: State, settings: Settings, now: datetime) -> Measured:
+    """The stream tables with a schedule, and whether they are later than it promises."""
+    zone = settings.time_zone
+
+    def is_late(table: StreamTable, lag: timedelta) -> bool:
+        return health.is_late(parse_schedule(table.schedule, zone), lag, now)
+
+    # No change that a table lacks is older than the cut behind it: mostly that is answer enough.
+    maybe_late = [
+        table
+        for table in state.stream_tables
+        if table.as_of is not None
+        and (lacks(state, table) or failing_databases(state, table))
+        and is_late(table, now - table.as_of)
+    ]
+    measured: Measured = {
+        _late(table): ("fine", "is not later than its schedule says")
+        for table in state.stream_tables
+        if table.schedule is not None
+    }
+    found = lags(state, availability(engine, state), now) if maybe_late else {}
+    for table in maybe_late:
+        own = found[table.relation].own
+        if own is not None and is_late(table, own):
+            measured[_late(table)] = ("warning", health.behind(own))
+    return measured
+
+
+def _late(table: StreamTable) -> Subject:
+    return "table", f"{table.schema}.{table.name}", "late"
+
+
+def disk_level(free: int, total: int) -> Measured:
+    """The level of the project's disk (pure)."""
+    found = health.disk(free, total)
+    return {("disk", "project", "disk-space"): (found.level, found.detail)}

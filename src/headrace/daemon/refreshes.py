@@ -1,0 +1,142 @@
+"""Refreshes in parallel: groups that are started, end, fail, and are tried again or stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from headrace.catalog import State
+from headrace.catalog.records import Refresh, StreamTable
+from headrace.daemon.context import ENDING, Shift, logger
+from headrace.daemon.failing import stop_failing
+from headrace.engine import HOME
+from headrace.errors import HeadraceError, Unavailable, internal_error
+from headrace.graph import upstream
+from headrace.ingest.ingest import databases_of
+from headrace.refresh.refresh import refresh_group
+from headrace.schedule.due import Due
+from headrace.schedule.quotas import Claim, Job, pick
+from headrace.schedule.retry import after_failure
+from headrace.settings import Settings
+
+Lines = dict[str, Refresh]
+
+MOST_THREADS = 1 << 30
+
+
+@dataclass(frozen=True)
+class Running:
+    """A group that is being refreshed over a state, and the database whose workers it uses."""
+
+    relations: tuple[str, ...]
+    database: int
+    state: State
+
+
+class Refreshes:
+    """The workers and what they do; used by the daemon's own thread."""
+
+    def __init__(self, shift: Shift) -> None:
+        self._shift = shift
+        # As many threads as there were refreshes at once: `start` has the number of workers.
+        self._pool = ThreadPoolExecutor(MOST_THREADS, "headrace-refresh")
+        self._running: dict[Future[Lines], Running] = {}
+
+    @property
+    def relations(self) -> frozenset[str]:
+        """The tables that are being refreshed."""
+        return frozenset(name for one in self._running.values() for name in one.relations)
+
+    def start(self, waiting: Iterable[Due], state: State, workers: int) -> bool:
+        """Start as many as there are workers for; whether any was."""
+        shift = self._shift
+        found = {one.relations[0]: one for one in waiting}
+        jobs = [
+            Job(name, _database_of(state, one.relations), one.tier, one.since)
+            for name, one in found.items()
+        ]
+        busy = [one.database for one in self._running.values()]
+        claims = {o.id: Claim(o.share, o.quota, o.priority) for o in state.databases}
+        chosen = pick(jobs, busy, workers, claims)
+        for job in chosen:
+            relations = found[job.name].relations
+            shift.memory.attempted(relations, shift.now())
+            shift.engine.hold(state)
+            future = self._pool.submit(
+                refresh_group, shift.engine, state, relations, shift.lease.fence
+            )
+            self._running[future] = Running(relations, job.database, state)
+            future.add_done_callback(lambda _: shift.ears.wake())
+        return bool(chosen)
+
+    def collect(self, state: State, settings: Settings) -> bool:
+        """Hear of those that ended since the last time; whether any did."""
+        ended = [future for future in self._running if future.done()]
+        for future in ended:
+            running = self._running.pop(future)
+            self._shift.engine.let_go(running.state)
+            error = future.exception()
+            if error is None:
+                self._shift.memory.found(running.relations)
+                self._tell(future.result(), state)
+            else:
+                self._failed(running, error, settings)
+        return bool(ended)
+
+    def end(self) -> None:
+        """Wait for the workers."""
+        self._pool.shutdown(wait=True)
+
+    def _tell(self, lines: Lines, state: State) -> None:
+        for relation, line in lines.items():
+            table = state.origin(relation)
+            if table is not None:
+                seconds = (line.finished_at - line.started_at).total_seconds()
+                self._shift.tell(
+                    f"{table.schema}.{table.name}: {line.mode} to epoch {line.epoch},"
+                    f" +{line.rows_inserted} -{line.rows_deleted} in {seconds:.2f} s"
+                )
+
+    def _failed(self, running: Running, error: BaseException, settings: Settings) -> None:
+        """Try again later, or stop the tables that failed too often."""
+        shift = self._shift
+        if not isinstance(error, HeadraceError):
+            logger.error("a refresh failed", exc_info=error)
+            error = internal_error("refresh a group", error)
+        state = shift.engine.catalog.state()
+        tables = [t for t in state.stream_tables if t.relation in running.relations]
+        shift.failed(", ".join(f"{one.schema}.{one.name}" for one in tables), error)
+        if error.code in ENDING:
+            raise error
+        if isinstance(error, Unavailable):
+            failures = shift.memory.missed(running.relations)
+        else:
+            shift.memory.found(running.relations)
+            failures = max((one.failures for one in tables), default=0)
+        wait = after_failure(type(error), max(failures, 1), settings.max_failures, shift.random)
+        if wait is None:
+            stop_failing(shift.engine, _worst(tables), error.message, shift.lease.fence)
+        else:
+            retry_at = dict.fromkeys(running.relations, shift.now() + wait)
+            shift.memory.retry_at.update(retry_at)
+
+
+def _database_of(state: State, relations: Iterable[str]) -> int:
+    """The database that a group has its rows from; where it has them from several, the home."""
+    wanted = frozenset(relations)
+    below = {
+        name
+        for table in state.stream_tables
+        if table.relation in wanted
+        for one in upstream(state.stream_tables, table)
+        for name in one.inputs
+    }
+    numbers = databases_of(state, frozenset(below))
+    return numbers[0] if len(numbers) == 1 else HOME
+
+
+def _worst(tables: list[StreamTable]) -> list[StreamTable]:
+    """Those that failed most often; others of their group only waited for them."""
+    most = max((one.failures for one in tables), default=0)
+    return [one for one in tables if one.failures == most]

@@ -1,0 +1,184 @@
+"""Performing the requests of others: with their progress told, and stopped when they say so."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.catalog.codec import to_json
+from headrace.catalog.error_codec import encode_error
+from headrace.catalog.records import Lease, Request
+from headrace.catalog.requests import request_cancelled, request_lost
+from headrace.commands.commands import decode_command
+from headrace.engine import Engine
+from headrace.engine.steps import (
+    AlterTable,
+    AppendChange,
+    ComputeLoop,
+    ComputeStage,
+    CopySource,
+    DropTables,
+    Publish,
+    SetUpCapture,
+    Step,
+    TakeCut,
+)
+from headrace.errors import HeadraceError, InternalError, Transient, internal_error
+from headrace.spark.delegation import acting_thread
+
+logger = logging.getLogger(__name__)
+
+# How often the progress is told and a wish to cancel is looked for.
+LOOK_SECONDS = 0.25
+
+# Before these a request that is to be cancelled is stopped. Others tidy up, after a failure too.
+STOPPING = (
+    SetUpCapture,
+    TakeCut,
+    AppendChange,
+    CopySource,
+    ComputeStage,
+    ComputeLoop,
+    Publish,
+    AlterTable,
+    DropTables,
+)
+
+
+@dataclass
+class _Performance:
+    """One request and the thread that performs it.
+
+    `progress` is what the thread said last; `cancelled` says that it shall stop.
+    """
+
+    request: int
+    thread: int
+    progress: tuple[str, int, int] | None = None
+    cancelled: bool = False
+
+
+class Desk:
+    """Where a serving engine performs requests, in as many threads as it is called from.
+
+    It is put between the engine and whoever is told of progress and steps: there it learns what a
+    performing thread does, and stops it if asked to. Threads that perform no request are not
+    touched.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._performances: dict[int, _Performance] = {}
+        self._told, self._watched = engine.progress, engine.watch
+        engine.progress, engine.watch = self._progress, self._step
+
+    def serve_next(self, lease: Lease) -> bool:
+        """Perform the request that has waited longest; False if none waits.
+
+        No other thread writes meanwhile: after a failure all logs are brought back to their pins.
+        """
+        request = self.take(lease)
+        if request is not None and not self.perform(request):
+            self._engine.recover(lease)
+        return request is not None
+
+    def take(self, lease: Lease) -> Request | None:
+        """The request that has waited longest, as begun under this lease; it must be performed."""
+        return self._engine.catalog.next_request(lease.fence)
+
+    def give_back(self, request: Request) -> None:
+        """Let a request that was taken and not begun wait for whoever serves next."""
+        self._engine.catalog.give_back(request.id)
+
+    def close(self) -> None:
+        """Step out of the way, once nothing is performed any more."""
+        self._engine.progress, self._engine.watch = self._told, self._watched
+
+    def perform(self, request: Request) -> bool:
+        """Perform a request that was taken, in this thread; it ends, whatever happens.
+
+        False if it failed: what it wrote beyond the pins is left for the caller to roll back.
+        """
+        performance = _Performance(request.id, threading.get_ident())
+        self._performances[performance.thread] = performance
+        ended = threading.Event()
+        attendant = threading.Thread(
+            target=self._attend, args=(performance, ended), name=f"request-{request.id}"
+        )
+        outcome: dict[str, Any] = {"error": encode_error(request_lost())}
+        try:
+            attendant.start()
+            outcome = self._outcome(request, performance)
+        finally:
+            ended.set()
+            attendant.join()
+            del self._performances[performance.thread]
+            self._finish(request.id, outcome)
+        return "result" in outcome
+
+    def _outcome(self, request: Request, performance: _Performance) -> dict[str, Any]:
+        """What `finish` is to be told."""
+        try:
+            if request.id in self._engine.catalog.cancelled():
+                raise request_cancelled()
+            command = decode_command(request.command, self._engine.database.search_path)
+            answer = command.answer.encode(command.perform(self._engine))
+            return {"result": json.loads(to_json(answer))}
+        except Exception as error:
+            # Whatever it is, somebody waits for it.
+            if performance.cancelled and isinstance(error, HeadraceError):
+                error = request_cancelled()
+            elif not isinstance(error, HeadraceError):
+                logger.exception("request %s", request.id)
+                error = internal_error("perform the command", error)
+            elif isinstance(error, InternalError):
+                logger.exception("request %s", request.id)
+            return {"error": encode_error(error)}
+
+    def _finish(self, request: int, outcome: dict[str, Any]) -> None:
+        try:
+            self._engine.catalog.finish(request, **outcome)
+        except Transient:
+            # The connection broke and is opened again. To say it twice does no harm.
+            self._engine.catalog.finish(request, **outcome)
+
+    def _attend(self, performance: _Performance, ended: threading.Event) -> None:
+        """Tell the progress, and pass on a wish to cancel, until the request has ended."""
+        catalog, told = self._engine.catalog, None
+        while not ended.wait(LOOK_SECONDS):
+            try:
+                current = performance.progress
+                if current is not None and current != told:
+                    told = current
+                    catalog.report(performance.request, _document(*current))
+                if not performance.cancelled:
+                    performance.cancelled = performance.request in catalog.cancelled()
+                if performance.cancelled:
+                    self._engine.runner.cancel(performance.thread)
+            except HeadraceError as error:
+                logger.info("request %s: %s", performance.request, error)
+
+    def _progress(self, what: str, done: int, total: int) -> None:
+        performance = self._performances.get(acting_thread())
+        if performance is not None:
+            performance.progress = (what, done, total)
+            _stop_if_cancelled(performance)
+        self._told(what, done, total)
+
+    def _step(self, when: str, step: Step) -> None:
+        performance = self._performances.get(acting_thread())
+        if performance is not None and when == "before" and isinstance(step, STOPPING):
+            _stop_if_cancelled(performance)
+        self._watched(when, step)
+
+
+def _stop_if_cancelled(performance: _Performance) -> None:
+    if performance.cancelled:
+        raise request_cancelled()
+
+
+def _document(what: str, done: int, total: int) -> dict[str, Any]:
+    return {"what": what, "done": done, "total": total}

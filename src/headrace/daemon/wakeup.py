@@ -1,0 +1,94 @@
+"""What a daemon listens to while it waits: new requests, work that ended, the time to look again.
+
+One connection to the home database asks for news and hears of requests; a pair of sockets wakes the
+waiting thread from any other, or from a signal handler.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from psycopg import Connection, sql
+
+from headrace.capture.pending import has_news, question
+from headrace.catalog.requests import CHANNEL
+from headrace.source.connection import Database
+from headrace.source.faults import translated
+
+
+class News:
+    """Asks one database, over a connection of its own, whether anything is new in it."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+        with translated():
+            connection.execute("SET enable_seqscan = off")
+        self._asked: tuple[tuple[int, ...], str] | None = None
+        self._question: bytes | None = None
+
+    def since(self, sources: Sequence[int], snapshot: str) -> bool:
+        """Whether a source, by its oid, has changes that are not in the snapshot of its cut."""
+        asked = (tuple(sources), snapshot)
+        if asked != self._asked or self._question is None:
+            self._asked, self._question = asked, question(sources, snapshot)
+        return has_news(self._connection, self._question)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Ears:
+    """Used by one thread, but for `wake`; errors of PostgreSQL leave it translated.
+
+    `news` asks the home database, over the same connection.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._connection: Connection[Any] = database.connect()
+        self.news = News(self._connection)
+        with translated():
+            self._connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
+        self._woken, self._waker = socket.socketpair()
+        self._woken.setblocking(False)
+        self._waker.setblocking(False)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until something is heard; whether there may be a new request."""
+        with translated():
+            heard = any(True for _ in self._connection.notifies(timeout=0))
+            if not heard:
+                ears = select.poll()
+                ears.register(self._connection.fileno(), select.POLLIN)
+                ears.register(self._woken, select.POLLIN)
+                ready = dict(ears.poll(seconds * 1000))
+                if self._connection.fileno() in ready:
+                    heard = any(True for _ in self._connection.notifies(timeout=0))
+        with suppress(BlockingIOError):
+            self._woken.recv(4096)
+        return heard
+
+    def wake(self) -> None:
+        """End the waiting now; from any thread. Without effect once it is closed."""
+        with suppress(OSError):
+            self._waker.send(b"x")
+
+    def close(self) -> None:
+        self._connection.close()
+        self._woken.close()
+        self._waker.close()
+
+    def __enter__(self) -> Ears:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

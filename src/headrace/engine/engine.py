@@ -1,0 +1,263 @@
+"""The parts of one open Headrace, wired once and handed to everything that acts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from headrace.capture.wal.logs import Logs
+from headrace.catalog import Catalog, Change, State, new_relation_id, records
+from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
+from headrace.engine.steps import PinRecovered, RollBack, Step
+from headrace.errors import HeadraceError, NeedsReinit
+from headrace.settings import Settings, resolve
+from headrace.source.connection import Database
+from headrace.spark.run import Runner
+from headrace.store import Store
+
+HOME = 1
+
+Part = TypeVar("Part")
+
+logger = logging.getLogger(__name__)
+
+# What long work tells while it goes on: what, how much is done, of how much (0: not known).
+Progress = Callable[[str, int, int], None]
+
+
+def this_process() -> str:
+    """How others know who holds the lease, or asks for something."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Nobody is watching."""
+
+
+def nothing_else(engine: Engine, fence: int) -> None:
+    """Logs at their pins are all that is to be recovered."""
+
+
+def nobody_watches(when: str, step: Step) -> None:
+    """Steps are performed unseen."""
+
+
+# Where a database is, for its runtime role and for the one that sets capture up.
+_Address = tuple[str, str | None]
+
+# What is told "before" and "after" every step.
+Watch = Callable[[str, Step], None]
+
+# What else is put in order when somebody may have died writing; told the lease's number.
+Recovery = Callable[["Engine", int], None]
+
+
+@dataclass
+class Engine:
+    """Source database, catalog, store and Spark of one project.
+
+    `database` is the home database; sources are in it or in attached ones. `fence` is the number of
+    the lease this process held last, None if it failed in between: when the next one is not its
+    successor, somebody may have died writing, and the logs are rolled back to their pins first.
+    `held` is the number of the lease while it is held, `recovery` what is done besides. A lease
+    that is `shared` is held for the life of a daemon, and all its threads write under it.
+    `logs` read the servers' WAL; a daemon has it streamed. An engine that is `closed` is of no use
+    any more.
+    """
+
+    database: Database
+    catalog: Catalog
+    store: Store
+    runner: Runner
+    progress: Progress = no_progress
+    recovery: Recovery = nothing_else
+    watch: Watch = nobody_watches
+    closed: bool = field(default=False, init=False)
+    fence: int | None = field(default=None, init=False)
+    held: int | None = field(default=None, init=False)
+    shared: Lease | None = field(default=None, init=False)
+    logs: Logs = field(default_factory=Logs, init=False, repr=False)
+    _attached: dict[int, tuple[_Address, Database]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _parts: dict[type, object] = field(default_factory=dict, init=False, repr=False)
+    _read: list[State] = field(default_factory=list, init=False, repr=False)
+    _changes: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
+
+    def part(self, kind: type[Part]) -> Part:
+        """Return this project's one instance of `kind`, created without arguments at first use.
+
+        What a package remembers between calls (caches, times of attempts) is of a class of that
+        package, and is found here by whoever has the engine.
+        """
+        with self._changes:
+            found = self._parts.get(kind)
+            if found is None:
+                found = self._parts[kind] = kind()
+        assert isinstance(found, kind)
+        return found
+
+    def settings(self, state: State) -> Settings:
+        return Settings.of(dict(state.settings))
+
+    def source_database(self, known: records.Database) -> Database:
+        """The database that a record tells of; an attached one is opened when it is needed."""
+        if known.id == HOME:
+            return self.database
+        assert known.address is not None
+        address = (known.address, known.setup_address)
+        with self._changes:
+            if known.id in self._attached:
+                given, database = self._attached[known.id]
+                if given == address:
+                    return database
+                database.close()
+            setup = known.setup_address
+            opened = Database(resolve(known.address), None if setup is None else resolve(setup))
+            self._attached[known.id] = address, opened
+            return opened
+
+    def forget_database(self, known: records.Database) -> None:
+        """Let go of the connections to a database that is detached."""
+        with self._changes:
+            if known.id in self._attached:
+                _, database = self._attached.pop(known.id)
+                database.close()
+
+    def close(self) -> None:
+        """Close the connections to all databases."""
+        self.logs.close()
+        for database in (self.database, *(database for _, database in self._attached.values())):
+            database.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[Lease]:
+        """The writer lease, with every log at its pin."""
+        if self.shared is not None:
+            yield self.shared
+            return
+        wait = self.settings(self.catalog.state()).lease_wait
+        with self.catalog.lease(this_process(), wait) as lease:
+            if lease.fence == self.held:
+                # Taken again while it is held: what lies beyond the pins is our own work.
+                yield lease
+                return
+            if self.fence is None or lease.fence != self.fence + 1:
+                self.recover(lease)
+            self.fence, self.held = lease.fence, lease.fence
+            try:
+                yield lease
+            except BaseException:
+                self.distrust()
+                raise
+            finally:
+                self.held = None
+
+    @contextmanager
+    def serving(self, wait: float) -> Iterator[Lease]:
+        """The writer lease for all threads, held by one that does what others request."""
+        with self.catalog.lease(this_process(), wait, serves=True) as lease:
+            self.recover(lease)
+            self.shared = lease
+            try:
+                yield lease
+            finally:
+                self.shared = None
+                self.distrust()
+
+    @contextmanager
+    def changing(self, state: State) -> Iterator[State]:
+        """The newest state, which no other thread changes meanwhile.
+
+        `state` is what is known already; it is the newest where nobody else writes.
+        """
+        with self._changes:
+            yield state if self.shared is None else self.catalog.state()
+
+    def hold(self, state: State) -> None:
+        """A refresh over this state is under way; once published, it stands at its pins."""
+        with self._changes:
+            self._read.append(state)
+
+    def let_go(self, state: State) -> None:
+        """The refresh that held the state has ended."""
+        with self._changes:
+            place = next(number for number, one in enumerate(self._read) if one is state)
+            del self._read[place]
+
+    def epochs_held(self, relation: str) -> frozenset[int]:
+        """The epochs of a relation at which refreshes under way will stand."""
+        with self._changes:
+            pins = [known.pin for state in self._read if (known := state.find(relation))]
+        return frozenset(pin.epoch for pin in pins)
+
+    @contextmanager
+    def step(self, step: Step) -> Iterator[None]:
+        """Perform one durable act inside."""
+        self.watch("before", step)
+        yield
+        self.watch("after", step)
+
+    def distrust(self) -> None:
+        """Have the logs rolled back to their pins before the next write."""
+        self.fence = None
+
+    def recover(self, lease: Lease) -> None:
+        """Remove what was written but never pinned."""
+        state = self.catalog.state()
+        self._roll_back(state, state.relations, lease.fence)
+        self.recovery(self, lease.fence)
+
+    def roll_back(self, owners: Iterable[str], fence: int) -> None:
+        """Bring the logs of relations, and of the stages below them, back to their pins.
+
+        For one of several threads that write, after it failed. Otherwise all logs are rolled back
+        before the next write.
+        """
+        if self.shared is None:
+            return
+        size = len(new_relation_id())
+        wanted = {name[:size] for name in owners}
+        try:
+            state = self.catalog.state()
+            relations = [one for one in state.relations if one.id[:size] in wanted]
+            self._roll_back(state, relations, fence)
+        except HeadraceError as error:
+            logger.warning("rollback failed", extra={"code": error.code, "error": error.message})
+
+    def _roll_back(self, state: State, relations: Iterable[Relation], fence: int) -> None:
+        """A log that is damaged stops the tables that need it, and nothing else."""
+        moved: list[Relation | Source | StreamTable] = []
+        for relation in relations:
+            try:
+                with self.step(RollBack(relation.id)):
+                    pin = self.store.rollback(relation.id, relation.pin)
+            except NeedsReinit as error:
+                moved += _stopped(state, relation.id, error)
+                continue
+            if pin != relation.pin:
+                moved.append(replace(relation, pin=pin))
+        if moved:
+            with self.step(PinRecovered()):
+                self.catalog.commit(Change(put=tuple(moved)), fence=fence)
+
+
+def _stopped(state: State, relation: str, error: NeedsReinit) -> list[Source | StreamTable]:
+    """Everything that cannot go on without the log of a relation, with the reason."""
+    reason = f"{error.message}; reinit the stream tables that need it"
+    owner = state.origin(relation[: len(new_relation_id())])
+    needing: list[Source | StreamTable] = [owner] if owner is not None else []
+    if isinstance(owner, Source):
+        needing += state.readers(relation)
+    return [
+        one.suspended(reason)
+        if isinstance(one, StreamTable)
+        else replace(one, status=Status.SUSPENDED, reason=reason)
+        for one in needing
+    ]

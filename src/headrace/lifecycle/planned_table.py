@@ -1,0 +1,344 @@
+"""What a stream table will be, known before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from psycopg import Connection, sql
+
+from headrace.catalog import State, new_relation_id
+from headrace.catalog.records import (
+    Named,
+    OutputColumn,
+    RefreshMode,
+    Source,
+    Status,
+    StreamTable,
+)
+from headrace.errors import UserError
+from headrace.lifecycle.cycle_members import Circle
+from headrace.lifecycle.inputs import Inputs, existing, find_inputs
+from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.source_scheme import take_over
+from headrace.publish.partitioning import check_partition
+from headrace.publish.served_key import check_key
+from headrace.query import BoundQuery, bind
+from headrace.query.rules import Rules
+from headrace.relations.definition import (
+    Definition,
+    Input,
+    InputSchema,
+    follow,
+    inputs_of,
+    new_definition,
+    rules_of,
+    stored_edges,
+    used_columns,
+)
+from headrace.source.collation import home_collation
+from headrace.source.describe import DescribedColumn
+from headrace.source.table import SourceColumn
+from headrace.statements.options import checked, refresh_mode
+from headrace.types import Type
+
+FIRST = "first refresh"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for, not yet checked against anything.
+
+    Unless `initialize`, a new table gets its rows from its first refresh; one that has rows keeps
+    them.
+    """
+
+    name: str
+    query: str
+    schedule: str | None = None
+    refresh_mode: RefreshMode = RefreshMode.AUTO
+    options: dict[str, Any] = field(default_factory=dict)
+    initialize: bool = True
+
+    @staticmethod
+    def of(name: str, query: str, given: Mapping[str, Any]) -> Request:
+        """The request with options as users give them; None is the default."""
+        options = {option: v for option, v in checked(given).items() if v is not None}
+        schedule = options.pop("schedule", None)
+        mode = refresh_mode(options.pop("refresh_mode", None))
+        initialize = options.pop("initialize", True)
+        return Request(name, query, schedule, mode, options, initialize)
+
+    @staticmethod
+    def read(name: str, given: str | Mapping[str, Any]) -> Request:
+        """The request of a query alone, or of a mapping with `query` and options."""
+        options = {"query": given} if isinstance(given, str) else dict(given)
+        if "query" not in options:
+            raise UserError("invalid-option", f"there is no query for {name}")
+        return Request.of(name, options.pop("query"), options)
+
+
+@dataclass(frozen=True)
+class Making:
+    """A stream table about to be made, for a reason, or made anew in the place of `old`.
+
+    `cycle` has the relations of all tables of the cycle that it is in, if it is in one. One that is
+    `empty` is only recorded and served without rows, for its first refresh to fill it.
+    """
+
+    table: StreamTable
+    definition: Definition
+    inputs: tuple[Input, ...]
+    notices: tuple[str, ...]
+    reason: str
+    old: StreamTable | None = None
+    cycle: frozenset[str] = frozenset()
+    empty: bool = False
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(one for one in self.inputs if isinstance(one, Source))
+
+
+def check(
+    reach: Reach,
+    state: State,
+    request: Request,
+    search_path: tuple[str, ...],
+    *,
+    old: StreamTable | None = None,
+    reason: str = FIRST,
+    relation: str | None = None,
+    circle: Circle | None = None,
+) -> Making:
+    """The table that a request means, or UserError. `old` is what it takes the place of.
+
+    One that is in a cycle has the relation that the others of its `circle` know it by.
+    A source that is captured already is used as it is. Where the query uses a column that is not
+    in it as it is in the table, `CaptureAnew` is raised, unless nothing is captured for it yet.
+    """
+    schema, name = parse_name(request.name, search_path[0])
+    described = reach.describe(request.query, search_path)
+    found = find_inputs(reach, state, request.query, search_path)
+    collation = home_collation(reach.home)
+    rules = rules_of(collation, request.options)
+    inputs = found.inputs
+    if request.initialize:
+        inputs = _captured(found, state, request.query, search_path, rules)
+    input_schema = InputSchema.of(inputs, found.views, state, search_path, rules)
+    bound = bind(request.query, input_schema, in_cycle=circle is not None, rules=rules)
+    reach.require_built_in(request.query, search_path)
+    relation = relation or new_relation_id()
+    if circle is not None:
+        circle.admit(relation, request.refresh_mode, bound)
+    cycle = _members(circle)
+    definition = new_definition(relation, bound, input_schema, cycle)
+    columns = _outputs(bound, described)
+    options = take_over(reach, inputs.values(), definition, columns, request.options)
+    check_partition(columns, options)
+    check_key(columns, _key(columns, definition), options)
+    table = StreamTable(
+        relation,
+        schema,
+        name,
+        request.query,
+        columns,
+        inputs=tuple(one.relation for one in inputs.values()),
+        key=_key(columns, definition),
+        refresh_mode=request.refresh_mode,
+        schedule=request.schedule,
+        options=options,
+        search_path=search_path,
+        created_at=datetime.now(UTC) if old is None else old.created_at,
+        names={one.relation: named for named, one in inputs.items()},
+        views=found.views,
+        edges=stored_edges(bound),
+        default_collation=collation,
+        creator=reach.home.info.user,
+    )
+    return Making(
+        table,
+        definition,
+        tuple(inputs.values()),
+        bound.notices,
+        reason,
+        old,
+        cycle,
+        empty=not request.initialize,
+    )
+
+
+def rebind(
+    reach: Reach,
+    state: State,
+    table: StreamTable,
+    moved: Mapping[str, str],
+    *,
+    reason: str,
+    relation: str | None = None,
+    circle: Circle | None = None,
+) -> Making:
+    """The same table anew, over the same inputs; `moved` gives those a new relation has.
+
+    Its columns keep their names; a query that can no longer give them is refused.
+    """
+    anew = replace(
+        follow(table, moved),
+        relation=relation or new_relation_id(),
+        status=Status.INITIALIZING,
+        reason=None,
+        frontier={},
+        epoch=0,
+        held=False,
+        awaits_rebuild=False,
+    )
+    inputs = inputs_of(anew, state)
+    collation = home_collation(reach.home)
+    rules = rules_of(collation, table.options)
+    input_schema = InputSchema.of(inputs, table.views, state, table.search_path, rules)
+    bound = bind(table.query, input_schema, in_cycle=circle is not None, rules=rules)
+    _require_built_in_still(reach, table)
+    if circle is not None:
+        circle.admit(anew.relation, table.refresh_mode, bound)
+    if bound.names != tuple(column.name for column in table.columns):
+        missing = [c.name for c in table.columns if c.name not in bound.names]
+        raise UserError("unknown-column", f"column {', '.join(missing)} would be gone")
+    if tuple(c.type for c in bound.plan.columns) == tuple(c.type for c in table.columns):
+        columns = table.columns
+    else:
+        columns = _outputs(bound, reach.describe(table.query, table.search_path))
+        check_partition(columns, table.options)
+    cycle = _members(circle)
+    definition = new_definition(anew.relation, bound, input_schema, cycle)
+    key = _key(columns, definition)
+    check_key(columns, key, table.options)
+    anew = replace(
+        anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
+    )
+    return Making(anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle)
+
+
+def _require_built_in_still(reach: Reach, table: StreamTable) -> None:
+    """Refuse a table whose query PostgreSQL would now resolve to what a user has made.
+
+    Where a table or a column has another name by now, PostgreSQL cannot read the text, and what it
+    said when the table was created holds.
+    """
+    try:
+        reach.describe(table.query, table.search_path)
+    except UserError:
+        return
+    reach.require_built_in(table.query, table.search_path)
+
+
+def _members(circle: Circle | None) -> frozenset[str]:
+    return frozenset() if circle is None else circle.members
+
+
+def _key(columns: tuple[OutputColumn, ...], definition: Definition) -> tuple[str, ...]:
+    """The key by its columns' names."""
+    return tuple(columns[place].name for place in definition.key)
+
+
+def could_not_go_on(reader: StreamTable, read: str, error: UserError) -> UserError:
+    """The error of what is made anew, for a reader that cannot be."""
+    return UserError(
+        "has-dependents",
+        f"stream table {reader.schema}.{reader.name} reads {read} and could not go on",
+        detail=f"{error.message[:1].upper()}{error.message[1:]}.",
+        hint="Alter or drop it first.",
+    )
+
+
+def check_free(connection: Connection[Any], state: State, schema: str, name: str) -> None:
+    """Refuse a name that is taken, or in a schema that is not there."""
+    if state.stream_table(schema, name) is not None:
+        raise UserError(
+            "name-exists",
+            f"stream table {schema}.{name} exists already",
+            hint="Drop it first, or choose another name.",
+        )
+    if existing(connection, [(schema, name)]):
+        raise UserError(
+            "name-exists",
+            f"a table, view or index called {schema}.{name} exists already",
+            hint="Choose another name for the stream table.",
+        )
+    quoted = sql.Identifier(schema).as_string()
+    row = connection.execute("SELECT to_regnamespace(%s)", [quoted]).fetchone()
+    if row is None or row[0] is None:
+        raise UserError(
+            "invalid-name",
+            f"schema {schema} does not exist",
+            hint=f"CREATE SCHEMA {quoted};",
+        )
+
+
+def _captured(
+    found: Inputs,
+    state: State,
+    query: str,
+    search_path: tuple[str, ...],
+    rules: Rules,
+) -> dict[Named, Input]:
+    """The inputs, with every source that is captured already as it is recorded."""
+    if not found.captured:
+        return found.inputs
+    schema = InputSchema.of(found.inputs, found.views, state, search_path, rules)
+    plan = bind(query, schema, rules=rules).plan
+    for named, known in found.captured.items():
+        now = found.inputs[named]
+        assert isinstance(now, Source)
+        if not has_columns(known, now.columns, used_columns(plan, known.relation)):
+            raise CaptureAnew(known.relation)
+    return {**found.inputs, **found.captured}
+
+
+class CaptureAnew(Exception):
+    """A source has not captured all that is used of it as it is now."""
+
+    def __init__(self, relation: str) -> None:
+        super().__init__(relation)
+        self.relation = relation
+
+
+def has_columns(source: Source, now: tuple[SourceColumn, ...], used: frozenset[str]) -> bool:
+    """Whether a source has captured these columns as they are now."""
+    captured = {(c.number, c.name, c.type) for c in source.columns if c.type is not None}
+    same = {c.physical for c in now if (c.number, c.name, c.type) in captured}
+    return used <= same
+
+
+def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple[OutputColumn, ...]:
+    """The served columns: PostgreSQL names and types them, and must agree with the binder."""
+    columns = []
+    seen: set[str] = set()
+    for column, name, wanted in zip(bound.plan.columns, bound.names, described, strict=True):
+        if wanted.name in seen:
+            raise UserError(
+                "invalid-query",
+                f"two output columns are called {wanted.name}",
+                hint="Give one of them another name with AS.",
+            )
+        seen.add(wanted.name)
+        if not _alike(wanted, column.type) or wanted.name != name:
+            raise UserError(
+                "unsupported-type",
+                f"output column {wanted.name} is {wanted.declared} in PostgreSQL"
+                f" and {column.type.sql} here",
+                hint="Cast it to the type that you want.",
+            )
+        columns.append(OutputColumn(name, column.type, wanted.declared))
+    return tuple(columns)
+
+
+def _alike(wanted: DescribedColumn, found: Type) -> bool:
+    """Whether both are of one kind, arrays also in their elements."""
+    if found.unsized or wanted.type is None:
+        return found.unsized and wanted.declared == found.sql
+    if wanted.type.element is not None and found.element is not None:
+        return wanted.type.element.kind == found.element.kind
+    return wanted.type.kind == found.kind

@@ -1,0 +1,187 @@
+"""What shall be made: new stream tables, others in their place, or the same anew."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from psycopg import Connection
+
+from headrace.catalog import State
+from headrace.catalog.records import Status, StreamTable, View, is_stale
+from headrace.errors import UserError
+from headrace.graph import components, find_cycle
+from headrace.lifecycle.cycle_members import Name
+from headrace.lifecycle.inputs import first_named
+from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.planned_table import FIRST, Request
+from headrace.query import table_names
+
+READER = "a table that it reads was made anew"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A table to be made of a request, or `old` as it is; with both, one in the other's place."""
+
+    reason: str
+    request: Request | None = None
+    old: StreamTable | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it shall be made without rows; a table that has rows keeps them."""
+        if self.request is None or self.request.initialize:
+            return False
+        return self.old is None or self.old.is_uninitialized
+
+
+Wishes = dict[Name, Wish]
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Who reads whom among tables that exist and tables that are wished for.
+
+    `wishes` has those that were made and those that follow from them: tables below a wished one
+    that are stale and do not stand still. What a table that is filled reads is filled, too.
+    """
+
+    state: State
+    wishes: dict[Name, Wish]
+    reads: dict[Name, frozenset[Name]]
+
+    @staticmethod
+    def of(
+        connection: Connection[Any],
+        state: State,
+        wishes: Sequence[Wish],
+        search_path: tuple[str, ...],
+    ) -> Reads:
+        named = {_wished_name(wish, search_path): wish for wish in wishes}
+        if len(named) < len(wishes):
+            raise UserError("name-exists", "two of the stream tables have the same name")
+        reads = {_name(table): frozenset(_inputs(state, table)) for table in state.stream_tables}
+        tables = frozenset(reads) | named.keys()
+        texts = {
+            _name(table): (table.query, table.search_path)
+            for table in state.stream_tables
+            if table.is_uninitialized
+        }
+        for name, wish in named.items():
+            if wish.request is not None:
+                texts[name] = wish.request.query, search_path
+        for name, (text, path) in texts.items():
+            reads[name] = frozenset(read_tables(connection, text, path, tables))
+        filled = {name for name, wish in named.items() if not wish.is_empty}
+        below = _upstream(reads, filled)
+        for name, wish in named.items():
+            if wish.request is not None:
+                fill = name in below or not wish.is_empty
+                named[name] = replace(wish, request=replace(wish.request, initialize=fill))
+        for table in state.stream_tables:
+            name = _name(table)
+            going = is_stale(table) and table.status is not Status.SUSPENDED
+            if name in below and name not in named and going:
+                named[name] = Wish(why_rebuilt(table), old=table)
+        return Reads(state, named, reads)
+
+    def ordered(
+        self, readers: Iterable[StreamTable], *, allow_circular: bool
+    ) -> list[tuple[Wishes, bool]]:
+        """The wishes and these readers, each after those it reads.
+
+        Those that read each other come together, and are marked. They are `circular` where that is
+        not allowed, unless they are made anew as they were.
+        """
+        wanted = dict(self.wishes)
+        for reader in readers:
+            wanted.setdefault(_name(reader), Wish(READER, old=reader))
+        found: list[tuple[Wishes, bool]] = []
+        for component in components(self.reads):
+            together = {name: wanted[name] for name in component.members if name in wanted}
+            asked = any(wish.request is not None for wish in together.values())
+            if component.is_cyclic and asked and not allow_circular:
+                raise _circular(self.inside(together), self.wishes)
+            if together:
+                found.append((together, component.is_cyclic))
+        return found
+
+    def inside(self, names: Collection[Name]) -> dict[Name, frozenset[Name]]:
+        """What these tables read of each other."""
+        return {name: self.reads[name] & frozenset(names) for name in names}
+
+
+def why_rebuilt(table: StreamTable) -> str:
+    """The reason for which a stale table is made."""
+    return FIRST if table.is_uninitialized else READER
+
+
+def _circular(reads: dict[Name, frozenset[Name]], wishes: Iterable[Name]) -> UserError:
+    """The error of tables that read each other; the way round begins with one that is wished."""
+    cycle = find_cycle(reads)
+    assert cycle is not None
+    names = cycle.names
+    begin = next((place for place, name in enumerate(names) if name in wishes), 0)
+    path = [".".join(name) for name in (*names[begin:], *names[:begin])]
+    return UserError(
+        "circular",
+        f"stream table {path[0]} would read itself",
+        detail=f"By way of {' → '.join([*path, path[0]])}.",
+        hint="If that is meant, turn the setting allow_circular on.",
+    )
+
+
+def _name(table: StreamTable) -> Name:
+    return table.schema, table.name
+
+
+def _wished_name(wish: Wish, search_path: tuple[str, ...]) -> Name:
+    """The name that a table has now, or will have if it is new."""
+    if wish.old is not None:
+        return _name(wish.old)
+    assert wish.request is not None
+    return parse_name(wish.request.name, search_path[0])
+
+
+def _inputs(state: State, table: StreamTable) -> list[Name]:
+    origins = (state.origin(relation) for relation in table.inputs)
+    return [_name(origin) for origin in origins if isinstance(origin, StreamTable)]
+
+
+def read_tables(
+    connection: Connection[Any], text: str, search_path: tuple[str, ...], tables: Collection[Name]
+) -> set[Name]:
+    """Those of the tables that a query names, or a view that it reads."""
+    found: set[Name] = set()
+    views: set[View] = set()
+    texts = [text]
+    while texts:
+        names = _names(texts.pop(), connection.info.dbname)
+        for one in first_named(connection, names, search_path, tables).values():
+            if isinstance(one, View):
+                texts += [] if one in views else [one.text]
+                views.add(one)
+            elif one in tables:
+                found.add(one)
+    return found
+
+
+def _names(text: str, home: str) -> tuple[tuple[str | None, str], ...]:
+    """The names in a text; what is wrong with it is told when it is checked."""
+    try:
+        return table_names(text, home)
+    except UserError:
+        return ()
+
+
+def _upstream(reads: dict[Name, frozenset[Name]], names: Iterable[Name]) -> set[Name]:
+    found: set[Name] = set()
+    waiting = list(names)
+    while waiting:
+        for name in reads.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found

@@ -1,0 +1,181 @@
+"""How the changes of every source are captured, how far behind that is, and what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from headrace.capture.observe import Observed, observe
+from headrace.capture.wal.ceiling import LEVELS, Ceiling, Level
+from headrace.capture.wal.lsn import to_text
+from headrace.capture.wal.slot import SlotStatus
+from headrace.catalog import State
+from headrace.catalog.records import CaptureMode, Database, Source, Status
+from headrace.engine import Engine
+from headrace.errors import HeadraceError
+from headrace.ingest.append_only import is_declared, reverted
+from headrace.ingest.from_wal import slot_ceiling
+from headrace.ingest.requested_modes import Wished, wished_mode
+from headrace.settings import Settings
+
+MEGABYTE = 2**20
+UNBOUNDED = "without Headrace slot {} could fill the server's disk: set max_slot_wal_keep_size"
+
+
+@dataclass(frozen=True)
+class SourceHealth:
+    """One source. `wished` is the mode that was asked for, `mode` the one that it has.
+
+    `lag_bytes` is the size of its change buffer, or the log that the slot of its database holds
+    back; `lag` the time since the latest cut. `position` is where the slot stands. None is not
+    known. `alert` says why the level is not fine. `slot` and `identity` are there on the way to the
+    log and in it: with identity `full` the application logs whole old rows, with `key` their keys.
+    `append_only` is there if it was declared.
+    """
+
+    source: str
+    database: str
+    mode: str
+    wished: Wished
+    mode_reason: str | None
+    status: str
+    lag_bytes: int | None
+    lag: timedelta | None
+    position: str | None
+    level: Level
+    alert: str | None
+    slot: str | None = None
+    identity: str | None = None
+    append_only: Literal["declared", "reverted"] | None = None
+
+
+def cdc_health(engine: Engine, state: State, now: datetime) -> tuple[SourceHealth, ...]:
+    """Every source, looked at where it is; a database that does not answer is told as an alert."""
+    found: list[SourceHealth] = []
+    settings = engine.settings(state)
+    for known in state.databases:
+        sources = [source for source in state.sources if source.database == known.id]
+        seen = _observe(engine, known, sources, settings) if sources else Observed()
+        found += [health_of(state, settings, known, source, seen, now=now) for source in sources]
+    return tuple(found)
+
+
+def _observe(
+    engine: Engine, known: Database, sources: list[Source], settings: Settings
+) -> Observed | HeadraceError:
+    followed = {
+        source.oid: source.followed
+        for source in sources
+        if source.mode is CaptureMode.WAL and source.followed is not None
+    }
+    try:
+        database = engine.source_database(known)
+        return observe(
+            database, sources, followed, known.following, slot_ceiling(settings), known.snapshot
+        )
+    except HeadraceError as error:
+        return error
+
+
+def buffer_ceiling(settings: Settings) -> Ceiling:
+    """How large a change buffer may be: half way to its limit somebody should know."""
+    limit = settings.max_buffer_mb * MEGABYTE
+    return Ceiling(limit // 2, limit)
+
+
+def buffer_level(settings: Settings, size: int) -> tuple[Level, str]:
+    """The level of a change buffer of so many bytes, and what to say of it."""
+    text = f"the change buffer has {_megabytes(size)} of {settings.max_buffer_mb} MB"
+    return buffer_ceiling(settings).level(size), text
+
+
+def slot_level(settings: Settings, name: str, slot: SlotStatus | None) -> tuple[Level, str]:
+    """The level of a slot by the log that it holds back, and what to say of it."""
+    lag, safe = (0, None) if slot is None else (slot.lag or 0, slot.safe)
+    text = f"replication slot {name} holds back {_megabytes(lag)} of log"
+    if safe is not None:
+        text += f"; the server lets it hold back {_megabytes(safe)} more"
+    return slot_ceiling(settings).level(lag, safe), text
+
+
+def health_of(
+    state: State,
+    settings: Settings,
+    database: Database,
+    source: Source,
+    seen: Observed | HeadraceError,
+    *,
+    now: datetime,
+) -> SourceHealth:
+    """What was seen of a source, judged (pure)."""
+    observed = Observed() if isinstance(seen, HeadraceError) else seen
+    by_log = source.mode is CaptureMode.WAL
+    slot = observed.slot if source.mode is not CaptureMode.TRIGGER else None
+    lag_bytes = observed.buffers.get(source.oid)
+    if by_log:
+        lag_bytes = None if slot is None else slot.lag
+    wished = wished_mode(state, settings, source)
+    alerts = _alerts(settings, database, source, observed, wished)
+    append_only = _append_only(state, source)
+    if append_only == "reverted":
+        alerts.append(("warning", reverted(source)))
+    if isinstance(seen, HeadraceError):
+        alerts = [("critical", f"database {database.alias}: {seen.message}")]
+    following = database.following
+    # The first of the worst.
+    worst = max(alerts, key=lambda one: LEVELS.index(one[0]), default=None)
+    return SourceHealth(
+        state.called(source),
+        database.alias,
+        source.mode.value,
+        wished,
+        source.mode_reason,
+        source.status.value,
+        lag_bytes,
+        None if database.cut_at is None else max(now - database.cut_at, timedelta(0)),
+        None if slot is None or slot.confirmed is None else to_text(slot.confirmed),
+        "fine" if worst is None else worst[0],
+        None if worst is None else worst[1],
+        None if source.followed is None or following is None else following.slot,
+        None if source.followed is None else source.followed.kind,
+        append_only,
+    )
+
+
+def _append_only(state: State, source: Source) -> Literal["declared", "reverted"] | None:
+    if not is_declared(state, source):
+        return None
+    return "declared" if source.shrunk_at is None else "reverted"
+
+
+def _alerts(
+    settings: Settings, database: Database, source: Source, seen: Observed, wished: Wished
+) -> list[tuple[Level, str]]:
+    """All that there is to tell of a source, the more certain first."""
+    found: list[tuple[Level, str]] = []
+    if database.failing_since is not None:
+        since = database.failing_since.isoformat(" ", "seconds")
+        found.append(("critical", f"no changes are taken in since {since}: {database.failure}"))
+    if source.status in (Status.SUSPENDED, Status.ERROR):
+        found.append(("critical", source.reason or "it stands still"))
+    if source.oid in seen.leaving:
+        found.append(("critical", f"goes back to triggers: {seen.leaving[source.oid]}"))
+    if source.oid in seen.dirty and source.status is Status.ACTIVE:
+        found.append(("warning", f"will be copied anew: {seen.dirty[source.oid]}"))
+    if source.mode is not CaptureMode.TRIGGER and database.following is not None:
+        name = database.following.slot
+        found.append(slot_level(settings, name, seen.slot))
+        if seen.slot is not None and not seen.slot.bounded:
+            found.append(("warning", UNBOUNDED.format(name)))
+    if source.mode is not CaptureMode.WAL:
+        found.append(buffer_level(settings, seen.buffers.get(source.oid, 0)))
+    if source.mode is CaptureMode.WAL and source.oid in seen.buffers:
+        found.append(("warning", "read from the log, and its triggers could not be dropped yet"))
+    if wished == "wal" and source.mode is CaptureMode.TRIGGER and source.mode_reason is not None:
+        found.append(("warning", f"captured by triggers, not from the log: {source.mode_reason}"))
+    return [one for one in found if one[0] != "fine"]
+
+
+def _megabytes(size: int) -> str:
+    return f"{size // MEGABYTE:,} MB"

@@ -1,0 +1,123 @@
+"""One answer to whether all is well: the daemon, tables, lag, capture, disk and roles, judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from headrace.capture.wal.ceiling import LEVELS, Level
+from headrace.catalog.records import Lease
+from headrace.observe.cdc_status import SourceHealth
+from headrace.observe.table_status import TableStatus
+from headrace.schedule.schedule import Calculated, Schedule, moment_after, parse_schedule
+
+MOST_NAMED = 3
+# A refresh takes its time, so nothing is called late before that.
+PATIENCE = timedelta(minutes=1)
+GIGABYTE = 2**30
+# The share of a disk, and the bytes, below which somebody should know.
+FREE: tuple[tuple[Level, float, int], ...] = (
+    ("critical", 0.02, GIGABYTE),
+    ("warning", 0.10, 5 * GIGABYTE),
+)
+
+Finding = tuple[Level, str]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One area that was looked at. `detail` names what is wrong, or says what was seen."""
+
+    area: str
+    level: Level
+    detail: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """All areas, each as bad as the worst in it."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def level(self) -> Level:
+        return max((one.level for one in self.checks), key=LEVELS.index)
+
+
+def daemon(lease: Lease | None, tables: Sequence[TableStatus]) -> Check:
+    """A project with schedules needs a daemon."""
+    if lease is not None:
+        return Check("daemon", "fine", f"{lease.holder} serves since {lease.acquired_at:%c}")
+    scheduled = sum(table.schedule is not None for table in tables)
+    if scheduled:
+        return Check("daemon", "critical", f"none runs, and {scheduled} tables have a schedule")
+    return Check("daemon", "fine", "none runs, and no table has a schedule")
+
+
+def tables(found: Sequence[TableStatus]) -> Check:
+    """Tables that are not served any more as their queries say, or fail."""
+    findings: list[Finding] = []
+    for table in found:
+        if table.status in ("SUSPENDED", "ERROR"):
+            findings.append(("critical", f"{table.name} is {table.status}: {table.reason}"))
+        elif table.failures:
+            findings.append(("warning", f"{table.name} failed {table.failures} times in a row"))
+        elif table.blocked_by is not None:
+            findings.append(("warning", f"{table.name} waits for {table.blocked_by.name}"))
+    waiting = sum(table.epoch == 0 for table in found)
+    rest = f"{waiting} of them not filled yet" if waiting else "all of them maintained"
+    return _check("tables", findings, f"{len(found)} stream tables, {rest}")
+
+
+def lag(found: Sequence[TableStatus], zone: str, now: datetime) -> Check:
+    """Tables that lack changes for longer than twice what their schedules promise."""
+    findings: list[Finding] = []
+    for table in found:
+        if table.lag_own and is_late(parse_schedule(table.schedule, zone), table.lag_own, now):
+            findings.append(("warning", f"{table.name} {behind(table.lag_own)}"))
+    return _check("lag", findings, "no table is later than its schedule says")
+
+
+def is_late(schedule: Schedule | None, lag: timedelta, now: datetime) -> bool:
+    """Whether changes have been lacking for longer than twice what a schedule promises."""
+    if schedule is None or isinstance(schedule, Calculated):
+        return False
+    available = now - lag
+    due = moment_after(schedule, available)
+    return due is not None and now - due > max(due - available, PATIENCE)
+
+
+def behind(lag: timedelta) -> str:
+    return f"has lacked changes for {str(lag).split('.')[0]}"
+
+
+def capture(sources: Sequence[SourceHealth]) -> Check:
+    """Sources that are not captured, or whose changes pile up."""
+    findings = [(one.level, f"{one.source}: {one.alert}") for one in sources if one.alert]
+    return _check("capture", findings, f"{len(sources)} sources are captured")
+
+
+def disk(free: int, total: int) -> Check:
+    """The disk that the project is on."""
+    seen = f"{free / GIGABYTE:,.1f} of {total / GIGABYTE:,.1f} GB are free"
+    for level, share, least in FREE:
+        if free < min(share * total, least):
+            return Check("disk", level, seen)
+    return Check("disk", "fine", seen)
+
+
+def roles(superusers: Sequence[str]) -> Check:
+    """Roles of Headrace that may do more than they need."""
+    findings: list[Finding] = [("warning", f"role {role} is a superuser") for role in superusers]
+    return _check("roles", findings, "no role of Headrace is a superuser")
+
+
+def _check(area: str, findings: Iterable[Finding], else_: str) -> Check:
+    """The worst first, and as many as can be read."""
+    found = sorted(findings, key=lambda one: LEVELS.index(one[0]), reverse=True)
+    if not found:
+        return Check(area, "fine", else_)
+    named = "; ".join(text for _, text in found[:MOST_NAMED])
+    more = len(found) - MOST_NAMED
+    return Check(area, found[0][0], f"{named}; and {more} more" if more > 0 else named)

@@ -1,0 +1,85 @@
+"""All stream tables at one moment, for readers in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from headrace.boundary.doors import doors
+from headrace.catalog import State
+from headrace.catalog.records import StreamTable
+from headrace.engine import Engine
+from headrace.errors import UserError
+from headrace.lifecycle.names import parse_name
+from headrace.observe.table_status import TableStatus
+from headrace.refresh.epochs import newest_cut
+from headrace.refresh.refresh import require_table
+from headrace.relations.dataframe import changed_frame, published_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Changes(NamedTuple):
+    """How a stream table changed: rows with `_weight`, and the epoch that they reach.
+
+    A row with weight −1 went, one with 1 came; a row that is there twice may have ±2.
+    """
+
+    frame: DataFrame
+    epoch: int
+
+
+@doors
+class PinnedTables:
+    """Stream tables as they were published in one state of the catalog; refreshes since are unseen.
+
+    With an epoch given, each is as it was last published up to that.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        state: State,
+        epoch: int | None,
+        statuses: Callable[[State], tuple[TableStatus, ...]],
+    ) -> None:
+        newest = max((table.epoch for table in state.stream_tables), default=0)
+        if epoch is not None and not 0 < epoch <= max(newest, newest_cut(state)):
+            raise UserError(
+                "invalid-option",
+                f"there is no epoch {epoch}",
+                hint=f"The newest that was published is {newest}.",
+            )
+        self.epoch = newest if epoch is None else epoch
+        self._engine = engine
+        self._state = state
+        self._upto = epoch
+        self._statuses = statuses
+
+    def table(self, name: str) -> DataFrame:
+        """A stream table; `epoch-expired` where it cannot be told any more what it was then."""
+        table = self._table(name)
+        return published_frame(self._engine, self._state, table, self._upto)
+
+    def changes(self, name: str, after: int = 0) -> Changes:
+        """What changed in a stream table after an epoch; after 0 it is all of its rows."""
+        table = self._table(name)
+        reached = table.epoch if self._upto is None else min(self._upto, table.epoch)
+        if not 0 <= after <= reached:
+            raise UserError(
+                "invalid-option",
+                f"{table.schema}.{table.name} has not reached epoch {after}",
+                detail=f"It is at epoch {reached}.",
+                hint="Ask with the epoch that the last answer reached, or with 0.",
+            )
+        frame = changed_frame(self._engine, self._state, table, after, self._upto)
+        return Changes(frame, reached)
+
+    def status(self) -> tuple[TableStatus, ...]:
+        """Every stream table as it stood in the catalog when it was asked for this."""
+        return self._statuses(self._state)
+
+    def _table(self, name: str) -> StreamTable:
+        found = parse_name(name, self._engine.database.search_path[0])
+        return require_table(self._state, *found)

@@ -1,0 +1,307 @@
+"""What an open project tells without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from headrace.boundary.arguments import whole_number
+from headrace.boundary.doors import doors
+from headrace.catalog import State, new_relation_id
+from headrace.catalog.records import Receipt, Refresh, RefreshMode, StreamTable, TierInForce
+from headrace.engine import Engine
+from headrace.errors import NeedsReinit, UserError
+from headrace.graph.cycles import Group, cycles
+from headrace.graph.draw import FORMATS
+from headrace.graph.network import Network
+from headrace.ingest.append_only import growing, is_declared, reverted
+from headrace.lifecycle.capture_sql import capture_sql
+from headrace.lifecycle.create import check_query, filled_with
+from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.notices import option_notices
+from headrace.lifecycle.planned_table import Request
+from headrace.observe.blockers import blockers
+from headrace.observe.capture_status import captures, is_decoded
+from headrace.observe.cdc_status import SourceHealth, cdc_health
+from headrace.observe.database_status import DatabaseStatus, database_statuses
+from headrace.observe.group_status import GroupMember, groups_of
+from headrace.observe.lag import availability, lags
+from headrace.observe.pinned import Changes, PinnedTables
+from headrace.observe.strata_status import (
+    ComponentStatus,
+    StrataExplanation,
+    StratumStatus,
+    components_of,
+    explain_network,
+    names_of,
+    network_of,
+    strata_of,
+)
+from headrace.observe.stratify import stratify
+from headrace.observe.table_status import TableStatus, status_of
+from headrace.refresh.cost_history import past_of
+from headrace.refresh.explain import Explanation, explain, found_by_keys, placed
+from headrace.refresh.outlook import Outlook, outlook
+from headrace.refresh.plan import may_choose
+from headrace.refresh.refresh import require_table
+from headrace.refresh.sizes import read_by, stored_rows
+from headrace.refresh.together import consistency_groups
+from headrace.relations.definition import define
+from headrace.schedule.tiers import is_watched, tier_option
+from headrace.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@doors
+class Readings:
+    """The part of `Headrace` that only reads."""
+
+    _engine: Engine
+
+    def table(self, name: str) -> DataFrame:
+        """The stream table at its published epoch, as a Spark DataFrame."""
+        return self.at().table(name)
+
+    def at(self, epoch: int | None = None) -> PinnedTables:
+        """All stream tables as they are published now, or as they last were up to an epoch."""
+
+        def statuses(state: State) -> tuple[TableStatus, ...]:
+            return self._statuses(state.stream_tables, state)
+
+        return PinnedTables(self._engine, self._state(), epoch, statuses)
+
+    def changes(self, name: str, after: int = 0) -> Changes:
+        """How a stream table changed after an epoch, and the epoch to ask with the next time.
+
+        The frame has the netted rows with their `_weight`; after 0 it has all rows of the table.
+        """
+        return self.at().changes(name, after)
+
+    def status(self) -> tuple[TableStatus, ...]:
+        """Every stream table as it stands."""
+        return self._statuses(self._state().stream_tables)
+
+    def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
+        """The latest refreshes of one stream table or of all, newest first."""
+        whole_number("limit", limit)
+        relation = None
+        if name is not None:
+            relation = require_table(self._state(), *self._name(name)).relation
+        return self._engine.catalog.refreshes(relation, limit)
+
+    def receipts(self, name: str | None = None, limit: int = 100) -> tuple[Receipt, ...]:
+        """The latest receipts of `verify`, of one stream table or of all, newest first."""
+        whole_number("limit", limit)
+        relation = None
+        if name is not None:
+            relation = require_table(self._state(), *self._name(name)).relation
+        return self._engine.catalog.receipts(relation, limit)
+
+    def stratum_status(self) -> tuple[StratumStatus, ...]:
+        """The strata: layers of stream tables, the lowest first."""
+        return strata_of(network_of(self._state()), self._engine.catalog.strata_ticks())
+
+    def scc_status(self) -> tuple[ComponentStatus, ...]:
+        """The components: stream tables that read each other, or themselves."""
+        state = self._state()
+        return self._components(state, network_of(state))
+
+    def databases(self) -> tuple[DatabaseStatus, ...]:
+        """The databases whose tables queries can read, and what is captured of them."""
+        return database_statuses(self._state())
+
+    def check_cdc_health(self) -> tuple[SourceHealth, ...]:
+        """How the changes of every source are captured, how far behind that is, what is wrong."""
+        return cdc_health(self._engine, self._state(), datetime.now(UTC))
+
+    def cdc_sql(self, *tables: str) -> str:
+        """The SQL that a DBA runs where our roles may not: what capture of tables lacks.
+
+        Tables are named as in a query; without any it is all sources.
+        """
+        return capture_sql(self._engine, self._state(), tables)
+
+    def diamond_groups(self) -> tuple[GroupMember, ...]:
+        """The groups of several stream tables: those that ways from one source lead through to a
+        table in which they meet, and those that read each other."""
+        state = self._state()
+        names = names_of(state)
+        tables = {names[table.relation]: table for table in state.stream_tables}
+        return groups_of(network_of(state), tables, self._engine.settings(state))
+
+    def explain_strata(
+        self, tables: Sequence[str] | Mapping[str, str | Mapping[str, Any]]
+    ) -> StrataExplanation:
+        """The strata of stream tables that exist, by name, or of queries as `create_stream_tables`
+        takes them, before anything is created; with all that they rest on.
+
+        A cycle that cannot be made is told and no error.
+        """
+        state = self._state()
+        if isinstance(tables, Mapping):
+            requests = [Request.read(name, given) for name, given in tables.items()]
+            network = stratify(self._engine, state, requests)
+        else:
+            network = network_of(state)
+            for name in tables:
+                require_table(state, *self._name(name))
+        return explain_network(network.below(".".join(self._name(name)) for name in tables))
+
+    def graph(self, format: str = "text") -> str:  # noqa: A002
+        """Sources, stream tables, components and strata as "text", "mermaid" or "dot"."""
+        if format not in FORMATS:
+            raise UserError(
+                "invalid-option",
+                f"{format!r} is no format of a graph",
+                hint=f"There are {', '.join(FORMATS)}.",
+            )
+        return FORMATS[format](network_of(self._state()))
+
+    def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
+        """The plan and the steps of a stream table, or of a query before anything is created."""
+        state = self._state()
+        if (name is None) == (query is None):
+            raise UserError("invalid-option", "explain takes either a name or a query")
+        follow = self._engine.settings(state).stratified_dred
+        if query is not None:
+            unused = f"explained_{new_relation_id()}"
+            checked = check_query(self._engine, state, Request(unused, query))
+            names = {s.relation: f"{s.schema}.{s.name}" for s in checked.inputs}
+            names[checked.table.relation] = "the query"
+            reads = {names[one]: words for one, words in checked.table.edges.items()}
+            network = network_of(state).with_tables({unused: reads})
+            explained = explain(
+                (checked.table,),
+                (checked.definition,),
+                names,
+                checked.notices,
+                follow=follow,
+                growing=growing(state),
+            )
+            return placed(explained, network, unused)
+        assert name is not None
+        table = require_table(state, *self._name(name))
+        if table.is_uninitialized:
+            return self._first_explained(state, table, follow=follow)
+        names = names_of(state)
+        cycle = cycles(state.stream_tables).get(table.relation, frozenset())
+        others = (t for t in state.stream_tables if t.relation in cycle - {table.relation})
+        group = (table, *others)
+        definitions = tuple(define(one, state) for one in group)
+        notices = tuple(
+            f"{state.called(source)}: {reverted(source)}"
+            for source in state.sources
+            if source.relation in table.inputs
+            and source.shrunk_at is not None
+            and is_declared(state, source)
+        )
+        notices += option_notices(state, table)
+        explained = explain(
+            group, definitions, names, notices, follow=follow, growing=growing(state)
+        )
+        refreshes = self._engine.catalog.refreshes(table.relation)
+        found = found_by_keys(refreshes, names)
+        explained = replace(explained, outlook=self._outlook(state, group), found=found)
+        return placed(explained, network_of(state), names[table.relation])
+
+    def _first_explained(self, state: State, table: StreamTable, *, follow: bool) -> Explanation:
+        """The steps of a table that was never filled, as if it were filled now."""
+        makings = filled_with(self._engine, state, table)
+        names = names_of(state)
+        for making in makings:
+            names |= {one.relation: state.called(one) for one in making.inputs}
+            names[making.table.relation] = state.called(making.table)
+        reads = {
+            names[making.table.relation]: {
+                names[one]: words for one, words in making.table.edges.items()
+            }
+            for making in makings
+        }
+        own = makings[0]
+        group = [one for one in makings if one is own or one.table.relation in own.cycle]
+        explained = explain(
+            tuple(making.table for making in group),
+            tuple(making.definition for making in group),
+            names,
+            own.notices,
+            follow=follow,
+            growing=growing(state),
+        )
+        return placed(explained, network_of(state).with_tables(reads), state.called(table))
+
+    def _outlook(self, state: State, group: Group) -> Outlook | None:
+        """How refreshes of the first of the tables are chosen; None if a log is damaged."""
+        mode = group[0].refresh_mode
+        if mode is RefreshMode.AUTO and not may_choose(group, None):
+            mode = RefreshMode.DIFFERENTIAL
+        inputs = read_by(group)
+        try:
+            stored = stored_rows(self._engine, state, inputs)
+        except NeedsReinit:
+            return None
+        return outlook(mode, inputs, stored, past_of(self._engine.catalog, group[0].relation))
+
+    def settings(self) -> Mapping[str, Any]:
+        """The settings in force."""
+        return Settings.of(dict(self._state().settings)).model_dump()
+
+    def _components(self, state: State, network: Network) -> tuple[ComponentStatus, ...]:
+        """The components, with the latest refreshes of their members."""
+        cyclic = {name for one in network.components if one.is_cyclic for name in one.members}
+        names = names_of(state) if cyclic else {}
+        refreshes = (
+            (names[table.relation], refresh)
+            for table in state.stream_tables
+            if names.get(table.relation) in cyclic
+            for refresh in self._engine.catalog.refreshes(table.relation)
+        )
+        return components_of(network, refreshes)
+
+    def _statuses(
+        self, tables: Iterable[StreamTable], state: State | None = None
+    ) -> tuple[TableStatus, ...]:
+        """The tables as they stand in a state of the catalog, or in the newest."""
+        found = tuple(tables)
+        state = (self._state() if state is None else state).with_origins(found)
+        settings = self._engine.settings(state)
+        network = network_of(state)
+        behind = lags(state, availability(self._engine, state), datetime.now(UTC))
+        stuck = blockers(state, consistency_groups(state, settings))
+        iterations = {
+            name: one.last_iterations
+            for one in self._components(state, network)
+            for name in one.members
+        }
+        serving = is_decoded(state) and self._engine.catalog.serving() is not None
+        captured = captures(state, found, serving=serving)
+        tiers = self._tiers() if any(is_watched(one, settings) for one in found) else {}
+        return tuple(
+            status_of(
+                table,
+                network,
+                behind[table.relation],
+                stuck.get(table.relation),
+                tier_option(table, settings),
+                tiers.get(table.relation),
+                option_notices(state, table),
+                last_iterations=iterations.get(f"{table.schema}.{table.name}"),
+                capture=captured[table.relation],
+            )
+            for table in found
+        )
+
+    def _tiers(self) -> Mapping[str, TierInForce]:
+        """The tiers that a daemon follows now; none while nobody serves."""
+        catalog = self._engine.catalog
+        known = catalog.tiers() if catalog.serving() is not None else ()
+        return {one.relation: one for one in known}
+
+    def _state(self) -> State:
+        return self._engine.catalog.state()
+
+    def _name(self, name: str) -> tuple[str, str]:
+        return parse_name(name, self._engine.database.search_path[0])

@@ -1,0 +1,167 @@
+"""Strata and components of a project's stream tables, as users are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from headrace.catalog.records import Refresh, Source, StratumTicks, StreamTable
+from headrace.catalog.state import State
+from headrace.graph.network import Dependency, Network
+from headrace.graph.policy import declared_groups
+from headrace.graph.strata import Unstratifiable
+from headrace.relations.definition import edges_of
+
+
+@dataclass(frozen=True)
+class StratumStatus:
+    """One layer of stream tables.
+
+    `non_monotone_edges` are those by which its members read what is below. `refreshed` counts the
+    ticks of daemons in which members were refreshed, `skipped` those in which there was nothing to
+    do for any of them; `skipped_last` says whether the latest, at `last_tick_at`, was one of these.
+    """
+
+    stratum: int
+    member_count: int
+    members: tuple[str, ...]
+    has_cycles: bool
+    non_monotone_edges: tuple[Dependency, ...]
+    refreshed: int = 0
+    skipped: int = 0
+    skipped_last: bool = False
+    last_tick_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    """Stream tables that read each other, or one that reads itself.
+
+    `last_iterations` are the rounds of the latest refresh that came to a fixed point,
+    `last_converged_at` its end. `monotone` says that all that its members read they read
+    monotonically, also what stands outside.
+    """
+
+    scc_id: int
+    member_count: int
+    members: tuple[str, ...]
+    last_iterations: int | None
+    last_converged_at: datetime | None
+    monotone: bool
+
+
+@dataclass(frozen=True)
+class StrataExplanation:
+    """What strata tables have, or would have. `unstratifiable` is why some cannot be made."""
+
+    strata: tuple[StratumStatus, ...]
+    components: tuple[ComponentStatus, ...]
+    edges: tuple[Dependency, ...]
+    unstratifiable: tuple[Unstratifiable[str], ...]
+
+    def __str__(self) -> str:
+        lines = []
+        for one in self.strata:
+            lines += [f"stratum {one.stratum}", *(f"  {name}" for name in one.members)]
+        for part in self.components:
+            members = ", ".join(part.members)
+            lines += [f"component {part.scc_id}: every row once", f"  {members}"]
+        lines += ["edges", *(f"  {edge}" for edge in self.edges)]
+        lines += ["unstratifiable"] if self.unstratifiable else []
+        lines += [f"  {in_words(one)}" for one in self.unstratifiable]
+        return "\n".join(lines)
+
+
+def in_words(found: Unstratifiable[str]) -> str:
+    """The edge, its operators and the whole way round, in a sentence."""
+    way = " → ".join((*found.path, found.path[0]))
+    operators = ", ".join(found.operators)
+    return f"{found.reader} reads {found.read} under {operators}, which depends on it: {way}"
+
+
+def names_of(state: State) -> dict[str, str]:
+    """What people call the relations of sources and stream tables; no two are called the same."""
+    origins: tuple[Source | StreamTable, ...] = (*state.stream_tables, *state.sources)
+    names: dict[str, str] = {}
+    for origin in origins:
+        name = state.called(origin)
+        # A table that was dropped may have left its name to another.
+        taken = name in names.values()
+        names[origin.relation] = f"{name} ({origin.relation})" if taken else name
+    return names
+
+
+def network_of(state: State) -> Network:
+    """The network of all stream tables that exist."""
+    names = names_of(state)
+    return Network(
+        {
+            names[table.relation]: {
+                names[relation]: operators
+                for relation, operators in edges_of(table, state).items()
+                if relation in names
+            }
+            for table in state.stream_tables
+        },
+        {names[one]: group for one, group in declared_groups(state.stream_tables).items()},
+    )
+
+
+def strata_of(network: Network, ticks: Iterable[StratumTicks] = ()) -> tuple[StratumStatus, ...]:
+    """The strata that have stream tables, the lowest first, with the ticks counted of each."""
+    counted = {one.stratum: one for one in ticks}
+    layers: dict[int, list[str]] = {}
+    for table in network.tables:
+        layers.setdefault(network.strata[table], []).append(table)
+    found = []
+    for stratum, members in sorted(layers.items()):
+        tick = counted.get(stratum, StratumTicks(stratum))
+        found.append(
+            StratumStatus(
+                stratum,
+                len(members),
+                tuple(sorted(members)),
+                any(network.component(name).is_cyclic for name in members),
+                tuple(e for e in network.edges if e.reader in members and not e.monotone),
+                tick.refreshed,
+                tick.skipped,
+                tick.skipped_last,
+                tick.last_tick_at,
+            )
+        )
+    return tuple(found)
+
+
+def components_of(
+    network: Network, refreshes: Iterable[tuple[str, Refresh]] = ()
+) -> tuple[ComponentStatus, ...]:
+    """The components that read themselves; `refreshes` come with their tables, newest first."""
+    latest: dict[str, Refresh] = {}
+    for name, refresh in refreshes:
+        if refresh.iterations is not None and refresh.error is None:
+            latest.setdefault(name, refresh)
+    found = []
+    for component in network.components:
+        if component.id is None:
+            continue
+        runs = [latest[name] for name in component.members if name in latest]
+        last = max(runs, key=lambda run: run.finished_at, default=None)
+        found.append(
+            ComponentStatus(
+                component.id,
+                len(component.members),
+                component.members,
+                None if last is None else last.iterations,
+                None if last is None else last.finished_at,
+                all(edge.monotone for edge in network.edges if edge.reader in component.members),
+            )
+        )
+    return tuple(found)
+
+
+def explain_network(network: Network) -> StrataExplanation:
+    """Strata, components and edges of a network, and what is wrong with it."""
+    return StrataExplanation(
+        strata_of(network), components_of(network), network.edges, network.unstratifiable
+    )

@@ -1,0 +1,115 @@
+"""The network that queries would make with the stream tables that exist: nothing is written.
+
+Tables that read each other begin with the columns that a part of their queries has alone. Unlike
+where they are made, a cycle that has no fixed point is no error: it is what one wants to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from headrace.catalog import State
+from headrace.engine import Engine
+from headrace.graph.network import Network
+from headrace.graph.strata import Operators
+from headrace.lifecycle.cycle_check import no_beginning
+from headrace.lifecycle.cycle_members import Name, shown
+from headrace.lifecycle.known_part import beginning, first_branch
+from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.names import parse_name
+from headrace.lifecycle.planned_table import CaptureAnew, Making, Request, check, check_free
+from headrace.lifecycle.planning import Planning
+from headrace.lifecycle.table_spec import read_tables
+from headrace.observe.strata_status import names_of, network_of
+from headrace.query import first_names
+from headrace.source.faults import translated
+
+
+def stratify(engine: Engine, state: State, requests: Sequence[Request]) -> Network:
+    """The network with these tables, new or in the place of those with their names."""
+    search_path = engine.database.search_path
+    named = {parse_name(request.name, search_path[0]): request for request in requests}
+    anew: set[str] = set()
+    while True:
+        try:
+            with (
+                translated(),
+                engine.database.session() as connection,
+                connection.transaction(force_rollback=True),
+            ):
+                planning = Planning(Reach.of(engine, connection, state), state, search_path)
+                planning.capture_anew([one for one in state.sources if one.relation in anew])
+                reads = _Rehearsal(planning, named).reads()
+                return network_of(state).with_tables(reads)
+        except CaptureAnew as found:
+            anew.add(found.relation)
+
+
+@dataclass(frozen=True)
+class _Rehearsal:
+    """Tables are made, as far as their columns go, in a transaction that is rolled back.
+
+    `waiting` have no columns yet.
+    """
+
+    planning: Planning
+    requests: dict[Name, Request]
+    waiting: set[Name] = field(default_factory=set)
+
+    def reads(self) -> dict[str, dict[str, Operators]]:
+        """For every request how it depends on what it reads."""
+        state = self.planning.state
+        for name in self.requests:
+            if state.stream_table(*name) is None:
+                check_free(self.planning.reach.home, state, *name)
+                self.waiting.add(name)
+        left = dict(self.requests)
+        found: dict[str, dict[str, Operators]] = {}
+        while left:
+            ready = [one for one, request in left.items() if not self._waits(request.query)]
+            for name in ready:
+                making = self._checked(name, left.pop(name))
+                found[shown(name)] = self._edges(making)
+                self._rehearse(name, making)
+            if not ready:
+                self._begin(left)
+        return found
+
+    def _waits(self, query: str) -> bool:
+        """Whether a query reads a table that has no columns yet."""
+        planning = self.planning
+        tables = {(table.schema, table.name) for table in planning.state.stream_tables}
+        names = tables | self.requests.keys()
+        read = read_tables(planning.reach.home, query, planning.search_path, names)
+        return not read.isdisjoint(self.waiting)
+
+    def _begin(self, left: dict[Name, Request]) -> None:
+        """Give one of the tables the columns that a part of its query has."""
+        for name in sorted(self.waiting):
+            query = left[name].query
+            begun = beginning(query, self._waits)
+            if begun is not None:
+                making = self._checked(name, replace(left[name], query=begun))
+                table = making.table
+                names = first_names(first_branch(query)) or [c.name for c in table.columns]
+                pairs = zip(table.columns, names, strict=True)
+                columns = tuple(replace(column, name=name) for column, name in pairs)
+                table = replace(table, columns=columns, key=())
+                self._rehearse(name, replace(making, table=table))
+                return
+        raise no_beginning(sorted(self.waiting))
+
+    def _checked(self, name: Name, request: Request) -> Making:
+        planning = self.planning
+        old = planning.state.stream_table(*name)
+        return check(planning.reach, planning.state, request, planning.search_path, old=old)
+
+    def _edges(self, making: Making) -> dict[str, Operators]:
+        names = names_of(self.planning.state.with_origins(making.sources))
+        return {names[relation]: words for relation, words in making.table.edges.items()}
+
+    def _rehearse(self, name: Name, making: Making) -> None:
+        self.planning.add(making)
+        self.planning.rehearse(making)
+        self.waiting.discard(name)

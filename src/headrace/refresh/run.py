@@ -1,0 +1,297 @@
+"""A sweep: tables that are brought to one epoch and published as one, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+from headrace.catalog import Change, State
+from headrace.catalog.records import Effort, Refresh, RefreshMode, Status, StreamTable
+from headrace.engine import Engine
+from headrace.engine.steps import RecordFailure
+from headrace.errors import HeadraceError, Transient, Unavailable, contained
+from headrace.graph import upstream
+from headrace.graph.cycles import Group, grouped
+from headrace.graph.layers import by_stratum
+from headrace.publish.publish import NOTHING, Advanced, Serve, Unread, publish, serve_nothing
+from headrace.refresh.advance import advance, changed_inputs
+from headrace.refresh.attempt import Attempt, told
+from headrace.refresh.change_limit import blows_fuse, check_fuse
+from headrace.refresh.cost_history import Pasts
+from headrace.refresh.epochs import Times, frontier, is_used_up, may_move, newest_known
+from headrace.refresh.phase_times import Clock
+from headrace.refresh.plan import UNREAD, Decision, decide, may_choose, may_skip_unread
+from headrace.refresh.side_by_side import side_by_side
+from headrace.refresh.sizes import ahead_of
+from headrace.refresh.strategy import choose
+from headrace.refresh.together import consistency_groups
+from headrace.refresh.unread import changed_where_read
+from headrace.relations.definition import define
+from headrace.spark.delegation import acting_thread
+
+
+@dataclass(frozen=True)
+class Aim:
+    """The table for whose sake there is a sweep: the mode asked for, and its clock.
+
+    Tables that are `allowed` may take in more than `max_change_rows`.
+    """
+
+    relation: str
+    asked: RefreshMode | None = None
+    clock: Clock = field(default_factory=Clock)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    allowed: frozenset[str] = frozenset()
+
+
+@dataclass
+class Sweep:
+    """`tables` are all that take part, each after those that it reads.
+
+    `replaced` are tables whose successors are made in it, `unread` those into which only changes
+    came that they do not read. `state` becomes what it is once everything is published. What has
+    failed in it leaves logs beyond their pins: whoever writes next rolls them back.
+    """
+
+    engine: Engine
+    state: State
+    tables: tuple[StreamTable, ...]
+    fence: int
+    aim: Aim | None = None
+    replaced: tuple[StreamTable, ...] = ()
+    advanced: list[Advanced] = field(default_factory=list)
+    attempts: dict[str, Attempt] = field(default_factory=dict)
+    unread: list[Unread] = field(default_factory=list)
+    failures: list[tuple[tuple[Attempt, ...], HeadraceError]] = field(default_factory=list)
+
+    @cached_property
+    def epoch(self) -> int:
+        """The epoch of all that is advanced; taken when it is first needed."""
+        newest = newest_known(self.state, (*self.tables, *self.replaced))
+        # What takes the place of a table is of a later epoch: readers tell them apart by that.
+        moving = [*may_move(self.state, self.tables), *self.replaced]
+        if self.aim is not None:
+            moving += [table for table in self.tables if table.relation == self.aim.relation]
+        if is_used_up(self.state, moving, newest):
+            return self.engine.catalog.next_epoch()
+        return newest
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that were written."""
+        return tuple(relation.id for one in self.advanced for relation in one.relations)
+
+    def run(self) -> None:
+        """Advance every table into which a change comes, each after those that it reads.
+
+        Those that do not read each other are computed side by side. All others are skipped.
+        """
+        parts = {
+            group[0].relation: group for group in grouped(self.tables, self.state.stream_tables)
+        }
+        part_of = {table.relation: name for name, group in parts.items() for table in group}
+        waits_for = {
+            name: {part_of[i] for table in group for i in table.inputs if i in part_of} - {name}
+            for name, group in parts.items()
+        }
+        runner, thread = self.engine.runner, acting_thread()
+        try:
+            side_by_side(
+                waits_for,
+                lambda name: self._begin(parts[name]),
+                lambda _, done: self.add(done),
+                self.engine.settings(self.state).workers,
+                lambda: runner.cancel(thread),
+            )
+        except HeadraceError as error:
+            for attempts, known in self.failures:
+                if known is error:
+                    self._remember(attempts, error)
+            raise
+
+    def add(self, done: tuple[Advanced, ...]) -> None:
+        """What was advanced is part of the sweep, and read by those that come after."""
+        self.advanced += done
+        self.state = self.state.with_relations(r for one in done for r in one.relations)
+
+    @property
+    def moved(self) -> Mapping[str, datetime | None]:
+        """The relations that were advanced so far, and the time of the cut behind each."""
+        return {one.table.relation: one.as_of for one in self.advanced}
+
+    def publish(
+        self, besides: Change = NOTHING, serve_besides: Serve = serve_nothing
+    ) -> dict[str, Refresh]:
+        """Make all of it visible; the refreshes as they were recorded, by relation."""
+        advanced, unread = tuple(self.advanced), tuple(self.unread)
+        tables = [*(one.table for one in advanced), *(one.table for one in unread)]
+        try:
+            with contained(f"publish {_names(tables)}"):
+                done = publish(
+                    self.engine,
+                    advanced,
+                    self.state,
+                    fence=self.fence,
+                    unread=unread,
+                    besides=besides,
+                    serve_besides=serve_besides,
+                )
+        except HeadraceError as error:
+            failed = tuple(self.attempts.get(one.table.relation) for one in advanced)
+            self._remember(tuple(one for one in failed if one is not None), error)
+            raise
+        self.engine.part(Pasts).add(done)
+        return {one.table: one for one in done}
+
+    def finish(self) -> dict[str, Refresh]:
+        """Publish, if anything has come into a table; the refreshes by relation."""
+        return self.publish() if self.advanced or self.unread else {}
+
+    def _begin(self, group: Group) -> Callable[[], tuple[Advanced, ...]] | None:
+        """How a table, or those of a cycle, is computed; None if no change comes into it."""
+        aim = self.aim
+        if aim is None or aim.relation not in {table.relation for table in group}:
+            aim = Aim("")
+        changed = changed_inputs(group, self.state)
+        decision = decide(group, aim.asked, changed)
+        if decision.mode != "SKIPPED" and may_skip_unread(group, aim.asked):
+            changed = self._where_read(group, changed, decision, aim)
+            if not changed:
+                decision = UNREAD
+                self.unread += map(self._unread, group)
+        # A group that is skipped uses no epoch.
+        epoch = 0 if decision.mode == "SKIPPED" else self.epoch
+        attempts = tuple(self._attempt(table, epoch, decision, aim) for table in group)
+        self.attempts.update((one.table.relation, one) for one in attempts)
+        if decision.mode == "SKIPPED":
+            return None
+        state, moved = self.state, self.moved
+        return lambda: self._compute(attempts, aim.asked, changed, state, moved)
+
+    def _where_read(
+        self, group: Group, changed: frozenset[str], decision: Decision, aim: Aim
+    ) -> frozenset[str]:
+        """Those of the changed inputs that changed in columns which the tables read."""
+        try:
+            with contained(f"refresh {_names(group)}"):
+                return changed_where_read(self.engine, self.state, group, changed)
+        except HeadraceError as error:
+            attempts = tuple(self._attempt(table, self.epoch, decision, aim) for table in group)
+            self.failures.append((attempts, error))
+            raise
+
+    def _unread(self, table: StreamTable) -> Unread:
+        """The table takes in changes that it does not read; what it reads itself is done."""
+        epoch = self.epoch if self.advanced else 0
+        return Unread(table, frontier(self.state, table, epoch, self.moved))
+
+    def _compute(
+        self,
+        attempts: tuple[Attempt, ...],
+        asked: RefreshMode | None,
+        changed: frozenset[str],
+        state: State,
+        moved: Times,
+    ) -> tuple[Advanced, ...]:
+        group = tuple(one.table for one in attempts)
+        try:
+            with contained(f"refresh {_names(group)}"):
+                allowed = frozenset[str]() if self.aim is None else self.aim.allowed
+                check_fuse(self.engine, group, changed, state, allowed)
+                decision, effort = self._chosen(attempts, asked, changed, state)
+                attempts = tuple(replace(o, decision=decision, effort=effort) for o in attempts)
+                self.attempts.update((one.table.relation, one) for one in attempts)
+                definitions = tuple(define(table, state) for table in group)
+                return advance(self.engine, attempts, definitions, changed, state, moved)
+        except HeadraceError as error:
+            self.failures.append((attempts, error))
+            raise
+
+    def _chosen(
+        self,
+        attempts: tuple[Attempt, ...],
+        asked: RefreshMode | None,
+        changed: frozenset[str],
+        state: State,
+    ) -> tuple[Decision, Effort]:
+        """What was decided, or the cheaper way where that may be chosen; and what lies before it.
+
+        All tables of a cycle have the same past.
+        """
+        engine, decision = self.engine, attempts[0].decision
+        group = tuple(one.table for one in attempts)
+        ahead = ahead_of(engine, state, group, changed)
+        if decision.mode != "DIFFERENTIAL" or not may_choose(group, asked):
+            return decision, ahead
+        choice = choose(ahead, engine.part(Pasts).of(engine.catalog, group[0].relation))
+        expected = replace(ahead, incremental=choice.incremental, full=choice.full)
+        return Decision(choice.mode, choice.reason, choice.numbers), expected
+
+    def _attempt(self, table: StreamTable, epoch: int, decision: Decision, aim: Aim) -> Attempt:
+        skipped = self._strata_skipped(table) if table.relation == aim.relation else 0
+        group = self._groups.get(table.relation, ())
+        return Attempt(table, epoch, decision, aim.clock, aim.started_at, skipped, group)
+
+    def _strata_skipped(self, table: StreamTable) -> int:
+        """In how many strata below a table, all done by now, no change came into any table."""
+        if not self.engine.settings(self.state).enable_stratum_skip:
+            return 0
+        strata = by_stratum(upstream(self.tables, table))
+        moved = {one.table.relation for one in self.advanced} | {table.relation}
+        return sum(moved.isdisjoint(one.relation for one in stratum) for stratum in strata)
+
+    @cached_property
+    def _groups(self) -> Mapping[str, tuple[str, ...]]:
+        return consistency_groups(self.state, self.engine.settings(self.state))
+
+    def _remember(self, failed: tuple[Attempt, ...], error: HeadraceError) -> None:
+        """Keep the failure in the history, also with those that wait for the tables that failed.
+
+        A failure that will not pass by itself marks the tables.
+        """
+        if not failed:
+            return
+        first = failed[0].table
+        names = frozenset(one.table.relation for one in failed)
+        waiting = [
+            Attempt(table, self.epoch, failed[0].decision, group=self._groups[table.relation])
+            for table in self.tables
+            if table.relation not in names and first.relation in self._groups[table.relation]
+        ]
+        why = f"group-failed: {first.schema}.{first.name} failed, so nothing of its group moved"
+        lines = (
+            *(one.record(error=told(error)) for one in failed),
+            *(one.record(error=why) for one in waiting),
+        )
+        try:
+            with (
+                self.engine.step(RecordFailure(first.relation)),
+                self.engine.changing(self.state) as current,
+            ):
+                marked = tuple(
+                    _marked(table, error)
+                    for table in current.stream_tables
+                    if table.relation in names
+                )
+                change = Change(put=marked, refreshes=lines)
+                self.engine.catalog.commit(change, fence=self.fence)
+        except HeadraceError as second:
+            error.add_note(f"and the history could not be written: {second.message}")
+
+
+def _names(tables: Iterable[StreamTable]) -> str:
+    return ", ".join(f"{table.schema}.{table.name}" for table in tables)
+
+
+def _marked(table: StreamTable, error: HeadraceError) -> StreamTable:
+    """The table after a failure; what is missing outside is no failure of a table."""
+    if isinstance(error, Unavailable):
+        return table
+    counted = replace(table, failures=table.failures + 1)
+    if isinstance(error, Transient) or table.status is Status.SUSPENDED:
+        return counted
+    if blows_fuse(error):
+        return table.suspended(error.message)
+    return replace(counted, status=Status.ERROR, reason=error.message)

@@ -1,0 +1,131 @@
+"""Ways to the rows of an input that have certain keys, and the one that is likely the fastest.
+
+| way | how | costs |
+|---|---|---|
+| probe | PostgreSQL's index on a source, as it was at the last cut | with the keys |
+| index | the places of rows by a column of the key, beside the files | with the keys |
+| pruned | as a scan, of row groups that may hold a key by their statistics | with their rows |
+| scan | the key's column in all files, the other columns where it is found | with the rows |
+| whole | Spark reads the input | with the rows, some ten times as much |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.capture.probe import LastCut, probe
+from headrace.catalog.records import Access, CaptureMode, Source, Status
+from headrace.engine import Engine
+from headrace.relations.input_reader import Reading
+from headrace.render import PlanInput
+from headrace.store import WEIGHT, Keys
+
+Way = Literal["probe", "index", "pruned", "scan"]
+Wish = Literal["auto", "probe", "index", "pruned", "scan", "whole"]
+
+# Measured on one machine, in milliseconds; only their order of magnitude matters.
+PROBE_BEGINS = 10.0
+PROBE_A_KEY = 0.02
+LOOK_UP_BEGINS = 2.0
+LOOK_UP_A_VALUE = 0.000_02
+# After a probe that could not tell, the next one of that column waits for so long.
+PAUSE_SECONDS = 60.0
+
+
+@dataclass
+class FailedProbes:
+    """Until when, by the process's clock, a source is not probed by columns that did not answer."""
+
+    until: dict[tuple[str, str], float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Finds the rows of a stage's inputs by their keys.
+
+    `read` are the inputs that the stage came to read, `taken` those of them found by keys.
+    """
+
+    engine: Engine
+    reading: Reading
+    wish: Wish
+    read: list[PlanInput] = field(default_factory=list)
+    taken: list[Access] = field(default_factory=list)
+
+    def start(self, inputs: Iterable[PlanInput]) -> None:
+        """The stage reads these, whatever was tried before."""
+        self.read[:] = inputs
+        self.taken.clear()
+
+    @property
+    def rows_read(self) -> int:
+        """The stored rows of all inputs, of those found by keys only what was kept."""
+        spared = sum(access.rows - access.kept for access in self.taken)
+        return sum(map(self.reading.size, self.read)) - spared
+
+    def find(self, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, Way]:
+        """The weighted rows of the input with one of the keys, not netted.
+
+        If they are more than the reading's `most_found`, they are not all.
+        """
+        reading = self.reading
+        if self.wish in ("index", "pruned", "scan"):
+            return reading.lookup(wanted, keys, by=self.wish), self.wish
+        reached, indexed = reading.reach(wanted, keys)
+        rows = self._probed(wanted, keys) if self._may_probe(wanted, keys, reached) else None
+        if rows is not None:
+            return rows, "probe"
+        pruned: Way = "pruned" if reached < reading.size(wanted) else "scan"
+        return reading.lookup(wanted, keys), "index" if indexed else pruned
+
+    def _may_probe(self, wanted: PlanInput, keys: Keys, reached: int) -> bool:
+        """Whether a probe is asked for, or likely faster than comparing so many rows."""
+        if self.wish == "probe":
+            return True
+        if self.wish != "auto" or not len(keys):
+            return False
+        look_up = LOOK_UP_BEGINS + LOOK_UP_A_VALUE * reached * (1 + len(wanted.columns))
+        return PROBE_BEGINS + PROBE_A_KEY * len(keys) < look_up
+
+    def _probed(self, wanted: PlanInput, keys: Keys) -> pa.Table | None:
+        """What the source database says, taken back to the epoch that the input is read at."""
+        state, reading = self.reading.state, self.reading
+        source = next((s for s in state.sources if s.relation == wanted.relation), None)
+        if source is None or not _is_buffered(source):
+            return None
+        known = state.database(source.database)
+        at = (source.relation, ", ".join(keys.names))
+        waiting = time.monotonic() < self.engine.part(FailedProbes).until.get(at, 0.0)
+        if not keys.integers or known.snapshot is None or waiting:
+            return None
+        cut = LastCut(known.snapshot, known.epoch, known.system_identifier, known.timeline)
+        values = {name: found.tolist() for name, found in keys.integers.items()}
+        database = self.engine.source_database(known)
+        most = reading.most_found(wanted)
+        found = probe(database, source, cut, values, wanted.columns, most)
+        if found is None:
+            self.engine.part(FailedProbes).until[at] = time.monotonic() + PAUSE_SECONDS
+            return None
+        if found.num_rows > most:
+            return found.select([WEIGHT, *wanted.columns])
+        pin = state.relation(wanted.relation).pin
+        _, upto = reading.span(wanted.relation, wanted.version)
+        later = reading.store.read(wanted.relation, pin, upto, pin.epoch)
+        names = [WEIGHT, *wanted.columns]
+        tables = [keys.matching(found).select(names)]
+        if later.num_rows:
+            back = keys.matching(later).select(names)
+            tables.append(back.set_column(0, WEIGHT, pc.negate(back[WEIGHT])))
+        schema = pa.schema([(WEIGHT, pa.int64()), *(later.schema.field(n) for n in wanted.columns)])
+        return pa.concat_tables([table.cast(schema) for table in tables])
+
+
+def _is_buffered(source: Source) -> bool:
+    """Whether every change since the last cut is in a buffer."""
+    return source.mode is CaptureMode.TRIGGER and source.status is Status.ACTIVE

@@ -1,0 +1,96 @@
+"""A stream table as Spark DataFrames: its rows at an epoch, and how they changed after one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.algebra.scalar import Column
+from headrace.catalog import State
+from headrace.catalog.records import Relation, StreamTable
+from headrace.engine import Engine
+from headrace.errors import NeedsReinit
+from headrace.plan.operators import Filter, Net, Operator, Project, Scan, Version
+from headrace.relations.input_reader import SMALL_ROWS, Reading
+from headrace.render import inputs_of, render
+from headrace.render.native import render_native
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def shown_rows(relation: Relation, version: Version = "after") -> Operator:
+    """What readers see of a relation, or of its change, from its record alone."""
+    types = dict(relation.columns)
+    visible = tuple((name, Column(name, types[name])) for name in relation.visible)
+    if relation.condition is None:
+        return Scan(relation.id, visible, version)
+    condition = Column(relation.condition, types[relation.condition])
+    rows = Scan(relation.id, (*visible, (relation.condition, condition)), version)
+    return Project(Filter(rows, condition), tuple((column, column) for _, column in visible))
+
+
+def published_frame(
+    engine: Engine, state: State, table: StreamTable, upto: int | None = None
+) -> DataFrame:
+    """The table at its published epoch, or as it was last published up to another.
+
+    Later refreshes do not change what the frame shows. Conditions on the column that the log is
+    kept apart by reach its files. `epoch-expired` where the log does not tell any more what the
+    table was then.
+    """
+    shown = shown_rows(state.relation(table.relation))
+    limits = {} if upto is None else {table.relation: upto}
+    if upto is not None:
+        _require_known(engine, state, table, upto)
+    reading = Reading(engine.store, state, {}, limit=0, upto=limits)
+    inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
+    names = tuple(column.name for column in table.columns)
+    apart = engine.store.arrangement(table.relation, state.relation(table.relation).pin).apart
+    plain = frozenset() if apart is None else frozenset({apart})
+    return engine.runner.frame(render_native(shown, names, plain), inputs)
+
+
+def changed_frame(
+    engine: Engine, state: State, table: StreamTable, after: int, upto: int | None = None
+) -> DataFrame:
+    """The netted change of the table after one epoch, with `_weight`; 0 is before its first row.
+
+    `epoch-expired` where the log does not tell any more what came after.
+    """
+    shown = Net(shown_rows(state.relation(table.relation), "change"))
+    limits = {} if upto is None else {table.relation: upto}
+    for epoch in {after, *limits.values()} - {0}:
+        _require_known(engine, state, table, epoch)
+    reading = Reading(engine.store, state, {table.relation: after}, SMALL_ROWS, limits)
+    inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
+    names = tuple(column.name for column in table.columns)
+    return engine.runner.frame(render(shown, names), inputs)
+
+
+def _require_known(engine: Engine, state: State, table: StreamTable, epoch: int) -> None:
+    """The log must tell what the table was at the epoch.
+
+    It begins where the table was made, or made anew, and later epochs of it may be summed up.
+    """
+    pin = state.relation(table.relation).pin
+    files = engine.store.files(table.relation, pin, 0, pin.epoch)
+    for file in files:
+        if file.first_epoch <= epoch < file.last_epoch:
+            why = f"Epochs {file.first_epoch} to {file.last_epoch} were summed up."
+            raise _expired(table, epoch, why)
+    first = min((file.first_epoch for file in files), default=pin.epoch + 1)
+    if first > epoch:
+        # Where there are no rows, only the history knows whether the table was there.
+        history = engine.catalog.refreshes(table.relation, None)
+        first = min((one.epoch for one in history if table.relation in one.versions), default=first)
+    if first > epoch:
+        raise _expired(table, epoch, f"It was made, or made anew, at epoch {first}.")
+
+
+def _expired(table: StreamTable, epoch: int, why: str) -> NeedsReinit:
+    return NeedsReinit(
+        "epoch-expired",
+        f"{table.schema}.{table.name} cannot be read at epoch {epoch} any more",
+        detail=why,
+        hint="Read it as it is now, or all of its rows as changes after 0.",
+    )
