@@ -23,7 +23,7 @@ from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.lifecycle.made import put_tables
 
 # Names of the ways, with the mode of their sources; `none` has no sources.
@@ -170,7 +170,7 @@ def _capture(world: World, mode: CaptureMode) -> None:
     # Nothing is taken in between the writes that are measured; no limit may be met meanwhile.
     project.set("max_buffer_mb", 65_536)
     project.set("collect_rows", 10_000_000)
-    put_tables(project, *(Request(f"of_{name}", f"SELECT * FROM {name}") for name in TABLES))
+    put_tables(project, *(TableRequest(f"of_{name}", f"SELECT * FROM {name}") for name in TABLES))
     for _ in range(CUTS):
         world.ingest()
         sources = world.engine.catalog.state().sources

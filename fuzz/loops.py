@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from fuzz.quick import evaluate
-from headrace.delta.fixed_point import Given, Rounds
+from headrace.delta.fixed_point import RoundInputs, Rounds
 from headrace.plan.evaluate import Bag, net
 from headrace.plan.loop import Loop, Variable
 from headrace.plan.operators import Operator, Scan
@@ -26,7 +26,7 @@ class BagMachine:
     read: Read
     stored: Bag
 
-    def run(self, variable: Variable, plan: Operator, given: Given[Bag]) -> Bag:
+    def run(self, variable: Variable, plan: Operator, given: RoundInputs[Bag]) -> Bag:
         def read(scan: Scan) -> Bag:
             if scan.relation != variable.relation:
                 return self.read(scan)
@@ -36,7 +36,7 @@ class BagMachine:
 
         return net(evaluate(plan, read))
 
-    def _own(self, scan: Scan, given: Given[Bag]) -> Bag:
+    def _own(self, scan: Scan, given: RoundInputs[Bag]) -> Bag:
         name = scan.relation
         match scan.version:
             case "found":

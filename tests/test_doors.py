@@ -7,7 +7,7 @@ import pytest
 from headrace.api import Headrace
 from headrace.boundary.doors import door, doors
 from headrace.errors import InternalError, UserError, contained
-from headrace.observe.reader import Readings
+from headrace.observe.reader import ProjectReader
 
 
 @doors
@@ -58,7 +58,7 @@ def test_a_stage_is_named() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-@pytest.mark.parametrize("of", [Headrace, Readings])
+@pytest.mark.parametrize("of", [Headrace, ProjectReader])
 def test_every_public_method_is_a_door(of: type) -> None:
     public = [m for name, m in vars(of).items() if callable(m) and not name.startswith("_")]
     assert public

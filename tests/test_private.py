@@ -23,7 +23,7 @@ from headrace.files.private import (
     private_umask,
     users_umask,
 )
-from headrace.store.location import Place
+from headrace.store.location import StoreLocation
 
 HOME = 0o711 if os.geteuid() == 0 else 0o700
 
@@ -86,7 +86,7 @@ def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 def test_a_store_is_made_closed_and_left_as_it_is(tmp_path: Path) -> None:
-    place = Place.of(tmp_path / "lake")
+    place = StoreLocation.of(tmp_path / "lake")
     place.prepare()
     assert mode(tmp_path / "lake") == 0o700
     (tmp_path / "lake").chmod(0o750)

@@ -16,7 +16,7 @@ from bench.tpch.schema import KEYS
 from headrace.algebra.scalar import Column
 from headrace.plan.operators import Scan
 from headrace.relations.definition import define
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.relations.recursion import materialised
 from headrace.render import inputs_of
 from headrace.render.native import render_native
@@ -58,7 +58,7 @@ def copies(hr: headrace.Headrace, folder: Path) -> SparkSession:
     engine = engine_of(hr)
     state = engine.catalog.state()
     session = hr._spark.new_session("wide")  # noqa: SLF001
-    reading = Reading(engine.store, state, {}, limit=0)
+    reading = InputReader(engine.store, state, {}, limit=0)
     for source in state.sources:
         columns = {c.name: c for c in source.columns if c.type is not None}
         fields = tuple((c.physical, Column(c.physical, c.type)) for c in columns.values() if c.type)

@@ -17,7 +17,7 @@ from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
-from headrace.refresh.run import Sweep
+from headrace.refresh.run import RefreshRun
 from headrace.relations.compact import compact
 
 TICKS = 20
@@ -115,7 +115,7 @@ def tick(hr: headrace.Headrace) -> tuple[list[float], int]:
     def look() -> None:
         with engine.writing() as lease:
             state = ingest(engine, engine.catalog.state(), lease.fence)
-            sweep = Sweep(engine, state, ordered(state.stream_tables), lease.fence)
+            sweep = RefreshRun(engine, state, ordered(state.stream_tables), lease.fence)
             sweep.run()
             if sweep.advanced:
                 raise SystemExit("something was refreshed although nothing had changed")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
 
 from headrace.spark.run import Runner
-from headrace.spark.session_pool import Lane
+from headrace.spark.session_pool import SessionSlot
 from headrace.spark.views import Views
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class WatchedRunner(Runner):
         finally:
             self._spans = None
 
-    def _call(self, lane: Lane, work: Callable[[], Result], **more: Any) -> Result:
+    def _call(self, lane: SessionSlot, work: Callable[[], Result], **more: Any) -> Result:
         spans = self._spans
         if spans is None:
             return super()._call(lane, work, **more)

@@ -21,7 +21,7 @@ from headrace.catalog.records import Relation
 from headrace.delta.differentiate import stage_change
 from headrace.plan.describe import describe
 from headrace.relations.definition import define
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.render import inputs_of
 
 TABLE = "CREATE TABLE orders (id int PRIMARY KEY, customer text, amount numeric(12, 2))"
@@ -67,7 +67,7 @@ def follow(hr: headrace.Headrace, sql: psycopg.Connection[Any]) -> dict[str, str
     blocks["plan"] = fenced(describe(definition.plan, readable))
     blocks["delta"] = fenced(describe(change, readable))
     before = dict.fromkeys((*table.inputs, table.relation), refresh.epoch - 1)
-    reading = Reading(engine.store, state, before, limit=1000)
+    reading = InputReader(engine.store, state, before, limit=1000)
     (wanted,) = (one for one in inputs_of(change) if one.version == "change")
     netted = reading.input(wanted).rows
     assert netted is not None

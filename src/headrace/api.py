@@ -21,6 +21,7 @@ from headrace.commands.commands import (
     Create,
     CreateOrReplace,
     Drop,
+    RefreshTable,
     Reinit,
     Repair,
     Resume,
@@ -28,7 +29,6 @@ from headrace.commands.commands import (
     Suspend,
     Verify,
 )
-from headrace.commands.commands import Refresh as RefreshTable
 from headrace.commands.database_commands import AlterDatabase, Attach, Detach
 from headrace.commands.fresh import wait_fresh
 from headrace.commands.run import Done
@@ -39,14 +39,14 @@ from headrace.engine import HOME, Engine, Progress, no_progress
 from headrace.errors import HeadraceError, UserError
 from headrace.files.private import close_home
 from headrace.lifecycle.alter import KEEP, Alteration, Keep
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.rebuild import resume_mode
 from headrace.lifecycle.repair import Damage
 from headrace.lifecycle.sources import finish_removals
 from headrace.lifecycle.uninstall import uninstall, uninstall_sql
 from headrace.observe import health
 from headrace.observe.health import Health
-from headrace.observe.reader import Readings
+from headrace.observe.reader import ProjectReader
 from headrace.observe.table_status import TableStatus
 from headrace.project.apply import plan_project
 from headrace.project.plan import ProjectPlan
@@ -95,7 +95,7 @@ def connect(
 
 
 @doors
-class Headrace(Readings):
+class Headrace(ProjectReader):
     """An open project. Use it in a `with`, or call `close`."""
 
     def __init__(
@@ -151,7 +151,7 @@ class Headrace(Readings):
     ) -> TableStatus:
         """Make a stream table of the query's result and fill it; all or nothing."""
         given = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
-        request = Request.of(name, query, given)
+        request = TableRequest.of(name, query, given)
         made = submit(self._engine, Create((request,)))
         return self._statuses(made)[0]
 
@@ -165,7 +165,7 @@ class Headrace(Readings):
     ) -> TableStatus:
         """Make the stream table, or give the one of that name this query and these options."""
         given = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
-        request = Request.of(name, query, given)
+        request = TableRequest.of(name, query, given)
         return self._statuses([submit(self._engine, CreateOrReplace(request))])[0]
 
     def create_stream_tables(
@@ -176,7 +176,7 @@ class Headrace(Readings):
         Each name has its query, or a mapping with `query` and the options of
         `create_stream_table`.
         """
-        requests = tuple(Request.read(name, given) for name, given in tables.items())
+        requests = tuple(TableRequest.read(name, given) for name, given in tables.items())
         made = submit(self._engine, Create(requests))
         return self._statuses(made)
 

@@ -21,10 +21,10 @@ from headrace.capture.wal.lsn import to_text
 from headrace.capture.wal.publication import publish, read_publication
 from headrace.capture.wal.slot import SlotStatus, create, drop
 from headrace.catalog import Change
-from headrace.catalog.records import CaptureMode, Database, Source, Status
+from headrace.catalog.records import CaptureMode, DatabaseRecord, Source, Status
 from headrace.embedded import EmbeddedServer
 from headrace.errors import Unavailable
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.capture_status import SourceCapture
 from headrace.observe.cdc_status import MEGABYTE, SourceHealth, health_of
 from headrace.settings import Settings
@@ -37,7 +37,7 @@ from tests.readers.states import NOON, state_of, table
 Application = psycopg.Connection[Any]
 
 FOLLOWING = Following("headrace_1", "shop", 0, 1, "1", "1", 1)
-HOME = Database(1, "home", "1", 1, cut_at=NOON, following=FOLLOWING)
+HOME = DatabaseRecord(1, "home", "1", 1, cut_at=NOON, following=FOLLOWING)
 SLOT = SlotStatus("pgoutput", "shop", None, 1, 0x16B3748, "reserved", 5 * MEGABYTE, None, None)
 
 
@@ -148,7 +148,7 @@ def project(dsn: str, application: Application, tmp_path: Path) -> Iterator[Head
     """A project with one stream table whose source is captured by triggers."""
     application.execute("CREATE TABLE orders (id int PRIMARY KEY, n int)")
     with headrace.connect(dsn, home=tmp_path) as opened:
-        put_tables(opened, Request.of("t", "SELECT n FROM orders", {}))
+        put_tables(opened, TableRequest.of("t", "SELECT n FROM orders", {}))
         engine = opened._engine
         (source,) = engine.catalog.state().sources
         with engine.database.session() as connection:
@@ -159,7 +159,7 @@ def project(dsn: str, application: Application, tmp_path: Path) -> Iterator[Head
         yield opened
 
 
-def put(project: Headrace, *records: Source | Database) -> None:
+def put(project: Headrace, *records: Source | DatabaseRecord) -> None:
     with project._engine.writing() as lease:
         project._engine.catalog.commit(Change(put=records), fence=lease.fence)
 
@@ -262,7 +262,7 @@ def test_one_of_several_databases_is_away(project: Headrace, server: EmbeddedSer
         with psycopg.connect(other, autocommit=True) as sql:
             sql.execute("CREATE TABLE customer (id int PRIMARY KEY)")
         project.attach("crm", other)
-        put_tables(project, Request.of("c", "SELECT id FROM crm.public.customer", {}))
+        put_tables(project, TableRequest.of("c", "SELECT id FROM crm.public.customer", {}))
     # It was dropped, and so were the connections to it.
     orders, customer = project.check_cdc_health()
     assert (orders.source, *told(orders)) == ("public.orders", "fine", None)

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from headrace.catalog.records import (
-    Cut,
-    Database,
+    CutRecord,
+    DatabaseRecord,
     Effort,
-    Named,
+    InputNames,
     OutputColumn,
     Receipt,
     Refresh,
@@ -21,7 +21,7 @@ from headrace.catalog.records import (
     StageRun,
     Status,
     StreamTable,
-    View,
+    ViewRecord,
 )
 from headrace.source.table import SourceColumn
 from headrace.store.log import Pin
@@ -40,7 +40,7 @@ TYPES = (
     Type("enum", enum='"odd schema"."mood"'),
 )
 
-DATABASE = Database(
+DATABASE = DatabaseRecord(
     1, "home", "7412345678901234567", 3, 9, "10:20:10,14,15", NOON, quota=3, priority=-2
 )
 ORDERS = Relation(
@@ -93,14 +93,14 @@ TABLE = StreamTable(
     as_of=NOON,
     created_at=NOON - timedelta(days=1),
     published_at=NOON + timedelta(seconds=2),
-    names={"rorders": Named("shop", 'or"ders', ("id", "amount"))},
-    views=(View("shop", "v", "SELECT 1 AS a", ("a",)),),
+    names={"rorders": InputNames("shop", 'or"ders', ("id", "amount"))},
+    views=(ViewRecord("shop", "v", "SELECT 1 AS a", ("a",)),),
     held=True,
     awaits_rebuild=True,
     edges={"rorders": ("aggregate", "NOT EXISTS"), "rothers": ()},
     creator="anna",
 )
-CUT = Cut(9, 1, "10:20:10,14,15", NOON)
+CUT = CutRecord(9, 1, "10:20:10,14,15", NOON)
 REFRESH = Refresh(
     table="rtotals",
     epoch=9,
@@ -164,7 +164,7 @@ def snapshots(draw: st.DrawFn) -> str:
 
 
 databases = st.builds(
-    Database,
+    DatabaseRecord,
     id=st.integers(1, 2**31 - 1),
     alias=names,
     system_identifier=names,
@@ -230,8 +230,10 @@ stream_tables = st.builds(
     as_of=st.none() | moments,
     created_at=st.none() | moments,
     published_at=st.none() | moments,
-    names=st.dictionaries(identifiers, st.builds(Named, names, names, tuples(names)), max_size=2),
-    views=tuples(st.builds(View, names, names, names, tuples(names))),
+    names=st.dictionaries(
+        identifiers, st.builds(InputNames, names, names, tuples(names)), max_size=2
+    ),
+    views=tuples(st.builds(ViewRecord, names, names, names, tuples(names))),
     held=st.booleans(),
     awaits_rebuild=st.booleans(),
     edges=st.dictionaries(identifiers, tuples(names), max_size=3),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headrace.catalog import Change, PostgresCatalog, Transaction
 from headrace.catalog.alert import CONDITIONS, EVENTS, LARGEST, Alert
-from headrace.catalog.records import Database, Source, Status, StreamTable
+from headrace.catalog.records import DatabaseRecord, Source, Status, StreamTable
 from headrace.catalog.status_alerts import MESSAGES, Condition, status_alerts
 from tests.alerts import FIELDS, crossings_so_far, heard_so_far, listen
 from tests.catalog import examples
@@ -157,7 +157,7 @@ class TestPostgres:
         failing = replace(database, failing_since=examples.NOON, failure=WHY)
         source = f"crm.{SOURCE.schema}.{SOURCE.name}"
 
-        def commit(*put: Database | Source | StreamTable) -> list[Any]:
+        def commit(*put: DatabaseRecord | Source | StreamTable) -> list[Any]:
             postgres.commit(Change(put=put), fence=lease.fence)
             return crossings_so_far(listener)
 

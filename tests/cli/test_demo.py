@@ -26,10 +26,10 @@ from headrace.demo.outcome import (
     middle,
     phases,
 )
-from headrace.demo.samples import Sample, changes, pick, tell, told
+from headrace.demo.samples import ChangedRow, changes, pick, tell, told
 from headrace.demo.shop import Shop
-from headrace.demo.trade import Written
-from headrace.demo.views import View, views
+from headrace.demo.trade import TradeTotals
+from headrace.demo.views import DemoView, views
 from tests.cli.examples import receipt, refresh
 
 BEST, CUSTOMERS, DAYS, OPEN = views(40_000)
@@ -37,13 +37,13 @@ OLD = {"id": 1, "product": "Oak tray", "sold": 9, "revenue": Decimal("21000.10")
 NEW = {"id": 1, "product": "Oak tray", "sold": 9, "revenue": Decimal("21500.10")}
 
 
-def timed(view: View, seconds: float, mode: str = "DIFFERENTIAL", **given: Any) -> Timed:
+def timed(view: DemoView, seconds: float, mode: str = "DIFFERENTIAL", **given: Any) -> Timed:
     return Timed(view, refresh(mode), seconds, **given)
 
 
 def outcome(equal: bool = True) -> Outcome:
     every = (BEST, CUSTOMERS, DAYS, OPEN)
-    samples = (Sample(OLD, NEW),)
+    samples = (ChangedRow(OLD, NEW),)
     first = tuple(timed(view, 9.0) for view in every)
     second = tuple(timed(view, 0.2) for view in every)
     third = (
@@ -51,7 +51,7 @@ def outcome(equal: bool = True) -> Outcome:
         *(timed(view, 0.02, "SKIPPED") for view in every[1:]),
     )
     rounds = tuple(
-        Round(number, number * 2.5, Written(1234, 12345, 678, 901, 23), refreshes)
+        Round(number, number * 2.5, TradeTotals(1234, 12345, 678, 901, 23), refreshes)
         for number, refreshes in enumerate((first, second, third), 1)
     )
     return Outcome(
@@ -72,19 +72,19 @@ def outcome(equal: bool = True) -> Outcome:
 def test_what_changed_between_two_readings() -> None:
     gone, new = {**OLD, "id": 2}, {**OLD, "id": 3}
     found = changes({(1,): OLD, (2,): gone, (4,): OLD}, {(1,): NEW, (3,): new, (4,): OLD})
-    assert found == (Sample(OLD, NEW), Sample(gone, None), Sample(None, new))
+    assert found == (ChangedRow(OLD, NEW), ChangedRow(gone, None), ChangedRow(None, new))
     assert [pick(found, number) for number in range(3)] == [found[0], found[2], found[1]]
     assert pick(found[:1], 2) == found[0]
     assert pick((), 1) is None
 
 
 def test_a_sample_is_told_in_a_line() -> None:
-    assert tell(BEST, Sample(OLD, NEW)) == "Oak tray: revenue 21,000 → 21,500"
+    assert tell(BEST, ChangedRow(OLD, NEW)) == "Oak tray: revenue 21,000 → 21,500"
     close = {**OLD, "revenue": Decimal("21000.20")}
-    assert tell(BEST, Sample(OLD, close)) == "Oak tray: revenue 21000.10 → 21000.20"
-    assert tell(BEST, Sample(OLD, {**OLD, "sold": 10})) == "Oak tray: sold 9 → 10"
-    assert tell(BEST, Sample(None, NEW)) == "Oak tray: new, revenue 21,500"
-    assert tell(BEST, Sample(OLD, None)) == "Oak tray: gone, revenue 21,000"
+    assert tell(BEST, ChangedRow(OLD, close)) == "Oak tray: revenue 21000.10 → 21000.20"
+    assert tell(BEST, ChangedRow(OLD, {**OLD, "sold": 10})) == "Oak tray: sold 9 → 10"
+    assert tell(BEST, ChangedRow(None, NEW)) == "Oak tray: new, revenue 21,500"
+    assert tell(BEST, ChangedRow(OLD, None)) == "Oak tray: gone, revenue 21,000"
     assert [told(date(2026, 3, 1)), told(Decimal("9.5")), told(1200)] == [
         "2026-03-01",
         "9.50",
@@ -103,7 +103,7 @@ def test_medians_are_over_incremental_refreshes_only() -> None:
     assert replace(run, pairs=(skipped,)).ratio(BEST) is None
     assert middle(()) is None
     assert phases(run.live(BEST)) == {"cut": 0.02, "compute": 0.11}
-    assert run.written == Written(3702, 37035, 2034, 2703, 69)
+    assert run.written == TradeTotals(3702, 37035, 2034, 2703, 69)
 
 
 def test_one_wrong_table_makes_the_demo_fail() -> None:
@@ -131,9 +131,9 @@ def test_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_words() -> None:
-    assert wrote(Written()) == "the shop wrote nothing"
-    assert wrote(Written(1, 1, 2, 3)) == "1 transaction: 1 row in, 2 changed, 3 out"
-    assert wrote(Written(2, 4, rolled_back=1)).endswith("0 out; 1 rolled back")
+    assert wrote(TradeTotals()) == "the shop wrote nothing"
+    assert wrote(TradeTotals(1, 1, 2, 3)) == "1 transaction: 1 row in, 2 changed, 3 out"
+    assert wrote(TradeTotals(2, 4, rolled_back=1)).endswith("0 out; 1 rolled back")
     assert all("shop-demo" in line or "headrace" in line for line in next_steps(outcome(), None))
 
 

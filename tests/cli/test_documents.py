@@ -15,7 +15,7 @@ from headrace.cli.documents import (
 )
 from headrace.observe.capture_status import SourceCapture
 from headrace.refresh.outlook import outlook
-from headrace.refresh.strategy import Past
+from headrace.refresh.strategy import RefreshCosts
 from tests.cli.examples import explanation, receipt, refresh, table
 
 LISTED = ["name", "status", "refresh_mode", "schedule", "options"]
@@ -108,7 +108,7 @@ def test_explanations() -> None:
     shared = replace(stage, relation="r1h1", read_by=(("r1h2", 1), ("public.totals", 2)))
     text = str(replace(explanation(), stages=(shared, stage)))
     assert "  r1h1, shared by 3 places: r1h2 (1), public.totals (2)" in text.splitlines()
-    known = outlook(RefreshMode.AUTO, frozenset({"r1"}), 100_000, Past())
+    known = outlook(RefreshMode.AUTO, frozenset({"r1"}), 100_000, RefreshCosts())
     document = explanation_document(replace(explanation(), outlook=known))
     assert list(document["outlook"]) == ["mode", "stored", "full", "incremental", "most_rows"]
     assert (document["outlook"]["mode"], document["outlook"]["most_rows"]) == ("AUTO", 55_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from headrace.graph.network import Dependency, Network
+from headrace.graph.network import Network, NetworkEdge
 from headrace.observe.capture_status import SourceCapture
 from tests.cli.conftest import Headrace
 from tests.cli.examples import NOON, MemoryProject, table
@@ -105,7 +105,7 @@ def test_explain_strata_of_statements(
 def test_status_tells_stratum_component_and_edges(
     project: MemoryProject, headrace: Headrace
 ) -> None:
-    edges = (Dependency("public.totals", "public.t", ("EXCEPT",)),)
+    edges = (NetworkEdge("public.totals", "public.t", ("EXCEPT",)),)
     capture = (
         SourceCapture("public.t", "TRIGGER"),
         SourceCapture("public.u", "WAL", "headrace_1", "stopped"),

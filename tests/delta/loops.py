@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headrace.delta.fixed_point import Given
+from headrace.delta.fixed_point import RoundInputs
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.loop import Loop, Variable
 from headrace.plan.operators import Operator, Scan
@@ -29,7 +29,7 @@ class PureMachine:
     after: Database
     plans: list[Operator] = field(default_factory=list)
 
-    def run(self, variable: Variable, plan: Operator, given: Given[Bag]) -> Bag:
+    def run(self, variable: Variable, plan: Operator, given: RoundInputs[Bag]) -> Bag:
         del variable
         self.plans.append(plan)
 
@@ -38,7 +38,7 @@ class PureMachine:
 
         return net(evaluate(plan, read))
 
-    def _bag(self, scan: Scan, given: Given[Bag]) -> Bag:
+    def _bag(self, scan: Scan, given: RoundInputs[Bag]) -> Bag:
         name, nothing = scan.relation, Counter[tuple[object, ...]]()
         own = name in self.loop.relations
         match scan.version:

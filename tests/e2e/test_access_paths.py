@@ -8,8 +8,8 @@ import pytest
 
 import headrace
 from headrace.catalog.records import Refresh
-from headrace.relations.access_paths import Way, Ways
-from headrace.relations.input_reader import Reading
+from headrace.relations.access_paths import AccessPath, AccessPaths
+from headrace.relations.input_reader import InputReader
 from headrace.render import PlanInput
 from headrace.store import Keys, layout, part, reader
 from headrace.store.groups import Footer, may_match
@@ -164,7 +164,7 @@ def test_more_than_fits_is_read_by_spark(
     project.set("access_path", "scan")
     project.create_stream_table("totals", VIEWS["totals"])
     if limit == "rows":
-        monkeypatch.setattr(Reading, "most_found", lambda *_: 5)
+        monkeypatch.setattr(InputReader, "most_found", lambda *_: 5)
     else:
         monkeypatch.setattr("headrace.relations.reduce.MOST_BYTES", 400)
     for change in CHANGES:
@@ -222,14 +222,14 @@ def test_equal_keys_are_looked_up_once(
         " AND NOT EXISTS (SELECT FROM lines c WHERE c.order_id = a.order_id AND c.shop > a.shop)",
     )
     asked: list[tuple[str, frozenset[tuple[object, ...]]]] = []
-    really = Ways.find
+    really = AccessPaths.find
 
-    def find(self: Ways, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, Way]:
+    def find(self: AccessPaths, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, AccessPath]:
         rows = zip(*keys._rows.to_pydict().values(), strict=True)
         asked.append((f"{wanted.name} by {keys.names}", frozenset(rows)))
         return really(self, wanted, keys)
 
-    monkeypatch.setattr(Ways, "find", find)
+    monkeypatch.setattr(AccessPaths, "find", find)
     for change in CHANGES:
         shop.execute(change)
         asked.clear()

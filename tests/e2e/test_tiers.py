@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.schedule.state import Memory
+from headrace.schedule.state import ScheduleState
 from tests.e2e.oracle import assert_served
 from tests.schedule.running import Running
 
@@ -29,13 +29,13 @@ def other(project: headrace.Headrace, dsn: str) -> Iterator[headrace.Headrace]:
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[datetime, frozenset[str]]]:
     """When the daemon begins with which tables, or passes over them."""
     found: list[tuple[datetime, frozenset[str]]] = []
-    attempted = Memory.attempted
+    attempted = ScheduleState.attempted
 
-    def note(self: Memory, relations: Iterable[str], at: datetime) -> None:
+    def note(self: ScheduleState, relations: Iterable[str], at: datetime) -> None:
         found.append((at, frozenset(relations)))
         attempted(self, relations, at)
 
-    monkeypatch.setattr(Memory, "attempted", note)
+    monkeypatch.setattr(ScheduleState, "attempted", note)
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from headrace.catalog.records import OutputColumn, Refresh, Source, StratumTicks, StreamTable
 from headrace.catalog.state import State
 from headrace.graph.draw import FORMATS, draw_dot, draw_mermaid, draw_text
-from headrace.graph.network import Dependency, Network
+from headrace.graph.network import Network, NetworkEdge
 from headrace.observe.strata_status import (
     components_of,
     explain_network,
@@ -46,12 +46,12 @@ def test_tables_and_sources_come_after_what_they_read() -> None:
 
 def test_edges_say_how_a_table_depends() -> None:
     assert NETWORK.edges == (
-        Dependency("s.blocked", "s.edges"),
-        Dependency("s.far", "s.edges"),
-        Dependency("s.far", "s.near"),
-        Dependency("s.near", "s.blocked", ("NOT EXISTS",)),
-        Dependency("s.near", "s.far"),
-        Dependency("s.count", "s.far", ("aggregate",)),
+        NetworkEdge("s.blocked", "s.edges"),
+        NetworkEdge("s.far", "s.edges"),
+        NetworkEdge("s.far", "s.near"),
+        NetworkEdge("s.near", "s.blocked", ("NOT EXISTS",)),
+        NetworkEdge("s.near", "s.far"),
+        NetworkEdge("s.count", "s.far", ("aggregate",)),
     )
     assert str(NETWORK.edges[3]) == "s.near reads s.blocked (NOT EXISTS)"
 
@@ -69,7 +69,7 @@ def test_strata_as_users_are_told() -> None:
     assert (middle.stratum, middle.members, middle.has_cycles) == (1, ("s.far", "s.near"), True)
     assert (middle.member_count, middle.refreshed, middle.skipped) == (2, 2, 5)
     assert (middle.skipped_last, middle.last_tick_at) == (True, NOON)
-    assert middle.non_monotone_edges == (Dependency("s.near", "s.blocked", ("NOT EXISTS",)),)
+    assert middle.non_monotone_edges == (NetworkEdge("s.near", "s.blocked", ("NOT EXISTS",)),)
     assert (highest.stratum, highest.members, highest.skipped) == (2, ("s.count",), 0)
     assert strata_of(Network({})) == ()
 

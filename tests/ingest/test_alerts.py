@@ -9,7 +9,7 @@ import pytest
 
 from headrace.catalog.transition_notice import TRANSITIONS
 from headrace.errors import HeadraceError, UserError
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.refresh import run as sweep
 from tests.alerts import Crossing, crossings_so_far, heard_so_far, listen
 from tests.ingest.world import KEY, MODES, TRIGGER, World
@@ -41,7 +41,7 @@ def followed(world: World) -> World:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_used_column_that_is_dropped(followed: World) -> None:
-    put_tables(followed.project, Request("of_c", "SELECT id, c FROM t"))
+    put_tables(followed.project, TableRequest("of_c", "SELECT id, c FROM t"))
     followed.run("ALTER TABLE t DROP COLUMN b")
     followed.take()
     assert table("critical") in (heard := crossings_so_far(followed.application))
@@ -106,7 +106,7 @@ def test_a_refresh_and_a_rebuild_that_fail(
         raise UserError("query-failed", f"invalid input syntax for type integer: {SECRET}")
 
     followed.run("CREATE VIEW v AS SELECT id FROM t")
-    put_tables(followed.project, Request("of_v", "SELECT id FROM v"))
+    put_tables(followed.project, TableRequest("of_v", "SELECT id FROM v"))
     followed.run(f"INSERT INTO t VALUES (2, '{SECRET}')")
     with monkeypatch.context() as failing:
         failing.setattr(sweep, "advance", fail)

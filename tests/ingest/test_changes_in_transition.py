@@ -11,7 +11,7 @@ import pytest
 from headrace.catalog.records import CaptureMode, Status
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.drop import drop
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.ingest.test_limits_of_the_log import LEFT
 from tests.ingest.world import KEY, World
 from tests.lifecycle.made import put_tables
@@ -35,7 +35,7 @@ def in_transition(world: World, *readers: str) -> Iterator[psycopg.Connection]:
     world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)", "CREATE TABLE u (a integer)")
     world.run("CREATE TABLE v (a integer PRIMARY KEY)", "INSERT INTO t VALUES (1, 'x'), (2, 'y')")
     world.follow("v")
-    put_tables(world.project, *(Request(name, "SELECT a, b FROM t") for name in readers))
+    put_tables(world.project, *(TableRequest(name, "SELECT a, b FROM t") for name in readers))
     assert world.cut().copied == {"t"}
     world.engine.part(CaptureAttempts).followed_at.clear()
     with psycopg.connect(world.dsn) as early:

@@ -14,12 +14,12 @@ import pytest
 from headrace.catalog import State
 from headrace.catalog.records import Status
 from headrace.daemon import ingester as intake_module
-from headrace.daemon.context import Shift
-from headrace.daemon.ingester import Intake
-from headrace.daemon.wakeup import Ears
+from headrace.daemon.context import DaemonContext
+from headrace.daemon.ingester import SourceIngester
+from headrace.daemon.wakeup import WakeupListener
 from headrace.errors import Transient
-from headrace.lifecycle.planned_table import Request
-from headrace.schedule.state import Memory
+from headrace.lifecycle.planned_table import TableRequest
+from headrace.schedule.state import ScheduleState
 from tests.alerts import heard_so_far, listen
 from tests.ingest.world import TRIGGER, World
 from tests.lifecycle.made import put_tables
@@ -29,20 +29,22 @@ WHY = "a Spark job failed: no space"
 
 
 @pytest.fixture
-def intake(world: World) -> Iterator[Intake]:
+def intake(world: World) -> Iterator[SourceIngester]:
     """The intake of a daemon over one stream table and another one that reads it."""
     world.run("CREATE TABLE a (id int PRIMARY KEY, n numeric)")
-    put_tables(world.project, Request("one", "SELECT id, n FROM a"))
-    put_tables(world.project, Request("two", "SELECT id FROM one"))
+    put_tables(world.project, TableRequest("one", "SELECT id, n FROM a"))
+    put_tables(world.project, TableRequest("two", "SELECT id FROM one"))
     world.cut()
     engine = world.engine
-    with engine.serving(10) as lease, Ears(engine.database) as ears:
-        made = Intake(Shift(engine, lease, ears, lambda _: None, Memory()), 1)
+    with engine.serving(10) as lease, WakeupListener(engine.database) as ears:
+        made = SourceIngester(
+            DaemonContext(engine, lease, ears, lambda _: None, ScheduleState()), 1
+        )
         yield made
         made.close()
 
 
-def take(intake: Intake, world: World) -> State:
+def take(intake: SourceIngester, world: World) -> State:
     intake._not_before = 0.0
     intake.take(world.engine.catalog.state(), thorough=True)
     return world.engine.catalog.state()
@@ -55,7 +57,7 @@ def reasons(world: World) -> list[str | None]:
 
 
 def test_a_status_says_that_nothing_is_taken_in(
-    world: World, intake: Intake, monkeypatch: pytest.MonkeyPatch
+    world: World, intake: SourceIngester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> State:
         raise Transient("spark-failed", WHY)
@@ -90,7 +92,7 @@ def test_a_status_says_that_nothing_is_taken_in(
     assert reasons(world) == [None, None]
 
 
-def test_a_cut_that_succeeds_ends_it(world: World, intake: Intake) -> None:
+def test_a_cut_that_succeeds_ends_it(world: World, intake: SourceIngester) -> None:
     """Also one that somebody else takes, such as a refresh after the daemon ended."""
     intake._record(WHY)
     world.run("INSERT INTO a VALUES (1)")
@@ -98,7 +100,7 @@ def test_a_cut_that_succeeds_ends_it(world: World, intake: Intake) -> None:
     assert world.engine.catalog.state().database(1).failing_since is None
 
 
-def test_a_value_that_does_not_fit_is_mended(world: World, intake: Intake) -> None:
+def test_a_value_that_does_not_fit_is_mended(world: World, intake: SourceIngester) -> None:
     def is_suspended() -> bool:
         take(intake, world)
         return world.sources["a"].status is Status.SUSPENDED

@@ -26,7 +26,7 @@ from headrace.engine.steps import Announce, PinCut, Step
 from headrace.errors import NeedsReinit
 from headrace.ingest import copying, transition
 from headrace.ingest.attempts import CaptureAttempts
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.capture.follower import Bag
 from tests.capture.test_crash import crash, stopped_wal_writer
 from tests.capture.wal.following import flushed, peeked
@@ -179,7 +179,7 @@ def test_a_source_database_that_does_not_know_of_the_last_cut(world: World) -> N
 def begin(world: World) -> None:
     """A table that a stream table reads and that was not copied yet."""
     world.run(TABLE, ROWS)
-    put_tables(world.project, Request("reader", "SELECT * FROM t"))
+    put_tables(world.project, TableRequest("reader", "SELECT * FROM t"))
 
 
 def arrive(world: World) -> None:

@@ -15,7 +15,7 @@ from headrace.catalog.records import CaptureMode, Status
 from headrace.embedded import EmbeddedServer
 from headrace.engine.steps import Acknowledge, Announce, AppendChange, PinCut, Step, TakeCut
 from headrace.errors import HeadraceError
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.alerts import heard_so_far, listen
 from tests.capture.wal.streaming import eventually
 from tests.conftest import extra_database
@@ -271,7 +271,7 @@ def test_rights_that_are_taken_away(
         world.streams = False
         if mode != TRIGGER:
             project.set("cdc_mode", "auto")
-        put_tables(project, Request("reader", "SELECT * FROM t"))
+        put_tables(project, TableRequest("reader", "SELECT * FROM t"))
         application.execute(project.cdc_sql())
         assert world.cut().copied == {"t"}
         world.cut()

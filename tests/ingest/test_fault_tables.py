@@ -11,9 +11,9 @@ from headrace.capture.wal import identity
 from headrace.catalog.records import CaptureMode, Status
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle import build
-from headrace.lifecycle.planned_table import FIRST, Request
+from headrace.lifecycle.planned_table import FIRST, TableRequest
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 from tests.ingest.world import FULL, KEY, MODES, TRIGGER, World
 
 pytestmark = pytest.mark.postgres
@@ -182,7 +182,7 @@ def capture_again(world: World, query: str) -> None:
     """What is recorded first when a stream table is made of columns that are not captured yet."""
     engine = world.engine
     with engine.writing() as lease:
-        work = plan(engine, engine.catalog.state(), [Wish(FIRST, Request("more", query))])
+        work = plan(engine, engine.catalog.state(), [TableSpec(FIRST, TableRequest("more", query))])
         assert [old.name for old, _ in work.recaptured] == ["t"]
         build._capture(engine, work, work.makings, lease.fence)
 

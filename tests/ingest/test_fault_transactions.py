@@ -12,7 +12,7 @@ from headrace.capture.wal.decode import Decoder
 from headrace.catalog.records import CaptureMode
 from headrace.engine.steps import CopySource, Step
 from headrace.ingest import from_wal as follow
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.ingest.world import FULL, KEY, MODES, WAL, Application, World
 from tests.lifecycle.made import put_tables
 
@@ -294,7 +294,7 @@ def test_a_first_copy_while_others_write(world: World) -> None:
     world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x')")
     if world.mode == FULL:
         world.run("ALTER TABLE t REPLICA IDENTITY FULL")
-    put_tables(world.project, Request("reader", "SELECT * FROM t"))
+    put_tables(world.project, TableRequest("reader", "SELECT * FROM t"))
     with session(world) as early:
         copy_while_others_write(world, early)
 

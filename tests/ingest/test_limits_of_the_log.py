@@ -8,7 +8,7 @@ import pytest
 from headrace.capture.wal.slot import read_status
 from headrace.catalog.records import CaptureMode, Status
 from headrace.ingest.attempts import CaptureAttempts
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.alerts import heard_so_far, listen
 from tests.ingest.world import KEY, TRIGGER, WAL, World
 from tests.lifecycle.made import put_tables
@@ -28,7 +28,7 @@ def test_a_source_that_takes_too_long(world: World) -> None:
     world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)")
     world.run("CREATE TABLE u (a integer PRIMARY KEY)")
     world.follow("u")
-    put_tables(world.project, Request("of_t", "SELECT * FROM t"))
+    put_tables(world.project, TableRequest("of_t", "SELECT * FROM t"))
     assert world.cut().copied == {"t"}
     with psycopg.connect(world.dsn) as early:
         early.execute("INSERT INTO t VALUES (1, 'early')")

@@ -15,7 +15,7 @@ import headrace
 from headrace.catalog.records import Status
 from headrace.embedded import EmbeddedServer
 from headrace.ingest import transition
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.ingest.world import TRIGGER, Application, World
 from tests.lifecycle.made import put_tables
 
@@ -104,7 +104,7 @@ def written(world: World, number: int) -> None:
 
 
 def captured(world: World) -> None:
-    put_tables(world.project, Request("reader", "SELECT id, x FROM t"))
+    put_tables(world.project, TableRequest("reader", "SELECT id, x FROM t"))
     world.cut()
     written(world, 1)
     assert world.cut().changed == {"t": 1}

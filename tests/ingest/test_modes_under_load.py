@@ -19,7 +19,7 @@ import pytest
 import headrace
 from headrace.catalog.records import CaptureMode
 from headrace.ingest.attempts import CaptureAttempts
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.ingest.bank import NAMES, TABLES, TOTAL, WAYS, Writer
 from tests.ingest.taker import Taker, read_table
 from tests.ingest.world import END_STREAMS
@@ -139,7 +139,7 @@ def test_every_cut_balances_in_both_modes(
         sql.execute(TABLES)
         row = sql.execute(TOTAL).fetchone()  # type: ignore[call-overload]
         assert row is not None
-        put_tables(project, Request("amounts", QUERY))
+        put_tables(project, TableRequest("amounts", QUERY))
         taker = Taker(project, dsn, streams=streams)
         balance = Balance(taker, row[0], seed)
         project.set("cdc_mode", "trigger")

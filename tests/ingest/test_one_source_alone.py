@@ -11,16 +11,16 @@ import pytest
 import headrace
 from headrace.capture.setup import set_up
 from headrace.catalog.records import Status, StreamTable
-from headrace.daemon.context import Shift
-from headrace.daemon.ingester import Intake
-from headrace.daemon.wakeup import Ears
+from headrace.daemon.context import DaemonContext
+from headrace.daemon.ingester import SourceIngester
+from headrace.daemon.wakeup import WakeupListener
 from headrace.embedded import EmbeddedServer
 from headrace.engine.steps import CopySource, Step
 from headrace.errors import UserError
 from headrace.ingest import transition
 from headrace.ingest.ingest import ingest_database
-from headrace.lifecycle.planned_table import Request
-from headrace.schedule.state import Memory
+from headrace.lifecycle.planned_table import TableRequest
+from headrace.schedule.state import ScheduleState
 from headrace.source.introspect import inspect
 from tests.alerts import crossings_so_far, listen
 from tests.ingest.world import TRIGGER, Application, World
@@ -64,9 +64,9 @@ def world(
 def captured(world: World) -> None:
     put_tables(
         world.project,
-        Request("reads_x", "SELECT id, x FROM a"),
-        Request("reads_y", "SELECT id, y FROM a"),
-        Request("reads_b", "SELECT id FROM b"),
+        TableRequest("reads_x", "SELECT id, x FROM a"),
+        TableRequest("reads_y", "SELECT id, y FROM a"),
+        TableRequest("reads_b", "SELECT id FROM b"),
     )
     world.cut()
 
@@ -117,7 +117,7 @@ def test_one_script_is_enough(world: World) -> None:
 
 
 def test_buffers_that_a_dba_owns_are_converted_by_the_dba(world: World) -> None:
-    put_tables(world.project, Request("reads_x", "SELECT id, x FROM a"))
+    put_tables(world.project, TableRequest("reads_x", "SELECT id, x FROM a"))
     world.cut()
     world.project.set("unlogged_buffers", True)
     world.project.set("max_buffer_mb", 2)
@@ -201,7 +201,7 @@ def test_a_copy_that_is_forbidden_is_left_out_or_an_error(world: World, code: st
 @pytest.mark.parametrize("code", FORBIDDEN)
 def test_a_new_source_that_is_forbidden_meanwhile(world: World, code: str) -> None:
     """Between the check of a query and the first copy: whoever asked gets the error."""
-    put_tables(world.project, Request("reads_x", "SELECT id, x FROM a"))
+    put_tables(world.project, TableRequest("reads_x", "SELECT id, x FROM a"))
     forbid, allow = FORBIDDEN[code]
     world.run(forbid)
     try:
@@ -240,8 +240,10 @@ def test_the_daemon_tries_again_as_soon_as_the_cause_may_be_gone(
                 world.run("TRUNCATE a")
                 holder.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
         engine = world.engine
-        with engine.serving(10) as lease, Ears(engine.database) as ears:
-            intake = Intake(Shift(engine, lease, ears, lambda _: None, Memory()), 1)
+        with engine.serving(10) as lease, WakeupListener(engine.database) as ears:
+            intake = SourceIngester(
+                DaemonContext(engine, lease, ears, lambda _: None, ScheduleState()), 1
+            )
             for _ in range(2):
                 intake.take(engine.catalog.state(), thorough=True)
                 intake._stalled_until = math.inf

@@ -21,7 +21,7 @@ from headrace.errors import NeedsReinit
 from headrace.ingest import transition
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.conftest import extra_database
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 from tests.lifecycle.made import put_tables
@@ -46,7 +46,7 @@ class Apart:
 
     def follow(self, *, by_log: bool) -> None:
         """Have table `t` copied, captured as wished, and one change of it taken in."""
-        put_tables(self.project, Request.of("reader", "SELECT * FROM shop.public.t", {}))
+        put_tables(self.project, TableRequest.of("reader", "SELECT * FROM shop.public.t", {}))
         self.take()
         if by_log:
             self.project.set("cdc_mode", "auto")

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.ingest.copying import live_rows
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.capture.follower import Follower
 from tests.ingest.world import TRIGGER, World
 from tests.lifecycle.made import put_tables
@@ -32,7 +32,7 @@ def test_buffers_are_logged_or_not(world: World, unlogged: bool, persistence: st
 def test_a_copy_has_as_many_parts_as_are_set(world: World) -> None:
     world.run("CREATE TABLE t (a integer, b text)")
     world.run("INSERT INTO t SELECT n, repeat('x', 300) FROM generate_series(1, 20000) n")
-    put_tables(world.project, Request("reader", "SELECT a, b FROM t"))
+    put_tables(world.project, TableRequest("reader", "SELECT a, b FROM t"))
     database = world.engine.database
     follower = Follower(database, "t")
     state = world.engine.catalog.state()

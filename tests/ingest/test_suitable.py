@@ -9,7 +9,7 @@ import pytest
 
 from headrace.capture.wal import possible
 from headrace.capture.wal.availability import Server
-from headrace.capture.wal.identity import Identity
+from headrace.capture.wal.identity import ReplicaIdentity
 from headrace.catalog.records import CaptureMode
 from headrace.ingest import wal_eligibility as suitable
 from headrace.ingest.attempts import CaptureAttempts
@@ -19,8 +19,8 @@ from tests.ingest.world import TRIGGER, World
 
 SERVER = Server(180004, False, "logical", 10, 1, False, "headrace", True)
 TABLE = SourceTable(1, "public", "t", (SourceColumn(1, "a", "integer", Type("integer")),))
-KEY = Identity("key", (1,), 2)
-NONE = Identity("none", reason="it has no primary key", curable=True)
+KEY = ReplicaIdentity("key", (1,), 2)
+NONE = ReplicaIdentity("none", reason="it has no primary key", curable=True)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,10 @@ NONE = Identity("none", reason="it has no primary key", curable=True)
     ],
 )
 def test_the_first_obstacle_is_told(
-    server: dict[str, Any], identity: Identity | None, asked: dict[str, bool], reason: str | None
+    server: dict[str, Any],
+    identity: ReplicaIdentity | None,
+    asked: dict[str, bool],
+    reason: str | None,
 ) -> None:
     found = possible.obstacle(replace(SERVER, **server), TABLE, identity, **asked)
     assert (found is None) is (reason is None)

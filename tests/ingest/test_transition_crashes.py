@@ -21,7 +21,7 @@ from psycopg import sql
 
 import headrace
 from headrace.embedded import EmbeddedServer
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.crash.transitions import (
     CHANGE,
     GO,
@@ -152,7 +152,7 @@ def lives(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> I
     (folder / CALM).mkdir()
     with headrace.connect(server.dsn_of(CALM), home=folder / CALM) as project:
         project.set("cdc_mode", "trigger")
-        put_tables(project, Request("owned", QUERY))
+        put_tables(project, TableRequest("owned", QUERY))
         take_cut(project)
     command = [sys.executable, "-m", "tests.crash.nursery"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

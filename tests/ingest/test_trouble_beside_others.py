@@ -15,7 +15,7 @@ from headrace.errors import HeadraceError, Transient, UserError
 from headrace.ingest import unfollow
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ATTEMPTS, has_news, sources_in
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.uninstall import uninstall
 from tests.ingest.world import KEY, World
 from tests.lifecycle.made import put_tables
@@ -33,7 +33,9 @@ def modes(world: World) -> dict[str, CaptureMode]:
 
 def captured(world: World) -> None:
     """Both tables by triggers, and wished to be read from the log."""
-    put_tables(world.project, Request("ra", "SELECT * FROM a"), Request("rb", "SELECT * FROM b"))
+    put_tables(
+        world.project, TableRequest("ra", "SELECT * FROM a"), TableRequest("rb", "SELECT * FROM b")
+    )
     world.cut()
     world.project.set("cdc_mode", "auto")
     world.engine.part(CaptureAttempts).followed_at.clear()
@@ -123,7 +125,7 @@ def test_a_writer_that_is_in_the_way_of_one_copy_keeps_no_other_waiting(
     """What it has recorded reads otherwise by now, so that the copy has to wait for its end."""
     monkeypatch.setattr(settle, "LOCK_MILLISECONDS", 50)
     world.run("CREATE TYPE mood AS ENUM ('good')", "CREATE TABLE c (m mood)", A, B)
-    put_tables(world.project, *(Request(f"r{one}", f"SELECT * FROM {one}") for one in "abc"))
+    put_tables(world.project, *(TableRequest(f"r{one}", f"SELECT * FROM {one}") for one in "abc"))
     world.cut()
     with psycopg.connect(world.dsn) as writer:
         writer.execute("INSERT INTO c VALUES ('good')")
@@ -143,7 +145,7 @@ def test_a_writer_that_is_in_the_way_of_one_copy_keeps_no_other_waiting(
 
 def test_a_table_that_is_locked_keeps_no_other_waiting(world: World) -> None:
     world.run(A, B)
-    put_tables(world.project, *(Request(f"r{one}", f"SELECT * FROM {one}") for one in "ab"))
+    put_tables(world.project, *(TableRequest(f"r{one}", f"SELECT * FROM {one}") for one in "ab"))
     world.cut()
     world.run("VACUUM FULL a", "TRUNCATE b", "INSERT INTO b VALUES (1)")
     with world.engine.database.session() as session:
@@ -161,7 +163,7 @@ def test_many_tables_that_are_locked_keep_no_other_waiting(world: World) -> None
     locked = [f"a{number}" for number in range(ATTEMPTS + 1)]
     world.run(*(f"CREATE TABLE {name} (id int)" for name in locked), B)
     put_tables(
-        world.project, *(Request(f"r{one}", f"SELECT * FROM {one}") for one in [*locked, "b"])
+        world.project, *(TableRequest(f"r{one}", f"SELECT * FROM {one}") for one in [*locked, "b"])
     )
     world.cut()
     world.run(*(f"VACUUM FULL {name}" for name in locked), "INSERT INTO b VALUES (1)")

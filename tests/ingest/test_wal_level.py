@@ -20,7 +20,7 @@ from headrace.errors import UserError
 from headrace.ingest import transition
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.create import make
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.ingest.test_limits_of_the_log import LEFT
 from tests.ingest.world import KEY, World
 from tests.lifecycle.made import put_tables
@@ -61,7 +61,7 @@ def test_a_server_without_it_is_captured_by_triggers(
         assert obstacle.reason == REASON
         world.project.set("cdc_mode", "auto")
         world.run(TABLE, "INSERT INTO t VALUES (1, 'x')")
-        put_tables(world.project, Request("reader", "SELECT * FROM t"))
+        put_tables(world.project, TableRequest("reader", "SELECT * FROM t"))
         assert world.cut().copied == {"t"}
         world.run("INSERT INTO t VALUES (2, 'y')")
         assert world.cut().changed == {"t": 1}
@@ -69,7 +69,7 @@ def test_a_server_without_it_is_captured_by_triggers(
         assert REASON in (world.source.mode_reason or "")
         (health,) = world.project.check_cdc_health()
         assert (health.mode, health.slot, health.level) == ("TRIGGER", None, "fine")
-        asked = Request.of("other", "SELECT a FROM t", {"cdc_mode": "wal"})
+        asked = TableRequest.of("other", "SELECT a FROM t", {"cdc_mode": "wal"})
         with pytest.raises(UserError) as refused:
             make(world.engine, (asked,))
         assert refused.value.code == "invalid-option"

@@ -25,7 +25,7 @@ from headrace.engine.steps import AppendChange, CopySource, Step
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ingest
 from headrace.ingest.streaming import keep_streaming
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.relations.rows import with_missing_columns
 from headrace.source.connection import Database
 from headrace.source.introspect import inspect
@@ -124,7 +124,7 @@ class World:
         requests = []
         for table in tables:
             self.followed += 1
-            requests.append(Request(f"reader_{self.followed}", f"SELECT * FROM {table}"))
+            requests.append(TableRequest(f"reader_{self.followed}", f"SELECT * FROM {table}"))
         put_tables(self.project, *requests)
         assert len(self.cut().copied) == len(tables)
         if self.by_log:

@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import headrace
 from headrace.catalog import Change, Transaction
-from headrace.catalog.records import Database, Relation, Source, Status
+from headrace.catalog.records import DatabaseRecord, Relation, Source, Status
 from headrace.engine import HOME
 from headrace.lifecycle.logs import create_logs
-from headrace.lifecycle.planned_table import FIRST, Request
+from headrace.lifecycle.planned_table import FIRST, TableRequest
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 from headrace.publish.served import create_served
 from headrace.relations.definition import relation_of
 from headrace.store import Arrangement, Pin
 
 
-def put_tables(project: headrace.Headrace, *requests: Request) -> None:
+def put_tables(project: headrace.Headrace, *requests: TableRequest) -> None:
     """Record the stream tables with their sources, and serve them empty."""
     engine = project._engine
     with engine.writing() as lease:
         state = engine.catalog.state()
-        makings = plan(engine, state, [Wish(FIRST, request) for request in requests]).makings
+        makings = plan(engine, state, [TableSpec(FIRST, request) for request in requests]).makings
         known = {source.relation for source in state.sources}
         sources = {one.relation: one for making in makings for one in making.sources}
         new = [source for relation, source in sources.items() if relation not in known]
@@ -30,7 +30,7 @@ def put_tables(project: headrace.Headrace, *requests: Request) -> None:
         relations = [*map(_log, new), *(relation_of(stage, Pin(0, 0)) for stage in stages)]
         tables = [replace(making.table, status=Status.ACTIVE) for making in makings]
         home = any(database.id == HOME for database in state.databases)
-        databases = [] if home else [Database(HOME, "home", "", 0)]
+        databases = [] if home else [DatabaseRecord(HOME, "home", "", 0)]
 
         def serve(transaction: Transaction) -> None:
             for table in tables:

@@ -15,7 +15,7 @@ from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.lifecycle.alter import Alteration, alter
 from headrace.lifecycle.create import check_query, make
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.apply import apply_project, plan_project
 from headrace.project.read import read_folder
 from tests.conftest import extra_database
@@ -40,16 +40,16 @@ def project(dsn: str, tmp_path: Path) -> Iterator[Headrace]:
         yield opened
 
 
-def request(name: str, source: str, mode: str | None = None) -> Request:
-    return Request.of(name, f"SELECT n FROM {source}", {"cdc_mode": mode})
+def request(name: str, source: str, mode: str | None = None) -> TableRequest:
+    return TableRequest.of(name, f"SELECT n FROM {source}", {"cdc_mode": mode})
 
 
-def looked_at(project: Headrace, asked: Request) -> None:
+def looked_at(project: Headrace, asked: TableRequest) -> None:
     """What is known of a stream table before anything is written."""
     check_query(project._engine, project._engine.catalog.state(), asked)
 
 
-def refused(project: Headrace, *requests: Request) -> UserError:
+def refused(project: Headrace, *requests: TableRequest) -> UserError:
     with pytest.raises(UserError) as caught:
         make(project._engine, requests)
     assert caught.value.code == "invalid-option"
@@ -172,8 +172,8 @@ def test_tables_change_their_mode_together(project: Headrace, tmp_path: Path) ->
 
 
 def test_tables_that_differ_in_append_only(project: Headrace, tmp_path: Path) -> None:
-    def asked(name: str, said: bool | None) -> Request:
-        return Request.of(name, "SELECT n FROM keyed", {"append_only": said})
+    def asked(name: str, said: bool | None) -> TableRequest:
+        return TableRequest.of(name, "SELECT n FROM keyed", {"append_only": said})
 
     error = refused(project, asked("a", True), asked("b", False))
     assert "public.a and public.b differ in append_only of public.keyed" in error.message

@@ -17,7 +17,7 @@ from headrace.capture.wal.slot import create, drop
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.lifecycle.capture_sql import NOTHING
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed, peeked
 from tests.conftest import extra_database
@@ -113,8 +113,8 @@ def test_all_sources_by_database(
         project.attach("crm", other)
         put_tables(
             project,
-            Request.of("a", "SELECT n FROM orders", {"cdc_mode": "auto"}),
-            Request.of("b", 'SELECT n FROM crm.public."Log"', {}),
+            TableRequest.of("a", "SELECT n FROM orders", {"cdc_mode": "auto"}),
+            TableRequest.of("b", 'SELECT n FROM crm.public."Log"', {}),
         )
         home, crm = project.cdc_sql().split("-- In database ")[1:]
         assert home.startswith("home:\nBEGIN;\n")

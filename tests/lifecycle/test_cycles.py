@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.lifecycle.planned_table import FIRST, Making, Request
+from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 from headrace.publish.served import create_served
 from headrace.relations.definition import relation_of
 from headrace.store import Pin
@@ -39,10 +39,10 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
         yield opened
 
 
-def planned(project: headrace.Headrace, tables: dict[str, str]) -> dict[str, Making]:
+def planned(project: headrace.Headrace, tables: dict[str, str]) -> dict[str, PlannedTable]:
     """What creating the tables together would make."""
     engine = project._engine
-    wishes = [Wish(FIRST, Request(name, query)) for name, query in tables.items()]
+    wishes = [TableSpec(FIRST, TableRequest(name, query)) for name, query in tables.items()]
     makings = plan(engine, engine.catalog.state(), wishes).makings
     return {making.table.name: making for making in makings}
 
@@ -61,7 +61,7 @@ def refused(
     return caught.value
 
 
-def types(making: Making) -> list[tuple[str, str]]:
+def types(making: PlannedTable) -> list[tuple[str, str]]:
     return [(column.name, column.served) for column in making.table.columns]
 
 
@@ -254,7 +254,7 @@ def test_cycles_that_are_there_stay_when_the_settings_are_turned_off(
     for making in made.values():
         stages = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
         state = state.with_origins((*making.sources, making.table)).with_relations(stages)
-    wishes = [Wish("asked for", old=making.table) for making in made.values()]
+    wishes = [TableSpec("asked for", old=making.table) for making in made.values()]
     anew = plan(engine, state, wishes).makings
     assert [making.table.name for making in anew] == ["even", "odd"]
     assert all(making.cycle == {one.table.relation for one in anew} for making in anew)
@@ -264,7 +264,9 @@ def test_cycles_that_are_there_stay_when_the_settings_are_turned_off(
     assert (len(work.makings), work.failing) == (2, {})
     # Asking for another query is asking for the cycle.
     project.set("allow_circular", True)
-    asked = Wish("altered", Request("even", f"{EVEN} WHERE e.src > 0"), made["even"].table)
+    asked = TableSpec(
+        "altered", TableRequest("even", f"{EVEN} WHERE e.src > 0"), made["even"].table
+    )
     state = replace(state, settings=engine.catalog.state().settings)
     with pytest.raises(headrace.UserError) as caught:
         plan(engine, state, [asked])

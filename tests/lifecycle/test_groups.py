@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.group_status import GroupMember
 from headrace.refresh.together import consistency_groups
 from headrace.settings import Settings
@@ -33,7 +33,7 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
         headrace.connect(dsn=dsn, home=tmp_path) as opened,
     ):
         sql.execute("CREATE TABLE orders (id int PRIMARY KEY, region text, amount bigint)")
-        put_tables(opened, *(Request.of(name, query, {}) for name, query in QUERIES.items()))
+        put_tables(opened, *(TableRequest.of(name, query, {}) for name, query in QUERIES.items()))
         yield opened
 
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
@@ -22,7 +22,7 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("CREATE TABLE orders (id bigint PRIMARY KEY, amount bigint)")
     with headrace.connect(dsn, home=tmp_path) as opened:
-        put_tables(opened, Request("below", "SELECT amount FROM orders"))
+        put_tables(opened, TableRequest("below", "SELECT amount FROM orders"))
         yield opened
 
 
@@ -43,15 +43,17 @@ def test_an_option_of_sources_on_a_table_without_any(project: headrace.Headrace)
     options = {"append_only": True, "cdc_mode": "auto"}
     put_tables(
         project,
-        Request("above", ABOVE, options=options),
-        Request("both", "SELECT o.amount FROM below JOIN orders o USING (amount)", options=options),
+        TableRequest("above", ABOVE, options=options),
+        TableRequest(
+            "both", "SELECT o.amount FROM below JOIN orders o USING (amount)", options=options
+        ),
     )
     assert notices(project, "above") == (notice("cdc_mode"), notice("append_only"))
     assert notices(project, "both") == notices(project, "below") == ()
 
 
 def test_a_statement_says_it(project: headrace.Headrace) -> None:
-    put_tables(project, Request("above", ABOVE))
+    put_tables(project, TableRequest("above", ABOVE))
     assert project.alter_stream_table("below", append_only=True).notices == ()
     altered = project.alter_stream_table("above", append_only=True)
     assert altered.notices == (notice("append_only"),)

@@ -13,7 +13,7 @@ import headrace
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.errors import UserError
 from headrace.lifecycle.alter import KEEP, Alteration
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.statements.options import MODES, OPTIONS, checked
 from tests.lifecycle.made import put_tables
 
@@ -112,15 +112,17 @@ def test_the_modes_are_those_of_the_records() -> None:
 
 def test_requests_and_alterations_of_options() -> None:
     given = {"schedule": "1m", "refresh_mode": None, "tier": "WARM", "max_change_rows": None}
-    assert Request.of("t", QUERY, given) == Request(
+    assert TableRequest.of("t", QUERY, given) == TableRequest(
         "t", QUERY, "1m", RefreshMode.AUTO, {"tier": "warm"}
     )
     assert Alteration.of({**given, "diamond_consistency": KEEP}) == Alteration(
         KEEP, "1m", RefreshMode.AUTO, KEEP, {"tier": "warm", "max_change_rows": None}
     )
     assert Alteration.of({"schedule": KEEP, "refresh_mode": KEEP}) == Alteration()
-    assert Request.of("t", QUERY, {"initialize": "false"}) == Request("t", QUERY, initialize=False)
-    assert Request.of("t", QUERY, {"initialize": None}) == Request("t", QUERY)
+    assert TableRequest.of("t", QUERY, {"initialize": "false"}) == TableRequest(
+        "t", QUERY, initialize=False
+    )
+    assert TableRequest.of("t", QUERY, {"initialize": None}) == TableRequest("t", QUERY)
     for value in (None, True, "false"):
         with pytest.raises(UserError, match="initialize"):
             Alteration.of({"initialize": value})
@@ -134,7 +136,7 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
         headrace.connect(dsn=dsn, home=tmp_path) as opened,
     ):
         sql.execute("CREATE TABLE orders (id int PRIMARY KEY)")
-        put_tables(opened, Request.of("kept", QUERY, {"tier": "warm", "schedule": "1m"}))
+        put_tables(opened, TableRequest.of("kept", QUERY, {"tier": "warm", "schedule": "1m"}))
         yield opened
 
 

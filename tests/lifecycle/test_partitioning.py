@@ -13,7 +13,7 @@ import headrace
 from headrace.catalog.records import OutputColumn
 from headrace.errors import UserError
 from headrace.lifecycle.partitioning import partitions_differ
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.publish.apply import apply_change
 from headrace.publish.partitioning import LISTED as KINDS
 from headrace.publish.partitioning import check_partition
@@ -80,7 +80,7 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
             "CREATE TABLE orders (id int PRIMARY KEY, region text, amount numeric(9,2),"
             " noted timestamp, weight float8)"
         )
-        put_tables(opened, Request.of("kept", QUERY, {"partition_by": "region"}))
+        put_tables(opened, TableRequest.of("kept", QUERY, {"partition_by": "region"}))
         yield opened
 
 

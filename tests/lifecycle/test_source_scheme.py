@@ -11,7 +11,7 @@ import pytest
 import headrace
 from headrace.errors import UserError
 from headrace.lifecycle.partitioning import same_partitions
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.source_scheme import range_scheme
 from headrace.publish.partition_scheme import Scheme, as_scheme, parse_scheme
 from tests.lifecycle.made import put_tables
@@ -104,7 +104,7 @@ def scheme(project: headrace.Headrace, name: str) -> str | None:
 def test_the_scheme_of_a_source(
     project: headrace.Headrace, query: str, kept: str | type[UserError] | None
 ) -> None:
-    request = Request.of("t", query, {"partition_by": "source"})
+    request = TableRequest.of("t", query, {"partition_by": "source"})
     if kept is UserError:
         with pytest.raises(UserError) as raised:
             put_tables(project, request)
@@ -119,9 +119,9 @@ def test_the_scheme_of_a_source(
 @pytest.mark.postgres
 def test_a_stream_table_above_and_a_folder(project: headrace.Headrace, tmp_path: Path) -> None:
     query = "SELECT day, v FROM monthly"
-    put_tables(project, Request.of("below", query, {"partition_by": "source"}))
+    put_tables(project, TableRequest.of("below", query, {"partition_by": "source"}))
     above = "SELECT day AS d, count(*) AS n FROM below GROUP BY day"
-    put_tables(project, Request.of("above", above, {"partition_by": "source"}))
+    put_tables(project, TableRequest.of("above", above, {"partition_by": "source"}))
     assert scheme(project, "above") == "source(month(d))"
     folder = write(
         tmp_path / "folder",

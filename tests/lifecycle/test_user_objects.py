@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.lifecycle.planned_table import FIRST, Making, Request
+from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 from headrace.source.connection import Database
 from headrace.source.resolution import user_objects
 from tests.lifecycle.made import put_tables
@@ -59,9 +59,11 @@ def project(dsn: str, sql: psycopg.Connection[Any], tmp_path: Path) -> Iterator[
         yield opened
 
 
-def planned(project: headrace.Headrace, query: str) -> Making:
+def planned(project: headrace.Headrace, query: str) -> PlannedTable:
     engine = project._engine
-    (making,) = plan(engine, engine.catalog.state(), [Wish(FIRST, Request("s", query))]).makings
+    (making,) = plan(
+        engine, engine.catalog.state(), [TableSpec(FIRST, TableRequest("s", query))]
+    ).makings
     return making
 
 
@@ -218,11 +220,11 @@ def test_a_table_that_is_built_again_is_checked_again(
     project: headrace.Headrace, sql: psycopg.Connection[Any]
 ) -> None:
     """Until then it computes what it was created with."""
-    put_tables(project, Request("s", "SELECT id, lower(v) AS x FROM t"))
+    put_tables(project, TableRequest("s", "SELECT id, lower(v) AS x FROM t"))
     engine = project._engine
     state = engine.catalog.state()
     (table,) = state.stream_tables
-    again = [Wish("again", old=table)]
+    again = [TableSpec("again", old=table)]
     plan(engine, state, again)
     sql.execute(SHADOWS)
     with pytest.raises(headrace.UserError) as caught:
@@ -236,10 +238,10 @@ def test_a_text_that_postgresql_cannot_read_any_more(
     project: headrace.Headrace, sql: psycopg.Connection[Any]
 ) -> None:
     """A renamed table is still the one that was captured."""
-    put_tables(project, Request("s", "SELECT id, lower(v) AS x FROM t"))
+    put_tables(project, TableRequest("s", "SELECT id, lower(v) AS x FROM t"))
     engine = project._engine
     state = engine.catalog.state()
     (table,) = state.stream_tables
     sql.execute("ALTER TABLE t RENAME TO renamed")
-    (making,) = plan(engine, state, [Wish("again", old=table)]).makings
+    (making,) = plan(engine, state, [TableSpec("again", old=table)]).makings
     assert making.table.query == table.query

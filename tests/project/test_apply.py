@@ -11,7 +11,7 @@ import pytest
 import headrace
 from headrace.engine.steps import Step
 from headrace.errors import UserError
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.plan import ProjectPlan
 from tests.lifecycle.made import put_tables
 from tests.project.folder import create, write
@@ -34,10 +34,10 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
         sql.execute("CREATE TABLE orders (id int PRIMARY KEY, amount bigint)")
         put_tables(
             opened,
-            Request.of("base", BASE, {"tier": "warm"}),
-            Request.of("sums", SUMS, {}),
-            Request.of("top", TOP, {"schedule": "1m"}),
-            Request.of("apart", APART, {}),
+            TableRequest.of("base", BASE, {"tier": "warm"}),
+            TableRequest.of("sums", SUMS, {}),
+            TableRequest.of("top", TOP, {"schedule": "1m"}),
+            TableRequest.of("apart", APART, {}),
         )
         yield opened
 

@@ -13,16 +13,16 @@ from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable
 from headrace.errors import UserError
 from headrace.lifecycle.cycle_members import Name
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.difference import difference
 from headrace.project.document import plan_document, plan_of
 from headrace.project.plan import Act, ProjectPlan, TableChange, refuse_stale
-from headrace.project.read import Wanted
+from headrace.project.read import DefinedTable
 
 
 def table(name: str, query: str, *inputs: str, **options: Any) -> StreamTable:
     """A stream table of the catalog that reads these others, and a source."""
-    asked = Request.of(name, query, options)
+    asked = TableRequest.of(name, query, options)
     return StreamTable(
         f"r{name}",
         "public",
@@ -37,8 +37,8 @@ def table(name: str, query: str, *inputs: str, **options: Any) -> StreamTable:
     )
 
 
-def wanted(name: str, query: str, **options: Any) -> Wanted:
-    return Wanted(("public", name), Request.of(name, query, options), f"{name}.sql", 1)
+def wanted(name: str, query: str, **options: Any) -> DefinedTable:
+    return DefinedTable(("public", name), TableRequest.of(name, query, options), f"{name}.sql", 1)
 
 
 def catalog(*tables: StreamTable) -> State:
@@ -46,7 +46,7 @@ def catalog(*tables: StreamTable) -> State:
 
 
 def planned(
-    folder: list[Wanted],
+    folder: list[DefinedTable],
     state: State,
     reads: dict[str, set[str]] | None = None,
     *,

@@ -8,10 +8,10 @@ import pytest
 
 from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.document import wishes_document, wishes_of
 from headrace.project.plan import wishes_fingerprint
-from headrace.project.read import Wanted, read_folder
+from headrace.project.read import DefinedTable, read_folder
 from tests.project.folder import write
 
 
@@ -32,20 +32,22 @@ def test_all_files_in_any_depth(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not SQL")
     (tmp_path / "upper.SQL").write_text("CREATE STREAM TABLE u AS SELECT 3;")
     assert read_folder(tmp_path, "public") == (
-        Wanted(
+        DefinedTable(
             ("Odd", "T t"),
-            Request('"Odd"."T t"', "TABLE totals", options={"max_change_rows": 10}),
+            TableRequest('"Odd"."T t"', "TABLE totals", options={"max_change_rows": 10}),
             "deep/er/b.sql",
             1,
         ),
-        Wanted(("public", "a"), Request('"public"."a"', "SELECT 2"), "z.sql", 5),
-        Wanted(
+        DefinedTable(("public", "a"), TableRequest('"public"."a"', "SELECT 2"), "z.sql", 5),
+        DefinedTable(
             ("public", "totals"),
-            Request('"public"."totals"', "SELECT 1 AS n", "1m", RefreshMode.AUTO, {"tier": "warm"}),
+            TableRequest(
+                '"public"."totals"', "SELECT 1 AS n", "1m", RefreshMode.AUTO, {"tier": "warm"}
+            ),
             "z.sql",
             2,
         ),
-        Wanted(("public", "u"), Request('"public"."u"', "SELECT 3"), "upper.SQL", 1),
+        DefinedTable(("public", "u"), TableRequest('"public"."u"', "SELECT 3"), "upper.SQL", 1),
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 import headrace
 from headrace.catalog import Change
 from headrace.catalog.records import Refresh, StreamTable
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.publish.publish import Advanced, publish
 from headrace.relations.visible_change import VisibleChange
 from headrace.store import WEIGHT
@@ -31,7 +31,7 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
         headrace.connect(dsn, home=tmp_path) as opened,
     ):
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
-        put_tables(opened, *(Request(name, "SELECT id FROM t") for name in ("locked", "free")))
+        put_tables(opened, *(TableRequest(name, "SELECT id FROM t") for name in ("locked", "free")))
         yield opened
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.catalog import State
-from headrace.catalog.records import Database, Relation, Source, Status, StreamTable
+from headrace.catalog.records import DatabaseRecord, Relation, Source, Status, StreamTable
 from headrace.store import Pin
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -44,5 +44,5 @@ def state_of(
         for number, name in enumerate(sorted(pins.keys() - names), 1)
     ]
     relations = [Relation(name, (), (), Pin(0, pin)) for name, pin in pins.items()]
-    database = Database(1, "home", "", 0, epoch=epoch or max(pins.values()))
+    database = DatabaseRecord(1, "home", "", 0, epoch=epoch or max(pins.values()))
     return State.of([replace(database, **changed)], relations, sources, tables, {})

@@ -14,7 +14,7 @@ import pytest
 from headrace.catalog import Change
 from headrace.catalog.memory import MemoryCatalog
 from headrace.catalog.records import (
-    Database,
+    DatabaseRecord,
     Effort,
     Refresh,
     RefreshMode,
@@ -26,12 +26,12 @@ from headrace.catalog.records import (
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit
 from headrace.refresh import run as sweeps
-from headrace.refresh.attempt import Attempt
-from headrace.refresh.cost_history import Pasts
+from headrace.refresh.attempt import RefreshAttempt
+from headrace.refresh.cost_history import CostHistory
 from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision, may_choose
-from headrace.refresh.run import Aim, Sweep
-from headrace.refresh.strategy import CHEAPER, INCREMENTAL, Past
+from headrace.refresh.run import RefreshRun, RefreshTarget
+from headrace.refresh.strategy import CHEAPER, INCREMENTAL, RefreshCosts
 from headrace.store import WEIGHT
 from headrace.store.memory import MemoryStore
 from headrace.types import INTEGER
@@ -74,14 +74,16 @@ class World:
         )
         with self.catalog.lease("test") as lease:
             self.fence = lease.fence
-            database = Database(1, "home", "", 0, epoch=to)
+            database = DatabaseRecord(1, "home", "", 0, epoch=to)
             put = (database, *relations, source, table)
             self.catalog.commit(Change(put=put, refreshes=history), fence=self.fence)
 
-    def look(self, asked: RefreshMode | None = None) -> Attempt:
+    def look(self, asked: RefreshMode | None = None) -> RefreshAttempt:
         """What a sweep does with the table."""
         state = self.catalog.state()
-        sweep = Sweep(self.engine, state, state.stream_tables, self.fence, Aim("t", asked))
+        sweep = RefreshRun(
+            self.engine, state, state.stream_tables, self.fence, RefreshTarget("t", asked)
+        )
         sweep.run()
         return sweep.attempts["t"]
 
@@ -92,11 +94,13 @@ def rows(count: int) -> pa.Table:
 
 
 @pytest.fixture(autouse=True)
-def advanced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Attempt, ...]]:
+def advanced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[RefreshAttempt, ...]]:
     """What would have been computed."""
-    seen: list[tuple[Attempt, ...]] = []
+    seen: list[tuple[RefreshAttempt, ...]] = []
 
-    def advance(engine: Engine, attempts: tuple[Attempt, ...], *_: object) -> tuple[object, ...]:
+    def advance(
+        engine: Engine, attempts: tuple[RefreshAttempt, ...], *_: object
+    ) -> tuple[object, ...]:
         seen.append(attempts)
         return ()
 
@@ -109,7 +113,7 @@ DEAR = (("FULL", 1.0), ("DIFFERENTIAL", 9.0))
 CHEAP = (("FULL", 9.0), ("DIFFERENTIAL", 1.0))
 
 
-def test_auto_goes_by_what_refreshes_took(advanced: list[tuple[Attempt, ...]]) -> None:
+def test_auto_goes_by_what_refreshes_took(advanced: list[tuple[RefreshAttempt, ...]]) -> None:
     dear, cheap = World(TABLE, *DEAR).look(), World(TABLE, *CHEAP).look()
     assert advanced == [(dear,), (cheap,)]
     assert dear.decision == Decision("FULL", CHEAPER)
@@ -125,7 +129,7 @@ def test_auto_goes_by_what_refreshes_took(advanced: list[tuple[Attempt, ...]]) -
     assert (dear.effort.full, dear.effort.warm) == (pytest.approx(1.0583, abs=1e-4), True)
 
 
-def test_differential_never_goes_in_full(advanced: list[tuple[Attempt, ...]]) -> None:
+def test_differential_never_goes_in_full(advanced: list[tuple[RefreshAttempt, ...]]) -> None:
     world = World(replace(TABLE, refresh_mode=RefreshMode.DIFFERENTIAL), *DEAR)
     attempt = world.look()
     assert advanced == [(attempt,)]
@@ -177,13 +181,13 @@ def test_what_is_published_is_remembered(monkeypatch: pytest.MonkeyPatch) -> Non
         return (done, replace(done, table="never asked for"))
 
     monkeypatch.setattr(sweeps, "publish", publish)
-    sweep = Sweep(world.engine, world.catalog.state(), (), world.fence)
+    sweep = RefreshRun(world.engine, world.catalog.state(), (), world.fence)
     assert world.look().decision.mode == "FULL"
     for _ in range(4):
         sweep.publish()
     assert world.look().decision.mode == "DIFFERENTIAL"
     assert world.catalog.asked == 1
-    assert world.engine.part(Pasts).of(world.catalog, "never asked for") == Past()
+    assert world.engine.part(CostHistory).of(world.catalog, "never asked for") == RefreshCosts()
 
 
 def test_a_log_that_cannot_be_counted_is_a_failure_of_the_table(
@@ -204,7 +208,7 @@ def test_a_log_that_cannot_be_counted_is_a_failure_of_the_table(
 
 def test_what_a_refresh_took_is_without_the_cut_and_publishing() -> None:
     clock = Clock({"cut": 5.0, "plan": 0.1, "compute": 1.0, "commit": 0.2, "publish": 3.0})
-    attempt = Attempt(TABLE, 2, Decision("FULL", "asked for"), clock, effort=Effort({}, 10))
+    attempt = RefreshAttempt(TABLE, 2, Decision("FULL", "asked for"), clock, effort=Effort({}, 10))
     assert attempt.record().effort is None, "nothing was computed"
     clock.stages.append(StageRun("t", "FULL", "asked for", 10, 1, 1.3))
     effort = attempt.record().effort

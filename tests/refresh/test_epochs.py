@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.catalog import State
-from headrace.catalog.records import Database, Relation, Source, StreamTable
+from headrace.catalog.records import DatabaseRecord, Relation, Source, StreamTable
 from headrace.refresh.epochs import (
     frontier,
     is_used_up,
@@ -28,7 +28,7 @@ def state(cut: int, *tables: StreamTable, **pins: int) -> State:
     `pins` says."""
     changed = {"s": cut, **{one.relation: one.epoch for one in tables}, **pins}
     return State.of(
-        [Database(1, "home", "", 0, epoch=cut)],
+        [DatabaseRecord(1, "home", "", 0, epoch=cut)],
         [Relation(name, (), (), Pin(0, epoch)) for name, epoch in changed.items()],
         [Source("s", 1, 1, "public", "s", (), (), "")],
         tables,

@@ -22,7 +22,7 @@ from headrace.refresh.strategy import (
     PATIENCE,
     PATIENCE_WITH_GUESSES,
     REMEMBERED,
-    Past,
+    RefreshCosts,
     choose,
     full_seconds,
     incremental_points,
@@ -30,14 +30,14 @@ from headrace.refresh.strategy import (
 )
 
 STORED = 1_000_000
-NOTHING = Past()
+NOTHING = RefreshCosts()
 
 
 def effort(rows: int, seconds: float = 0.0, stored: int = STORED, **given: bool) -> Effort:
     return Effort({"s": rows}, stored, seconds, **given)
 
 
-def past(*lines: tuple[str, Effort]) -> Past:
+def past(*lines: tuple[str, Effort]) -> RefreshCosts:
     """What happened in this order."""
     known = NOTHING
     for mode, one in lines:
@@ -289,7 +289,7 @@ pasts = st.lists(st.tuples(st.sampled_from(["FULL", "DIFFERENTIAL"]), efforts), 
 
 @given(pasts, inputs, seconds, sizes)
 def test_more_rows_are_never_expected_to_take_less(
-    known: Past, changed: dict[str, int], recompute: float, more: int
+    known: RefreshCosts, changed: dict[str, int], recompute: float, more: int
 ) -> None:
     fewer = Effort(changed, STORED)
     name = min(changed)
@@ -299,7 +299,7 @@ def test_more_rows_are_never_expected_to_take_less(
 
 
 @given(pasts, st.integers(1, 8 * STORED))
-def test_a_recompute_is_expected_within_what_was_seen(known: Past, stored: int) -> None:
+def test_a_recompute_is_expected_within_what_was_seen(known: RefreshCosts, stored: int) -> None:
     expected = full_seconds(stored, known)
     if expected is not None:
         scaled = [one.seconds * stored / one.stored for one in known.taken("FULL") if one.stored]
@@ -310,7 +310,7 @@ def test_a_recompute_is_expected_within_what_was_seen(known: Past, stored: int) 
 
 @given(pasts, inputs, st.integers(0, 8 * STORED))
 def test_a_choice_follows_from_its_numbers(
-    known: Past, changed: dict[str, int], stored: int
+    known: RefreshCosts, changed: dict[str, int], stored: int
 ) -> None:
     choice = choose(Effort(changed, stored), known)
     if choice.incremental is None or choice.full is None:
@@ -324,7 +324,7 @@ def test_a_choice_follows_from_its_numbers(
 
 
 @given(pasts, st.integers(FEW_ROWS + 1, 8 * STORED))
-def test_the_outlook_is_what_is_chosen(known: Past, stored: int) -> None:
+def test_the_outlook_is_what_is_chosen(known: RefreshCosts, stored: int) -> None:
     """Unless a way is tried again."""
     found = outlook(RefreshMode.AUTO, frozenset("s"), stored, known)
     if found.full is None:

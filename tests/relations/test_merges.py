@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from headrace.errors import Unavailable
-from headrace.relations.merges import PAUSE_SECONDS, Merge, Merges, Sum
+from headrace.relations.merges import PAUSE_SECONDS, CompactedRun, Merges, Sum
 from headrace.store import LogFile
 
 FILES = tuple(LogFile(f"f{epoch}", 10, 100, epoch, epoch) for epoch in range(1, 6))
@@ -30,7 +30,7 @@ def test_a_sum_is_taken_once_it_is_there_and_once_only() -> None:
     go.set()
     merges.wait()
     assert merges.summed("r1") == FILES[:3], "until it is taken"
-    assert merges.take("r1") == Merge(FILES[:3], WRITTEN)
+    assert merges.take("r1") == CompactedRun(FILES[:3], WRITTEN)
     assert merges.take("r1") is None
     assert merges.summed("r1") == ()
     merges.close()
@@ -55,7 +55,7 @@ def test_what_failed_is_told_and_may_be_begun_again_later(
     monkeypatch.setattr("headrace.relations.merges.time", later)
     merges.begin("r1", FILES[:3], lambda: WRITTEN)
     merges.wait()
-    assert merges.take("r1") == Merge(FILES[:3], WRITTEN)
+    assert merges.take("r1") == CompactedRun(FILES[:3], WRITTEN)
     merges.close()
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_begun_after_the_end() -> None:
     merges.wait(0.01)
     go.set()
     merges.wait()
-    assert merges.take("r1") == Merge(FILES[:3], WRITTEN)
+    assert merges.take("r1") == CompactedRun(FILES[:3], WRITTEN)
     assert merges.take("r2") is None, "what had only been begun is cancelled"
 
 
@@ -114,4 +114,4 @@ def test_nothing_is_begun_after_the_end() -> None:
 def test_a_sum_fits_where_its_files_are_and_nobody_stands_between(
     files: tuple[LogFile, ...], needed: tuple[int, ...], fits: bool
 ) -> None:
-    assert Merge(FILES[1:4], WRITTEN).fits(files, needed) is fits
+    assert CompactedRun(FILES[1:4], WRITTEN).fits(files, needed) is fits

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import headrace
 from headrace.catalog import Catalog
 from headrace.catalog.records import Lease, Request
-from headrace.daemon.requests import Desk
+from headrace.daemon.requests import RequestExecutor
 from headrace.engine import Engine
 
 PATIENCE = 60.0
@@ -39,7 +39,7 @@ class Daemon:
         try:
             with self.engine.serving(PATIENCE) as self.lease:
                 self.engine.catalog.lose_requests(self.lease.fence)
-                desk = Desk(self.engine)
+                desk = RequestExecutor(self.engine)
                 self._ready.set()
                 while not self._stop.is_set():
                     if not desk.serve_next(self.lease):

@@ -10,8 +10,8 @@ from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable
 from headrace.graph.live import LiveGraph
 from headrace.schedule.due import Cause, Due, ScheduledGroup, due
-from headrace.schedule.state import Memory, agenda, followed, passed, startable
-from headrace.schedule.tiers import Reads, Sample, Tier
+from headrace.schedule.state import ScheduleState, agenda, followed, passed, startable
+from headrace.schedule.tiers import ReadActivity, ScanCounters, Tier
 from headrace.settings import Settings
 
 NOON = datetime(2026, 3, 26, 12, tzinfo=UTC)
@@ -37,12 +37,12 @@ def table(name: str, *inputs: str, schedule: str | None = "1s", **given: Any) ->
 
 
 def groups_of(
-    *tables: StreamTable, memory: Memory | None = None, running: frozenset[str] = frozenset()
+    *tables: StreamTable, memory: ScheduleState | None = None, running: frozenset[str] = frozenset()
 ) -> tuple[ScheduledGroup, ...]:
     graph = LiveGraph()
     graph.follow(tables)
     return agenda(
-        State(stream_tables=tables), Settings(), graph.groups, memory or Memory(), running
+        State(stream_tables=tables), Settings(), graph.groups, memory or ScheduleState(), running
     )
 
 
@@ -77,7 +77,7 @@ class TestAgenda:
         assert [len(group.members) for group in groups_of(*tables)] == [1, 1, 1]
 
     def test_the_last_attempt_counts_more_than_the_last_publish(self) -> None:
-        memory = Memory(last={"a": NOON + SECOND})
+        memory = ScheduleState(last={"a": NOON + SECOND})
         (group,) = groups_of(table("a", "s"), memory=memory)
         assert group.members[0].last == NOON + SECOND
         (group,) = groups_of(table("a", "s"))
@@ -89,23 +89,25 @@ class TestAgenda:
         assert not due(later, groups_of(table("a", "s"), running=frozenset({"a"})), LAZY)
 
     def test_a_table_is_read_if_reads_have_grown_since_its_attempt(self) -> None:
-        memory = Memory(reads={"a": Reads.begin(Sample(NOON, 7, 0))})
+        memory = ScheduleState(reads={"a": ReadActivity.begin(ScanCounters(NOON, 7, 0))})
         frozen = table("a", "s", options={"tier": "frozen"})
         later = NOON + timedelta(minutes=1)
         assert not due(later, groups_of(frozen, memory=memory), LAZY), "it was not read since"
-        memory.reads["a"] = memory.reads["a"].then(Sample(NOON + SECOND, 8, 0))
+        memory.reads["a"] = memory.reads["a"].then(ScanCounters(NOON + SECOND, 8, 0))
         (found,) = due(later, groups_of(frozen, memory=memory), LAZY)
         assert found.cause is Cause.READ
         memory.attempted(["a"], later)
         assert not due(later + LAZY, groups_of(frozen, memory=memory), LAZY)
 
     def test_unread_automatic_tables_get_colder(self) -> None:
-        memory = Memory(reads={"a": Reads.begin(Sample(NOON, 0, 0))})
+        memory = ScheduleState(reads={"a": ReadActivity.begin(ScanCounters(NOON, 0, 0))})
         automatic = table("a", "s", options={"tier": "auto"})
         tiers = []
         for minutes in (0, 6, 61):
             moment = NOON + timedelta(minutes=minutes)
-            memory.reads["a"] = memory.reads["a"].then(Sample(moment, 5 * minutes, 5 * minutes))
+            memory.reads["a"] = memory.reads["a"].then(
+                ScanCounters(moment, 5 * minutes, 5 * minutes)
+            )
             (group,) = groups_of(automatic, memory=memory)
             tiers.append(group.members[0].tier)
         assert tiers == [Tier.HOT, Tier.COLD, Tier.FROZEN], "our own scans are no reads"
@@ -152,17 +154,17 @@ class TestPassed:
 
 class TestMemory:
     def test_an_attempt_ends_the_wait_after_a_failure(self) -> None:
-        memory = Memory(retry_at={"a": NOON, "b": NOON})
+        memory = ScheduleState(retry_at={"a": NOON, "b": NOON})
         memory.attempted(["a"], NOON)
         assert (memory.last, memory.retry_at) == ({"a": NOON}, {"b": NOON})
 
     def test_outages_are_counted_in_a_row(self) -> None:
-        memory = Memory()
+        memory = ScheduleState()
         assert [memory.missed(["a"]), memory.missed(["a", "b"])] == [1, 2]
         memory.found(["a"])
         assert memory.outages == {"b": 1}
 
     def test_tables_that_are_gone_are_forgotten(self) -> None:
-        memory = Memory({"a": NOON, "b": NOON}, {"b": NOON}, {"b": 1})
+        memory = ScheduleState({"a": NOON, "b": NOON}, {"b": NOON}, {"b": 1})
         memory.keep({"a"})
-        assert memory == Memory({"a": NOON})
+        assert memory == ScheduleState({"a": NOON})

@@ -27,7 +27,7 @@ from headrace.commands.commands import (
     Create,
     CreateOrReplace,
     Drop,
-    Refresh,
+    RefreshTable,
     Reinit,
     Repair,
     Resume,
@@ -41,23 +41,23 @@ from headrace.commands.database_commands import AlterDatabase, Attach, Detach
 from headrace.commands.run import Done
 from headrace.errors import UserError
 from headrace.lifecycle.alter import KEEP, Alteration
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.plan import Act, ProjectPlan, TableChange
-from headrace.project.read import Wanted
+from headrace.project.read import DefinedTable
 from tests.catalog import examples
 
 PATH = ("public", "Sales")
 
-REQUEST = Request("totals", "SELECT 1 AS a", "30s", RefreshMode.FULL, {"tier": "warm"})
+REQUEST = TableRequest("totals", "SELECT 1 AS a", "30s", RefreshMode.FULL, {"tier": "warm"})
 
-WANTED = Wanted(("public", "totals"), REQUEST, "shop/totals.sql", 3)
+WANTED = DefinedTable(("public", "totals"), REQUEST, "shop/totals.sql", 3)
 CHANGE = TableChange(
     Act.REBUILD, ("public", "totals"), "its query differs", {"tier": None}, ("public.other",), "x"
 )
 PROJECT_PLAN = ProjectPlan("shop", True, "12ab", "34cd", (CHANGE,))
 
 EXAMPLES: tuple[Command[Any], ...] = (
-    Create((REQUEST, Request('"Sales".x', "SELECT 'ß' AS a"))),
+    Create((REQUEST, TableRequest('"Sales".x', "SELECT 'ß' AS a"))),
     CreateOrReplace(REQUEST),
     Alter("public", "totals", Alteration()),
     Alter("public", "totals", Alteration(schedule=None)),
@@ -67,8 +67,8 @@ EXAMPLES: tuple[Command[Any], ...] = (
         Alteration("SELECT 2", "1h", RefreshMode.AUTO, "other", {"tier": None, "max": 3}),
     ),
     Drop("public", "totals", cascade=True),
-    Refresh("public", "totals"),
-    Refresh("public", "totals", RefreshMode.DIFFERENTIAL),
+    RefreshTable("public", "totals"),
+    RefreshTable("public", "totals", RefreshMode.DIFFERENTIAL),
     Suspend("public", "totals"),
     Resume("public", "totals"),
     Resume("public", "totals", "apply"),
@@ -125,8 +125,8 @@ def test_what_is_kept_is_told_from_what_is_set_to_nothing(asked: Alteration) -> 
     ]
 
 
-@given(st.lists(st.builds(Request, st.text(), st.text(), options=options), max_size=3))
-def test_tables_to_be_made_keep_their_order(requests: list[Request]) -> None:
+@given(st.lists(st.builds(TableRequest, st.text(), st.text(), options=options), max_size=3))
+def test_tables_to_be_made_keep_their_order(requests: list[TableRequest]) -> None:
     command = Create(tuple(requests))
     assert decode_command(sent(encode_command(command, PATH)), PATH) == command
 

@@ -17,19 +17,19 @@ import headrace
 from headrace.catalog import Change
 from headrace.catalog.records import Status, StreamTable
 from headrace.daemon import loop as service
-from headrace.daemon.context import Shift, no_words
-from headrace.daemon.exclusive import Alone
-from headrace.daemon.loop import Service
+from headrace.daemon.context import DaemonContext, no_words
+from headrace.daemon.exclusive import ExclusiveQueue
+from headrace.daemon.loop import DaemonLoop
 from headrace.daemon.reads import sample_reads
-from headrace.daemon.wakeup import Ears
+from headrace.daemon.wakeup import WakeupListener
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.graph.live import LiveGraph
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.publish.apply import apply_change
 from headrace.publish.own_scans import counting_own_scans
 from headrace.refresh import run as sweep
 from headrace.relations.visible_change import VisibleChange
-from headrace.schedule.state import Memory
+from headrace.schedule.state import ScheduleState
 from headrace.store import WEIGHT
 from tests.alerts import crossings_so_far, listen
 from tests.lifecycle.made import put_tables
@@ -69,7 +69,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark is not started before it is needed."""
-    monkeypatch.setattr(Service, "_warm_up", lambda self: None)
+    monkeypatch.setattr(DaemonLoop, "_warm_up", lambda self: None)
 
 
 def failing_with(monkeypatch: pytest.MonkeyPatch, error: HeadraceError) -> list[str]:
@@ -106,7 +106,7 @@ class TestLease:
     def test_commands_are_left_to_it(
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
-        put_tables(project, Request("totals", QUERY))
+        put_tables(project, TableRequest("totals", QUERY))
         with Running(project) as running:
             assert other.suspend("totals").status == "SUSPENDED"
             assert in_state(other._engine.catalog, "done")
@@ -120,9 +120,9 @@ class TestLease:
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
         engine = project._engine
-        with engine.serving(0) as lease, Ears(engine.database) as ears:
+        with engine.serving(0) as lease, WakeupListener(engine.database) as ears:
             number = other._engine.catalog.request({"verb": "suspend"}, "someone")
-            alone = Alone(Shift(engine, lease, ears, no_words, Memory()))
+            alone = ExclusiveQueue(DaemonContext(engine, lease, ears, no_words, ScheduleState()))
             assert alone.take_request()
             found = last_request(other._engine.catalog)
             assert found is not None
@@ -148,7 +148,7 @@ class TestFailures:
     ) -> None:
         tried = failing_with(monkeypatch, UserError("query-failed", "division by zero"))
         project.set("max_failures", 3)
-        put_tables(project, Request("totals", QUERY, schedule="10ms"))
+        put_tables(project, TableRequest("totals", QUERY, schedule="10ms"))
         listen(sql)
         with Running(project) as running:
             running.until(lambda: table_of(project).status is Status.SUSPENDED)
@@ -168,7 +168,7 @@ class TestFailures:
     ) -> None:
         tried = failing_with(monkeypatch, Transient("spark-failed", "an executor was lost"))
         project.set("max_failures", 1)
-        put_tables(project, Request("totals", QUERY, schedule="10ms"))
+        put_tables(project, TableRequest("totals", QUERY, schedule="10ms"))
         with Running(project) as running:
             running.until(lambda: table_of(project).status is Status.SUSPENDED)
         assert tried == ["totals"] * 4
@@ -178,7 +178,7 @@ class TestFailures:
     ) -> None:
         tried = failing_with(monkeypatch, Unavailable("store-full", "the disk is full"))
         project.set("max_failures", 1)
-        put_tables(project, Request("totals", QUERY, schedule="10ms"))
+        put_tables(project, TableRequest("totals", QUERY, schedule="10ms"))
         with Running(project) as running:
             running.until(lambda: len(tried) >= 8)
             (known,) = running.daemon._memory.outages.values()
@@ -190,8 +190,10 @@ class TestFailures:
     ) -> None:
         tried = failing_with(monkeypatch, UserError("query-failed", "division by zero"))
         project.set("max_failures", 1)
-        put_tables(project, Request("by_hand", QUERY), Request("timed", QUERY, schedule="10ms"))
-        monkeypatch.setattr(Service, "_warm_up", lambda self: None)
+        put_tables(
+            project, TableRequest("by_hand", QUERY), TableRequest("timed", QUERY, schedule="10ms")
+        )
+        monkeypatch.setattr(DaemonLoop, "_warm_up", lambda self: None)
         with Running(project) as running:
             running.until(lambda: table_of(project, "timed").status is Status.SUSPENDED)
         assert tried == ["timed"]
@@ -202,7 +204,7 @@ class TestLost:
     def test_it_goes_on_when_all_connections_were_cut(
         self, project: headrace.Headrace, other: headrace.Headrace, sql: psycopg.Connection
     ) -> None:
-        put_tables(project, Request("totals", QUERY))
+        put_tables(project, TableRequest("totals", QUERY))
         with Running(project) as running:
             sql.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -236,7 +238,7 @@ class TestEars:
     def test_a_request_and_a_call_end_the_waiting(
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
-        with Ears(project._engine.database) as ears:
+        with WakeupListener(project._engine.database) as ears:
             assert not ears.wait(0.0)
             ears.wake()
             began = time.monotonic()
@@ -250,9 +252,9 @@ class TestEars:
     def test_what_is_heard_while_it_asks_is_not_lost(
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
-        put_tables(project, Request("totals", QUERY))
+        put_tables(project, TableRequest("totals", QUERY))
         (source,) = project._engine.catalog.state().sources
-        with Ears(project._engine.database) as ears:
+        with WakeupListener(project._engine.database) as ears:
             other._engine.catalog.request({"verb": "suspend"}, "someone")
             ears.news.since([source.oid], "1:1:")
             assert ears.wait(60.0)
@@ -262,12 +264,12 @@ class TestIdle:
     def test_ticks_without_news_write_nothing_and_start_nothing(
         self, project: headrace.Headrace, cold: None
     ) -> None:
-        put_tables(project, Request("totals", QUERY))
+        put_tables(project, TableRequest("totals", QUERY))
         engine = project._engine
         steps: list[object] = []
-        with engine.serving(0) as lease, Ears(engine.database) as ears:
-            shift = Shift(engine, lease, ears, no_words, Memory())
-            service = Service(shift, LiveGraph(), Running(project).daemon._stop)
+        with engine.serving(0) as lease, WakeupListener(engine.database) as ears:
+            shift = DaemonContext(engine, lease, ears, no_words, ScheduleState())
+            service = DaemonLoop(shift, LiveGraph(), Running(project).daemon._stop)
             while service._tick(asked=True):
                 pass
             known = engine.catalog.state()
@@ -284,7 +286,7 @@ class TestReads:
     def test_our_own_scans_are_counted_once_and_apart(
         self, project: headrace.Headrace, sql: psycopg.Connection
     ) -> None:
-        put_tables(project, Request("totals", QUERY, options={"tier": "frozen"}))
+        put_tables(project, TableRequest("totals", QUERY, options={"tier": "frozen"}))
         engine, table = project._engine, table_of(project)
 
         def scan(transaction: psycopg.Connection) -> None:
@@ -309,10 +311,10 @@ class TestReads:
     ) -> None:
         put_tables(
             project,
-            Request("totals", QUERY, options={"tier": "frozen"}),
-            Request("hot", QUERY),
+            TableRequest("totals", QUERY, options={"tier": "frozen"}),
+            TableRequest("hot", QUERY),
         )
-        engine, memory = project._engine, Memory()
+        engine, memory = project._engine, ScheduleState()
         settings = engine.settings(engine.catalog.state())
 
         def total() -> int:
@@ -329,8 +331,8 @@ class TestReads:
         self, project: headrace.Headrace, sql: psycopg.Connection
     ) -> None:
         options = {"tier": "frozen", "partition_by": "customer"}
-        put_tables(project, Request("totals", QUERY, options=options))
-        engine, table, memory = project._engine, table_of(project), Memory()
+        put_tables(project, TableRequest("totals", QUERY, options=options))
+        engine, table, memory = project._engine, table_of(project), ScheduleState()
         settings = engine.settings(engine.catalog.state())
 
         def publish(transaction: psycopg.Connection) -> None:
@@ -405,7 +407,7 @@ def test_a_server_that_is_back_is_noticed_within_seconds(
     pauses: list[float] = []
     daemon = project.daemon()
     # As if it had served before.
-    daemon._ears = Ears(project._engine.database)
+    daemon._ears = WakeupListener(project._engine.database)
 
     def away(_wait: float) -> Any:
         raise Unavailable("server-unreachable", "it is away")

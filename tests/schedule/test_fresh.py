@@ -18,11 +18,11 @@ from headrace.catalog import Change
 from headrace.catalog.records import Lease, StreamTable
 from headrace.commands import fresh
 from headrace.commands.command import Command
-from headrace.commands.commands import Refresh
+from headrace.commands.commands import RefreshTable
 from headrace.engine import HOME, Engine
 from headrace.errors import Transient, UserError
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
@@ -88,7 +88,7 @@ def reader(dsn: str, tmp_path: Path, sql: psycopg.Connection) -> Iterator[headra
     """The project as the one who waits has opened it."""
     with headrace.connect(dsn=dsn, home=tmp_path) as opened:
         scheduled = {"schedule": "1s"}
-        put_tables(opened, *(Request.of(name, q, scheduled) for name, q in QUERIES.items()))
+        put_tables(opened, *(TableRequest.of(name, q, scheduled) for name, q in QUERIES.items()))
         yield opened
 
 
@@ -227,7 +227,7 @@ def test_where_no_schedule_would_a_refresh_is_asked_for(
     sql.execute("INSERT INTO orders VALUES (2, 'south', 20)")
     hands.cut()
     reader.wait_fresh("best", timeout=0)
-    assert asked == [Refresh("public", "best")]
+    assert asked == [RefreshTable("public", "best")]
 
 
 def test_a_calculated_table_follows_its_readers(

@@ -11,9 +11,9 @@ import pytest
 
 import headrace
 from headrace.graph import groups
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.schedule.due import due
-from headrace.schedule.state import Memory, agenda
+from headrace.schedule.state import ScheduleState, agenda
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
@@ -43,7 +43,7 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
         put_tables(
             opened,
             *(
-                Request.of(name, query, {"schedule": SCHEDULES[name]})
+                TableRequest.of(name, query, {"schedule": SCHEDULES[name]})
                 for name, query in QUERIES.items()
             ),
         )
@@ -56,7 +56,7 @@ def due_after(project: headrace.Headrace, minutes: int) -> list[str]:
     settings = project._engine.settings(state)
     names = {table.relation: table.name for table in state.stream_tables}
     found = groups({table.relation: table.inputs for table in state.stream_tables})
-    memory = Memory(last=dict.fromkeys(names, START))
+    memory = ScheduleState(last=dict.fromkeys(names, START))
     planned = agenda(state, settings, found, memory, frozenset())
     now = due(START + timedelta(minutes=minutes), planned, timedelta(seconds=5))
     return sorted("".join(sorted(names[one] for one in each.relations)) for each in now)

@@ -18,14 +18,14 @@ from headrace.capture.wal import log
 from headrace.capture.wal.slot import SlotStatus, read_status
 from headrace.capture.wal.streamed import StreamedLog
 from headrace.catalog.records import CaptureMode
-from headrace.daemon.context import Shift
-from headrace.daemon.ingester import Intakes
-from headrace.daemon.wakeup import Ears
+from headrace.daemon.context import DaemonContext
+from headrace.daemon.ingester import SourceIngesters
+from headrace.daemon.wakeup import WakeupListener
 from headrace.ingest import transition
 from headrace.ingest.from_wal import log_of
 from headrace.ingest.ingest import has_news, sources_in
-from headrace.lifecycle.planned_table import Request
-from headrace.schedule.state import Memory
+from headrace.lifecycle.planned_table import TableRequest
+from headrace.schedule.state import ScheduleState
 from tests.capture.wal.streaming import PATIENCE, eventually
 from tests.ingest.world import END_STREAMS, KEY, World
 from tests.lifecycle.made import put_tables
@@ -36,11 +36,11 @@ pytestmark = pytest.mark.postgres
 class Watch:
     """A daemon's thread that takes in, and nothing else, over one source in mode WAL."""
 
-    def __init__(self, world: World, shift: Shift, told: list[str]) -> None:
+    def __init__(self, world: World, shift: DaemonContext, told: list[str]) -> None:
         self.world = world
         self.shift = shift
         self.told = told
-        self.intakes = Intakes(shift)
+        self.intakes = SourceIngesters(shift)
 
     def take(self, *, thorough: bool = False) -> bool:
         return self.intakes.take(self.world.engine.catalog.state(), thorough=thorough)
@@ -88,9 +88,9 @@ def watch(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 @contextmanager
 def serving(world: World) -> Iterator[Watch]:
     engine = world.engine
-    with engine.serving(10) as lease, Ears(engine.database) as ears:
+    with engine.serving(10) as lease, WakeupListener(engine.database) as ears:
         told: list[str] = []
-        watch = Watch(world, Shift(engine, lease, ears, told.append, Memory()), told)
+        watch = Watch(world, DaemonContext(engine, lease, ears, told.append, ScheduleState()), told)
         try:
             yield watch
         finally:
@@ -176,7 +176,7 @@ def test_a_source_that_goes_to_the_log_gets_another_stream(watch: Watch) -> None
     watch.opened()
     first = watch.log.stream
     world.run("CREATE TABLE u (a integer PRIMARY KEY)", "INSERT INTO t VALUES (1, 'x')")
-    put_tables(world.project, Request("reader_of_u", "SELECT * FROM u"))
+    put_tables(world.project, TableRequest("reader_of_u", "SELECT * FROM u"))
     assert watch.take(thorough=True)
     assert world.sources["u"].mode is CaptureMode.TRIGGER
     assert watch.log.stream is first

@@ -17,16 +17,16 @@ import pytest
 import headrace
 from headrace.catalog import Change
 from headrace.daemon import monitor as monitor_module
-from headrace.daemon.context import Shift, no_words
-from headrace.daemon.loop import Service
+from headrace.daemon.context import DaemonContext, no_words
+from headrace.daemon.loop import DaemonLoop
 from headrace.daemon.monitor import Monitor
-from headrace.daemon.wakeup import Ears
+from headrace.daemon.wakeup import WakeupListener
 from headrace.errors import Transient
 from headrace.graph.live import LiveGraph
 from headrace.ingest import transition
 from headrace.observe.health import GIGABYTE
 from headrace.schedule.crossings import HOLD
-from headrace.schedule.state import Memory
+from headrace.schedule.state import ScheduleState
 from tests.alerts import Crossing, crossings_so_far, listen
 from tests.ingest.world import KEY, TRIGGER, Application, World
 
@@ -127,12 +127,12 @@ def test_a_daemon_sends_the_level_before_it_gives_the_slot_up(world: World) -> N
     with (
         psycopg.connect(world.dsn) as open_,
         engine.serving(0) as lease,
-        Ears(engine.database) as ears,
+        WakeupListener(engine.database) as ears,
     ):
         open_.execute("CREATE TABLE elsewhere (a integer)")
         world.run(*[MEGABYTE] * 6)
-        shift = Shift(engine, lease, ears, no_words, Memory())
-        service = Service(shift, LiveGraph(), threading.Event())
+        shift = DaemonContext(engine, lease, ears, no_words, ScheduleState())
+        service = DaemonLoop(shift, LiveGraph(), threading.Event())
         service._tick(asked=False)
         service._end()
     assert crossings_so_far(world.application) == [

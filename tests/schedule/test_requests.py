@@ -21,10 +21,10 @@ from headrace.catalog.codec import STREAM_TABLES
 from headrace.catalog.records import Lease
 from headrace.commands.client import WAITING, OpenRequests
 from headrace.commands.run import Done
-from headrace.daemon.requests import Desk
+from headrace.daemon.requests import RequestExecutor
 from headrace.engine.steps import AlterTable, Step
 from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.source.connection import Database
 from tests.lifecycle.made import put_tables
 from tests.schedule.daemons import Daemon, in_state, last_request, until
@@ -61,7 +61,7 @@ def connect(dsn: str, tmp_path: Path) -> Iterator[Open]:
     with psycopg.connect(dsn, autocommit=True) as sql:
         sql.execute("CREATE TABLE orders (customer bigint, amount bigint)")
     query = "SELECT customer, sum(amount) AS amount FROM orders GROUP BY customer"
-    put_tables(open_one(), Request("totals", query))
+    put_tables(open_one(), TableRequest("totals", query))
     yield open_one
     for one in opened:
         one.close()
@@ -256,12 +256,12 @@ class TestProgressAndCancel:
             with pytest.raises(KeyboardInterrupt):
                 client.suspend("totals")
             assert in_state(client._engine.catalog, "cancelled")
-            assert not Desk(daemon.engine).serve_next(lease)
+            assert not RequestExecutor(daemon.engine).serve_next(lease)
 
     def test_what_was_cancelled_before_it_began_is_not_begun(
         self, client: headrace.Headrace, daemon: Daemon
     ) -> None:
-        desk, catalog = Desk(daemon.engine), client._engine.catalog
+        desk, catalog = RequestExecutor(daemon.engine), client._engine.catalog
         with daemon.engine.serving(60) as lease, ThreadPoolExecutor(1) as threads:
             waiting = threads.submit(client.suspend, "totals")
             until(lambda: in_state(catalog, "queued"))
@@ -286,7 +286,7 @@ class TestProgressAndCancel:
             until(lambda: other._engine.part(OpenRequests).ids == {2})
             client.cancel()
             assert error_of(lambda: first.result(60)).code == "request-cancelled"
-            assert Desk(daemon.engine).serve_next(lease)
+            assert RequestExecutor(daemon.engine).serve_next(lease)
             assert second.result(60).name == "public.totals"
         assert catalog.state().stream_tables[0].options == {"tier": "cold"}
         assert client.status()[0].status == "ACTIVE"

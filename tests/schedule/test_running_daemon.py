@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace.daemon import loop as service
 from headrace.daemon import refreshes
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.table_status import TableStatus
 from tests.lifecycle.made import put_tables
 from tests.schedule.daemons import in_state
@@ -46,7 +46,7 @@ class TestMaintenance:
             return {}
 
         monkeypatch.setattr(refreshes, "refresh_group", work)
-        put_tables(project, *(Request(f"t{n}", QUERY, schedule="10ms") for n in range(3)))
+        put_tables(project, *(TableRequest(f"t{n}", QUERY, schedule="10ms") for n in range(3)))
         with Running(project) as running:
             running.until(lambda: len(begun) == 3)
             with ThreadPoolExecutor(1) as asking:
@@ -86,7 +86,7 @@ class TestSettings:
 
         monkeypatch.setattr(refreshes, "refresh_group", wait)
         other.set("workers", 1)
-        put_tables(project, *(Request(f"t{n}", QUERY, schedule="10ms") for n in range(4)))
+        put_tables(project, *(TableRequest(f"t{n}", QUERY, schedule="10ms") for n in range(4)))
         with Running(project) as running:
             running.until(lambda: len(begun) == 1)
             other.set("workers", 3)
@@ -106,7 +106,7 @@ class TestSettings:
             "SELECT s.max_buffer_bytes >> 20, c.relpersistence FROM headrace_capture.sources s"
             " JOIN pg_class c ON c.relname = 'buffer_' || s.source"
         )
-        put_tables(project, Request("totals", QUERY))
+        put_tables(project, TableRequest("totals", QUERY))
         with Running(project) as running:
             running.until(lambda: project._engine.catalog.state().database(1).epoch)
             assert sql.execute(found).fetchall() == [(1024, "p")]
@@ -138,7 +138,9 @@ class TestTiers:
 
         monkeypatch.setattr(refreshes, "refresh_group", note)
         other.set("lazy_refresh_timeout", 1.0)
-        put_tables(project, Request("totals", QUERY, schedule="1h", options={"tier": "frozen"}))
+        put_tables(
+            project, TableRequest("totals", QUERY, schedule="1h", options={"tier": "frozen"})
+        )
         with Running(project) as running:
             running.until(lambda: project._engine.catalog.state().database(1).epoch)
             for _ in range(2):
@@ -154,7 +156,9 @@ class TestTiers:
         self, project: headrace.Headrace, other: headrace.Headrace, cold: None
     ) -> None:
         options = {"tier": "auto"}
-        put_tables(project, Request("totals", QUERY, options=options), Request("hot", QUERY))
+        put_tables(
+            project, TableRequest("totals", QUERY, options=options), TableRequest("hot", QUERY)
+        )
 
         def shown(name: str = "totals") -> TableStatus:
             return next(one for one in other.status() if one.name == f"public.{name}")

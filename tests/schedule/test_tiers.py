@@ -13,8 +13,8 @@ from headrace.schedule.tiers import (
     FROZEN_AFTER,
     TOLD_WITHIN,
     WATCHED,
-    Reads,
-    Sample,
+    ReadActivity,
+    ScanCounters,
     Tier,
     classify,
     decline,
@@ -27,16 +27,16 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 
 
-def watched(*counters: tuple[float, int, int]) -> Reads:
+def watched(*counters: tuple[float, int, int]) -> ReadActivity:
     """Samples of (seconds, scans, our own)."""
-    first, *others = (Sample(START + at * SECOND, scans, own) for at, scans, own in counters)
-    reads = Reads.begin(first)
+    first, *others = (ScanCounters(START + at * SECOND, scans, own) for at, scans, own in counters)
+    reads = ReadActivity.begin(first)
     for sample in others:
         reads = reads.then(sample)
     return reads
 
 
-def reading(a_minute: float, minutes: int) -> Reads:
+def reading(a_minute: float, minutes: int) -> ReadActivity:
     """Reads at a steady rate, looked at every six seconds, beside our own scans."""
     looks = range(0, minutes * 60 + 1, 6)
     return watched(*((at, 1000 + int(a_minute * at / 60) + at, at) for at in looks))
@@ -59,7 +59,7 @@ def test_an_hour_after_the_last_read() -> None:
     hour = FROZEN_AFTER / SECOND
     before = watched((0, 0, 0), (600, 1, 0), (600 + hour - 1, 1, 0))
     assert classify(before) is Tier.COLD
-    assert classify(before.then(Sample(START + (600 + hour) * SECOND, 1, 0))) is Tier.FROZEN
+    assert classify(before.then(ScanCounters(START + (600 + hour) * SECOND, 1, 0))) is Tier.FROZEN
 
 
 def test_what_was_not_watched_yet_is_hot() -> None:
@@ -72,7 +72,7 @@ def test_what_is_read_again_is_hot_soon() -> None:
     quiet = reading(0, 120)
     assert classify(quiet) is Tier.FROZEN
     last = quiet.last
-    busy = quiet.then(Sample(last.at + 6 * SECOND, last.scans + 60, last.own))
+    busy = quiet.then(ScanCounters(last.at + 6 * SECOND, last.scans + 60, last.own))
     assert classify(busy) is Tier.HOT
 
 
@@ -85,7 +85,7 @@ def test_our_own_scans_that_are_told_late_are_no_reads() -> None:
     """We know of three scans at once, PostgreSQL tells them by and by."""
     reads = watched((0, 10, 0), (1, 10, 3), (2, 12, 3), (3, 13, 3))
     assert reads.total == 0
-    assert reads.then(Sample(START + 4 * SECOND, 14, 3)).total == 1
+    assert reads.then(ScanCounters(START + 4 * SECOND, 14, 3)).total == 1
 
 
 @pytest.mark.parametrize(("scans", "own"), [(0, 0), (4, 90), (300, 0)])
@@ -96,7 +96,7 @@ def test_counters_that_went_back_are_no_reads(scans: int, own: int) -> None:
 
 def test_a_clock_that_was_set_back_begins_the_watch_anew() -> None:
     before = reading(5, 10)
-    reads = before.then(Sample(START - 60 * MINUTE, before.last.scans + 9, before.last.own))
+    reads = before.then(ScanCounters(START - 60 * MINUTE, before.last.scans + 9, before.last.own))
     assert reads.total == before.total
     assert reads.since == START - 60 * MINUTE
     assert classify(reads) is Tier.HOT
@@ -129,7 +129,7 @@ def test_every_read_is_counted_once_however_late_we_are_told(
         counters.append((at, scans, own))
     watch = watched(*counters)
     assert others - late <= watch.total <= others
-    assert watch.then(Sample(START + (at + 1) * SECOND, others + own, own)).total == others
+    assert watch.then(ScanCounters(START + (at + 1) * SECOND, others + own, own)).total == others
 
 
 def test_an_automatic_table_is_as_hot_as_its_hottest_reader() -> None:
@@ -176,15 +176,15 @@ class TestEarlyScans:
     """Our own scans from before the watch, of which PostgreSQL has not told yet when it begins."""
 
     def test_they_are_no_reads_when_they_come(self) -> None:
-        reads = Reads.begin(Sample(START, 1, 4))
-        reads = reads.then(Sample(START + SECOND, 2, 5))
+        reads = ReadActivity.begin(ScanCounters(START, 1, 4))
+        reads = reads.then(ScanCounters(START + SECOND, 2, 5))
         assert (reads.total, reads.early, reads.ahead) == (0, 3, 0)
-        reads = reads.then(Sample(START + 2 * SECOND, 6, 5))
+        reads = reads.then(ScanCounters(START + 2 * SECOND, 6, 5))
         assert (reads.total, reads.early, reads.ahead) == (1, 0, 0)
 
     def test_after_a_while_they_are_not_waited_for(self) -> None:
-        reads = Reads.begin(Sample(START, 0, 1000))
-        reads = reads.then(Sample(START + 2 * TOLD_WITHIN, 3, 1000))
+        reads = ReadActivity.begin(ScanCounters(START, 0, 1000))
+        reads = reads.then(ScanCounters(START + 2 * TOLD_WITHIN, 3, 1000))
         assert (reads.total, reads.early) == (3, 0)
 
 
@@ -214,8 +214,8 @@ def test_a_decline_is_what_samples_without_reads_find(
     for seconds, count in steps:
         last = reads.last
         at, scans = last.at + seconds * SECOND, last.scans + count
-        reads = reads.then(Sample(at, scans, 0))
+        reads = reads.then(ScanCounters(at, scans, 0))
     moment = reads.last.at + later * SECOND
-    then = reads.then(Sample(moment, reads.last.scans, 0))
+    then = reads.then(ScanCounters(moment, reads.last.scans, 0))
     expected = [tier for at, tier in decline(reads) if at <= moment]
     assert classify(then) is (expected[-1] if expected else classify(reads))

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.catalog.records import StreamTable, TierInForce
-from headrace.schedule.state import Memory
-from headrace.schedule.tiers import FROZEN_AFTER, Reads, Sample
+from headrace.schedule.state import ScheduleState
+from headrace.schedule.tiers import FROZEN_AFTER, ReadActivity, ScanCounters
 from headrace.schedule.tiers_in_force import tiers_in_force
 from headrace.settings import Settings
 from tests.catalog import examples
@@ -22,16 +22,16 @@ def table(name: str, tier: str | None, *inputs: str) -> StreamTable:
     return replace(examples.TABLE, relation=name, inputs=inputs, options=options)
 
 
-def read(a_minute: int) -> Reads:
+def read(a_minute: int) -> ReadActivity:
     """Looked at every minute for an hour."""
-    reads = Reads.begin(Sample(START, 0, 0))
+    reads = ReadActivity.begin(ScanCounters(START, 0, 0))
     for minute in range(1, 61):
-        reads = reads.then(Sample(START + minute * MINUTE, minute * a_minute, 0))
+        reads = reads.then(ScanCounters(START + minute * MINUTE, minute * a_minute, 0))
     return reads
 
 
-def in_force(tables: list[StreamTable], reads: dict[str, Reads]) -> dict[str, TierInForce]:
-    memory = Memory()
+def in_force(tables: list[StreamTable], reads: dict[str, ReadActivity]) -> dict[str, TierInForce]:
+    memory = ScheduleState()
     memory.reads.update(reads)
     known = {one.relation: one for one in tables}
     return {one.relation: one for one in tiers_in_force(known, SETTINGS, memory)}
@@ -62,6 +62,8 @@ def test_readers_keep_a_table_from_cooling_down() -> None:
 
 def test_a_table_that_nobody_reads_freezes() -> None:
     quiet = read(1)
-    found = in_force([table("a", "auto")], {"a": quiet.then(Sample(START + 70 * MINUTE, 60, 0))})
+    found = in_force(
+        [table("a", "auto")], {"a": quiet.then(ScanCounters(START + 70 * MINUTE, 60, 0))}
+    )
     frozen_at = START + 60 * MINUTE + FROZEN_AFTER
     assert found["a"] == TierInForce("a", "cold", 0.0, "frozen", frozen_at)

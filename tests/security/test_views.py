@@ -16,9 +16,9 @@ from headrace.capture.cut import open_cut
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.lifecycle.drift import changed_views
-from headrace.lifecycle.planned_table import FIRST, Making, Request
+from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 from headrace.source.connection import Database
 from headrace.source.view_rights import forbidden_views
 from tests.capture.follower import Follower
@@ -58,9 +58,11 @@ def project(dsn: str, tables: Attacker, tmp_path: Path) -> Iterator[headrace.Hea
         yield opened
 
 
-def planned(project: headrace.Headrace, query: str) -> Making:
+def planned(project: headrace.Headrace, query: str) -> PlannedTable:
     engine = project._engine
-    (making,) = plan(engine, engine.catalog.state(), [Wish(FIRST, Request("s", query))]).makings
+    (making,) = plan(
+        engine, engine.catalog.state(), [TableSpec(FIRST, TableRequest("s", query))]
+    ).makings
     return making
 
 
@@ -189,7 +191,7 @@ def test_a_right_that_is_lost_later(
 ) -> None:
     admin.execute("GRANT SELECT ON public.salaries TO attacker")
     tables.execute(LATER)
-    put_tables(project, Request("s", QUERY))
+    put_tables(project, TableRequest("s", QUERY))
     (table,) = project._engine.catalog.state().stream_tables
     with Database(project.dsn) as database, database.session() as connection:
         assert changed_views(connection, table) == {}

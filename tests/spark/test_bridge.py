@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from headrace.spark.jvm_shortcuts import Bridge
+from headrace.spark.jvm_shortcuts import JvmShortcuts
 from headrace.spark.schema import struct
 from headrace.spark.session import Spark
 from tests.spark.values import bag, special_table
@@ -53,14 +53,14 @@ def lists() -> pa.Table:
 
 @pytest.mark.parametrize("table", [special_table(), lists(), special_table().slice(2, 3)])
 def test_rows_are_those_that_pyspark_takes_in(session: SparkSession, table: pa.Table) -> None:
-    short = Bridge(session).frame(table, table.schema)
+    short = JvmShortcuts(session).frame(table, table.schema)
     long = session.createDataFrame(table, struct(table.schema))
     assert short.schema == long.schema
     assert bag(short.toArrow()) == bag(long.toArrow()) == bag(table)
 
 
 def test_a_chunk_is_a_partition(session: SparkSession) -> None:
-    bridge = Bridge(session)
+    bridge = JvmShortcuts(session)
     assert bridge.frame(numbers(1, 2), ONE).rdd.getNumPartitions() == 1
     two = pa.concat_tables([numbers(1), numbers(2)])
     assert bridge.frame(two, ONE).rdd.getNumPartitions() == 2
@@ -70,7 +70,7 @@ def test_a_chunk_is_a_partition(session: SparkSession) -> None:
 def test_a_view_has_the_rows_that_it_was_shown_last(
     session: SparkSession, commands: list[str]
 ) -> None:
-    bridge = Bridge(session)
+    bridge = JvmShortcuts(session)
 
     def shown(table: pa.Table) -> object:
         bridge.show("a `b", table.schema, bridge.frame(table, table.schema))
@@ -96,7 +96,7 @@ def test_what_is_refused_goes_the_long_way(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    bridge = Bridge(session)
+    bridge = JvmShortcuts(session)
     bridge.show("a", ONE, bridge.frame(numbers(1), ONE))
 
     def gone() -> object:
@@ -112,6 +112,6 @@ def test_what_is_refused_goes_the_long_way(
 
 
 def test_rows_for_several_tasks_are_divided(session: SparkSession) -> None:
-    frame = Bridge(session).frame(numbers(*range(25)), ONE, 10)
+    frame = JvmShortcuts(session).frame(numbers(*range(25)), ONE, 10)
     assert frame.rdd.getNumPartitions() == 3
     assert sorted(frame.toArrow()["n"].to_pylist()) == list(range(25))

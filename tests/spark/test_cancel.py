@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from headrace.errors import Transient
-from headrace.spark.jobs import Call, Jobs
-from headrace.spark.origins import Origin
+from headrace.spark.jobs import Jobs, SparkCall
+from headrace.spark.origins import SessionOrigin
 from headrace.spark.run import Runner
 from headrace.spark.session import Generation, Spark
 
@@ -20,7 +20,7 @@ class MemorySpark:
     """Sessions that are nothing but themselves."""
 
     remote = None
-    generation = Generation(cast(Origin, None))
+    generation = Generation(cast(SessionOrigin, None))
     given_up = threading.Event()
 
     def session_of_generation(self, profile: str) -> tuple[Generation, object]:
@@ -37,18 +37,18 @@ class MemoryJobs:
         self.stops: defaultdict[int, threading.Event] = defaultdict(threading.Event)
         self.interrupted: set[int] = set()
 
-    def begin(self, call: Call) -> None: ...
+    def begin(self, call: SparkCall) -> None: ...
 
-    def end(self, call: Call) -> None: ...
+    def end(self, call: SparkCall) -> None: ...
 
-    def interrupt(self, call: Call) -> None:
+    def interrupt(self, call: SparkCall) -> None:
         self.interrupted.add(call.thread)
         self.stops[id(call.session)].set()
 
-    def count(self, call: Call) -> int:
+    def count(self, call: SparkCall) -> int:
         return 1
 
-    def tasks_done(self, call: Call) -> int | None:
+    def tasks_done(self, call: SparkCall) -> int | None:
         return None
 
 

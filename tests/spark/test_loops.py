@@ -20,7 +20,7 @@ from headrace.engine import Engine
 from headrace.plan.evaluate import Bag
 from headrace.plan.loop import Loop
 from headrace.refresh.loop import compute_loop
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.relations.recursion import least_fixed_point
 from headrace.relations.rows import arrow_schema
 from headrace.spark.run import Input, Runner
@@ -77,10 +77,10 @@ class Logs:
                 pin = self.store.append(name, relation.pin, self.epoch, rows)
                 self.relations[name] = replace(relation, pin=pin)
 
-    def reading(self, taken_in: int) -> Reading:
+    def reading(self, taken_in: int) -> InputReader:
         state = State().with_relations(self.relations.values())
         frontier = dict.fromkeys(self.relations, taken_in)
-        return Reading(self.store, state, frontier, LIMIT)
+        return InputReader(self.store, state, frontier, LIMIT)
 
 
 @pytest.fixture(scope="module")

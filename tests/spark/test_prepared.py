@@ -286,15 +286,15 @@ def test_what_spark_does_not_tell_is_planned_anew(
 def test_without_leaves_every_query_is_planned(
     ours: Spark, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from headrace.spark.jvm_shortcuts import Bridge
+    from headrace.spark.jvm_shortcuts import JvmShortcuts
 
-    direct = Bridge._direct_frame
+    direct = JvmShortcuts._direct_frame
 
-    def without_plan(bridge: Bridge, rows: object, *rest: object) -> object:
+    def without_plan(bridge: JvmShortcuts, rows: object, *rest: object) -> object:
         frame = direct(bridge, rows, *rest)  # type: ignore[arg-type]
         return frame if isinstance(rows, pa.Table) else object()
 
-    monkeypatch.setattr(Bridge, "_direct_frame", without_plan)
+    monkeypatch.setattr(JvmShortcuts, "_direct_frame", without_plan)
     runner = Runner(ours)
     with caplog.at_level(logging.WARNING):
         for value in (1, 2, 3):

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import UserError
-from headrace.statements import Alter, Create, Drop, Refresh, Verify, parse
+from headrace.statements import (
+    AlterStatement,
+    CreateStatement,
+    DropStatement,
+    RefreshStatement,
+    VerifyStatement,
+    parse,
+)
 from headrace.statements.options import OPTIONS
-from headrace.statements.statement import Place
+from headrace.statements.statement import TextPosition
 
 FILE = """\
 -- totals; with a semicolon
@@ -29,31 +36,38 @@ VERIFY STREAM TABLE t2; verify stream table a.t2 source oracle Postgres sample '
 
 def test_every_form() -> None:
     first, second, *rest = parse(FILE)
-    assert isinstance(first, Create)
-    assert (first.place, first.name, first.replace) == (Place(2, 1), '"Odd ; name".totals', False)
+    assert isinstance(first, CreateStatement)
+    assert (first.place, first.name, first.replace) == (
+        TextPosition(2, 1),
+        '"Odd ; name".totals',
+        False,
+    )
     assert first.options == {"schedule": "1m", "refresh_mode": "Auto"}
     assert first.query.startswith("SELECT 'a;''b'")
     assert first.query.endswith("FROM t")
-    assert second == Create(Place(6, 1), "t2", "select $$;$$", {}, True)
+    assert second == CreateStatement(TextPosition(6, 1), "t2", "select $$;$$", {}, True)
     assert rest == [
-        Alter(Place(7, 1), "t2", {"schedule": None}),
-        Alter(Place(8, 1), "t2", query="TABLE t"),
-        Alter(Place(9, 1), "t2", rename_to='a."B"'),
-        Alter(Place(10, 1), "t2", act="suspend"),
-        Alter(Place(10, 32), "t2", act="resume"),
-        Drop(Place(11, 1), "t2", if_exists=True, cascade=True),
-        Drop(Place(12, 1), "t2"),
-        Refresh(Place(13, 1), "t2"),
-        Refresh(Place(14, 1), "t2", full=True),
-        Verify(Place(15, 1), "t2"),
-        Verify(Place(15, 25), "a.t2", source=True, oracle="postgres", sample="1%"),
+        AlterStatement(TextPosition(7, 1), "t2", {"schedule": None}),
+        AlterStatement(TextPosition(8, 1), "t2", query="TABLE t"),
+        AlterStatement(TextPosition(9, 1), "t2", rename_to='a."B"'),
+        AlterStatement(TextPosition(10, 1), "t2", act="suspend"),
+        AlterStatement(TextPosition(10, 32), "t2", act="resume"),
+        DropStatement(TextPosition(11, 1), "t2", if_exists=True, cascade=True),
+        DropStatement(TextPosition(12, 1), "t2"),
+        RefreshStatement(TextPosition(13, 1), "t2"),
+        RefreshStatement(TextPosition(14, 1), "t2", full=True),
+        VerifyStatement(TextPosition(15, 1), "t2"),
+        VerifyStatement(TextPosition(15, 25), "a.t2", source=True, oracle="postgres", sample="1%"),
     ]
     assert parse("-- nothing\n;; /* at all */") == ()
 
 
 def test_ways_to_resume() -> None:
     text = "ALTER STREAM TABLE t RESUME apply; ALTER STREAM TABLE t RESUME REBUILD"
-    assert [one.mode for one in parse(text) if isinstance(one, Alter)] == ["apply", "rebuild"]
+    assert [one.mode for one in parse(text) if isinstance(one, AlterStatement)] == [
+        "apply",
+        "rebuild",
+    ]
     with pytest.raises(UserError):
         parse("ALTER STREAM TABLE t SUSPEND APPLY")
 
@@ -67,7 +81,7 @@ def test_every_option() -> None:
         " primary_key = true, include = c, partition_ahead = 2, partition_drop_empty = true)"
         " AS SELECT 1"
     )
-    assert isinstance(one, Create)
+    assert isinstance(one, CreateStatement)
     assert one.options == {
         "tier": "warm",
         "max_change_rows": "1000",

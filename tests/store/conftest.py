@@ -12,7 +12,7 @@ import pytest
 from headrace.store import WEIGHT, DeltaStore, MemoryStore, Store
 from headrace.store.commit import Commits
 from headrace.store.delta import MEMORY_BYTES
-from headrace.store.location import Place
+from headrace.store.location import StoreLocation
 from headrace.store.reader import Reader
 
 COLUMNS = pa.schema([("c1", pa.int64()), ("c2", pa.string())])
@@ -37,7 +37,7 @@ def bag(table: pa.Table) -> Counter[tuple[object, ...]]:
 def through_uri(root: Path) -> DeltaStore:
     """A store that reaches its files only through delta-rs, as with an object store."""
     store = DeltaStore(root)
-    store._place = Place(root.as_uri(), {}, local=False)
+    store._place = StoreLocation(root.as_uri(), {}, local=False)
     store._commits = Commits(store._place)
     store._reader = Reader(store._place, MEMORY_BYTES)
     return store

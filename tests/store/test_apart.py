@@ -19,7 +19,7 @@ from headrace.errors import InternalError
 from headrace.store import Arrangement, DeltaStore, Pin, Store
 from headrace.store import file_bounds as module
 from headrace.store.compaction import worth_merging
-from headrace.store.file_bounds import LONGEST, Bounds, bounds_in, bounds_of, kept_apart
+from headrace.store.file_bounds import LONGEST, FileBounds, bounds_in, bounds_of, kept_apart
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 
 BY_C2 = Arrangement(("c1", "c2"), "c2")
@@ -159,7 +159,7 @@ def test_bounds_in_memory_and_in_a_file_are_the_same(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=7)
     footer = pq.ParquetFile(tmp_path / "rows.parquet").metadata
     assert bounds_in(footer, "c2") == bounds_of(rows, "c2")
-    assert bounds_in(footer, "c1") == bounds_of(rows, "c1") == Bounds("c1", 0, 49, 0)
+    assert bounds_in(footer, "c1") == bounds_of(rows, "c1") == FileBounds("c1", 0, 49, 0)
     assert bounds_in(footer, None) is None
     pq.write_table(rows, tmp_path / "rows.parquet", write_statistics=False)
     assert bounds_in(pq.ParquetFile(tmp_path / "rows.parquet").metadata, "c2") is None
@@ -167,7 +167,7 @@ def test_bounds_in_memory_and_in_a_file_are_the_same(tmp_path: Path) -> None:
 
 def test_long_text_and_truth_values_have_no_bounds() -> None:
     for least, greatest in (("a", "x" * (LONGEST + 1)), (False, True), (None, None)):
-        told = Bounds("c1", least, greatest, 2).statistics()
+        told = FileBounds("c1", least, greatest, 2).statistics()
         assert told == {"nullCount": {"c1": 2}}
 
 

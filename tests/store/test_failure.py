@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from headrace.errors import NeedsReinit, Unavailable, UserError
 from headrace.store import DeltaStore, Pin, vacuum
-from headrace.store.location import Place
+from headrace.store.location import StoreLocation
 from headrace.store.log import LogFile
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 
@@ -156,7 +156,7 @@ def test_a_commit_that_landed_before_it_failed_keeps_its_files(
     pin = delta.append("r1", pin, 2, weighted_rows(B))
     chosen = delta.files("r1", pin, 0, 2) if compaction else ()
     with monkeypatch.context() as patched:
-        patched.setattr(Place, "make_durable", failing)
+        patched.setattr(StoreLocation, "make_durable", failing)
         with pytest.raises(Unavailable):
             _ = (
                 delta.compact("r1", pin, chosen)
@@ -254,7 +254,7 @@ def test_other_folders_work(tmp_path: Path, folder: str) -> None:
 
 
 def test_an_object_store_keeps_its_address_and_options() -> None:
-    place = Place.of("s3a://bucket/store/", {"AWS_REGION": "eu-central-1"})
+    place = StoreLocation.of("s3a://bucket/store/", {"AWS_REGION": "eu-central-1"})
     assert place.uri("r1", "x.parquet") == "s3a://bucket/store/r1/x.parquet"
     assert not place.local
     assert place.options == {"AWS_REGION": "eu-central-1"}

@@ -20,7 +20,7 @@ from headrace.errors import NeedsReinit
 from headrace.store import Arrangement, DeltaStore, Keys, Store, layout, lookup, net, part
 from headrace.store.groups import Footer, may_match
 from headrace.store.keys import ABSENT
-from headrace.store.lookup import Reach
+from headrace.store.lookup import LookupCost
 from tests.store.conftest import COLUMNS, bag, through_uri, weighted_rows
 
 NAN = math.nan
@@ -245,7 +245,7 @@ def test_a_sorted_file_is_read_where_the_keys_are(
     pin = store.append("r1", pin, 1, weighted_rows(*((1, n, f"row {n}") for n in mixed)))
     reader, keys = DeltaStore(tmp_path), keys_of(5, 7, 500, 2_000)
     assert reader.arrangement("r1", pin) == Arrangement(("c1",))
-    assert reader.reach("r1", pin, keys) == Reach(20)
+    assert reader.reach("r1", pin, keys) == LookupCost(20)
     read = watched(monkeypatch)
     expected = {(1, n, f"row {n}"): 1 for n in (5, 7, 500)}
     assert bag(reader.lookup("r1", pin, keys)) == expected
@@ -270,11 +270,11 @@ def test_a_footer_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("headrace.store.reader.read_footer", footer)
     reader = DeltaStore(tmp_path)
     for _ in range(3):
-        assert reader.reach("r1", pin, keys_of(1)) == Reach(1)
+        assert reader.reach("r1", pin, keys_of(1)) == LookupCost(1)
         assert reader.lookup("r1", pin, keys_of(1, 2)).num_rows == 2
     assert read == [{"c1"}, {"c1"}]
     texts = Keys(pa.table({"c2": ["b"]}))
-    assert reader.reach("r1", pin, texts) == reader.reach("r1", pin, keys_of(3)) == Reach(0)
+    assert reader.reach("r1", pin, texts) == reader.reach("r1", pin, keys_of(3)) == LookupCost(0)
     assert read[2:] == [{"c1", "c2"}, {"c1", "c2"}]
     for path in (tmp_path / "r1").glob("*.parquet"):
         path.unlink()

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.errors import Unavailable
-from headrace.store import WEIGHT, DeltaStore, Parts, Pin, Store
+from headrace.store import WEIGHT, DeltaStore, Pin, Store, WrittenParts
 from headrace.store import vacuum as module
-from headrace.store.location import Place
+from headrace.store.location import StoreLocation
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 
 AT_ONCE, AN_HOUR = timedelta(0), timedelta(hours=1)
@@ -74,7 +74,7 @@ def test_a_vacuum_that_was_cut_short_is_taken_up_again(
     _, pin = compacted(delta)
     really, removed = module._remove, []
 
-    def three_at_most(place: Place, entry: pafs.FileInfo) -> None:
+    def three_at_most(place: StoreLocation, entry: pafs.FileInfo) -> None:
         if len(removed) == 3:
             raise OSError("the disk is gone")
         removed.append(entry.path)
@@ -149,7 +149,7 @@ def test_rows_that_pass_through_are_read_in_batches_and_removed(
         pq.write_table(rows.slice(0, 0), folder / "part-1.parquet")
         (folder / ".part-0.parquet.crc").write_bytes(b"?")
     parts = delta.parts(str(folders[0]), weighted_rows().schema)
-    assert isinstance(parts, Parts)
+    assert isinstance(parts, WrittenParts)
     assert [batch.num_rows for batch in parts.to_batches(2)] == [2, 2, 1]
     weights = parts.select([WEIGHT]).to_batches(10)
     assert [batch.to_pydict() for batch in weights] == [{WEIGHT: [1] * 5}]

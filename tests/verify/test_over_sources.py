@@ -14,7 +14,7 @@ import pytest
 import headrace
 from headrace.errors import UserError
 from headrace.lifecycle.name_resolver import not_built_in
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.source.snapshot import answer_in_snapshot
 from headrace.verify.oracle import Oracle, oracle_of
 from headrace.verify.over_sources import over_sources
@@ -36,7 +36,7 @@ def sql(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 def project(dsn: str, sql: psycopg.Connection[Any], tmp_path: Path) -> Iterator[headrace.Headrace]:
     """Stream tables without rows: only sources can give an answer."""
     with headrace.connect(dsn=dsn, home=tmp_path) as opened:
-        put_tables(opened, *(Request(name, query) for name, query in QUERIES.items()))
+        put_tables(opened, *(TableRequest(name, query) for name, query in QUERIES.items()))
         yield opened
 
 
@@ -108,7 +108,7 @@ def test_a_text_that_postgresql_cannot_read_is_refused(
 def test_failures_of_the_query_are_the_users(
     project: headrace.Headrace, sql: psycopg.Connection[Any]
 ) -> None:
-    put_tables(project, Request("divided", "SELECT id, amount / (id - 5) AS x FROM orders"))
+    put_tables(project, TableRequest("divided", "SELECT id, amount / (id - 5) AS x FROM orders"))
     with pytest.raises(UserError) as caught:
         asked(project, sql, "divided")
     assert caught.value.code == "query-failed"

@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg import Connection, errors, sql
 
-from headrace.capture.health import Health, ask_health, capture_present, read_health
+from headrace.capture.health import CaptureHealth, ask_health, capture_present, read_health
 from headrace.capture.recopy_reasons import Captured, captured_part
 from headrace.capture.setup import perform
 from headrace.capture.statements import CaptureOptions, limit_sql, persistence_sql, script
@@ -52,7 +52,7 @@ def adapt(
     return done
 
 
-def differs(health: Health, options: CaptureOptions) -> bool:
+def differs(health: CaptureHealth, options: CaptureOptions) -> bool:
     return (health.unlogged_buffer, health.max_buffer_bytes) != (
         options.unlogged,
         options.max_buffer_bytes,
@@ -60,7 +60,7 @@ def differs(health: Health, options: CaptureOptions) -> bool:
 
 
 def conversion(
-    health: Health, part: SourceTable, whole: SourceTable, options: CaptureOptions
+    health: CaptureHealth, part: SourceTable, whole: SourceTable, options: CaptureOptions
 ) -> tuple[sql.Composed, ...]:
     """The statements that give a buffer what it lacks (pure)."""
     recorded = health.recorded(part, whole)
@@ -78,7 +78,7 @@ def _convert(
     database: Database,
     part: SourceTable,
     whole: SourceTable,
-    before: Health,
+    before: CaptureHealth,
     options: CaptureOptions,
     *,
     patient: bool,
@@ -104,6 +104,6 @@ def _convert(
         ) from error
 
 
-def _health(connection: Connection[Any], oids: Iterable[int]) -> dict[int, Health]:
+def _health(connection: Connection[Any], oids: Iterable[int]) -> dict[int, CaptureHealth]:
     with translated():
         return read_health(ask_health(connection, oids))

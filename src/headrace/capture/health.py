@@ -87,7 +87,7 @@ WHERE s.source = ANY (%(oids)s::oid[])
 
 
 @dataclass(frozen=True)
-class Health:
+class CaptureHealth:
     """Capture of one source as a snapshot has it.
 
     `copy_due` and `dirt` are reasons to copy the source anew, the first kept since a copy was
@@ -175,9 +175,9 @@ def ask_health(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
     return connection.execute(HEALTH, {"oids": sorted(oids)})
 
 
-def read_health(answer: Cursor[Any]) -> dict[int, Health]:
+def read_health(answer: Cursor[Any]) -> dict[int, CaptureHealth]:
     """Read the answer to `ask_health`; a source that was never set up is left out."""
-    found = [Health(*_frozen(row)) for row in answer]
+    found = [CaptureHealth(*_frozen(row)) for row in answer]
     return {health.source: health for health in found}
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Protocol
 
-from headrace.capture.health import Health
+from headrace.capture.health import CaptureHealth
 from headrace.source.table import SourceColumn, SourceTable
 
 
@@ -31,7 +31,10 @@ class Captured(Protocol):
 
 
 def reason_to_copy(
-    source: Captured, table: SourceTable | None, health: Health | None, epoch: int | None = None
+    source: Captured,
+    table: SourceTable | None,
+    health: CaptureHealth | None,
+    epoch: int | None = None,
 ) -> str | None:
     """Why the changes in its buffer do not lead from what is recorded to what is there now.
 

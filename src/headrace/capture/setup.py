@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import Connection, errors, sql
 
-from headrace.capture.health import Health, ask_health, capture_present, read_health
+from headrace.capture.health import CaptureHealth, ask_health, capture_present, read_health
 from headrace.capture.statements import (
     CaptureOptions,
     Roles,
@@ -186,7 +186,7 @@ def _installed(
     table: SourceTable,
     options: CaptureOptions,
     whole: SourceTable | None,
-) -> Health | None:
+) -> CaptureHealth | None:
     """What is set up, if it is what is wanted; a role without a right to look sees nothing."""
     try:
         if not capture_present(connection):

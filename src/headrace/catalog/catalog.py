@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeAlias
 import psycopg
 
 from headrace.catalog.records import (
-    Cut,
-    Database,
+    CutRecord,
+    DatabaseRecord,
     Effort,
     Lease,
     Receipt,
@@ -27,7 +27,7 @@ from headrace.catalog.requests import Requests
 from headrace.catalog.state import State
 from headrace.errors import Unavailable
 
-Record: TypeAlias = Database | Relation | Source | StreamTable
+Record: TypeAlias = DatabaseRecord | Relation | Source | StreamTable
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 # The open transaction of a commit in the home database. Whoever gets it neither commits it nor
@@ -47,7 +47,7 @@ class Change:
 
     put: tuple[Record, ...] = ()
     remove: tuple[Record, ...] = ()
-    epochs: tuple[Cut, ...] = ()
+    epochs: tuple[CutRecord, ...] = ()
     refreshes: tuple[Refresh, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     successors: tuple[tuple[str, str], ...] = ()
@@ -88,7 +88,7 @@ class Catalog(Requests, Protocol):
         is not waited for: leave it a request.
         """
 
-    def cuts(self, epoch: int) -> tuple[Cut, ...]:
+    def cuts(self, epoch: int) -> tuple[CutRecord, ...]:
         """For every database cut by then, the cut that the epoch names."""
 
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:

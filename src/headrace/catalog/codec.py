@@ -16,10 +16,10 @@ from headrace.capture.wal.following import Followed, Following
 from headrace.catalog.records import (
     Access,
     CaptureMode,
-    Cut,
-    Database,
+    CutRecord,
+    DatabaseRecord,
     Effort,
-    Named,
+    InputNames,
     OutputColumn,
     Receipt,
     Refresh,
@@ -33,7 +33,7 @@ from headrace.catalog.records import (
     StratumTicks,
     StreamTable,
     TierInForce,
-    View,
+    ViewRecord,
 )
 from headrace.source.table import SourceColumn
 from headrace.store.log import Pin
@@ -171,13 +171,13 @@ _OUTPUT_COLUMNS = Field(
 _VIEWS = Field(
     "views",
     lambda views: [vars(view) for view in views],
-    lambda value: tuple(View(**{**one, "columns": tuple(one["columns"])}) for one in value),
+    lambda value: tuple(ViewRecord(**{**one, "columns": tuple(one["columns"])}) for one in value),
 )
 _NAMES = Field(
     "names",
     lambda names: {relation: vars(named) for relation, named in names.items()},
     lambda value: {
-        relation: Named(**{**one, "columns": tuple(one["columns"])})
+        relation: InputNames(**{**one, "columns": tuple(one["columns"])})
         for relation, one in value.items()
     },
 )
@@ -195,7 +195,7 @@ _FOLLOWED = Field("followed", _encode_followed, _decode_followed)
 _KEYS = Field("keys", None, lambda value: tuple(tuple(key) for key in value))
 
 DATABASES = Codec(
-    Database,
+    DatabaseRecord,
     "databases",
     "id",
     (
@@ -238,7 +238,9 @@ STREAM_TABLES = Codec(
         *(_OUTPUT_COLUMNS, _STATUS, _NAMES, _VIEWS, _EDGES),
     ),
 )
-EPOCHS = Codec(Cut, "epochs", None, _plain("epoch", "database", "snapshot") + _times("cut_at"))
+EPOCHS = Codec(
+    CutRecord, "epochs", None, _plain("epoch", "database", "snapshot") + _times("cut_at")
+)
 REFRESHES = Codec(
     Refresh,
     "refreshes",

@@ -16,7 +16,15 @@ from headrace.catalog.catalog import Change, Transaction, lease_held, lease_lost
 from headrace.catalog.codec import EPOCHS, RECEIPTS, REFRESHES, STATE, Codec, to_json
 from headrace.catalog.memory_requests import MemoryRequests
 from headrace.catalog.prune import EFFORTS_KEPT, in_one_span
-from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh, StratumTicks, TierInForce
+from headrace.catalog.records import (
+    CutRecord,
+    Effort,
+    Lease,
+    Receipt,
+    Refresh,
+    StratumTicks,
+    TierInForce,
+)
 from headrace.catalog.state import State
 from headrace.errors import InternalError
 
@@ -29,7 +37,7 @@ class _Contents:
     """What a commit changes: replaced as a whole, or not at all."""
 
     records: dict[type, dict[Any, Any]] = field(default_factory=dict)
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[CutRecord, ...] = ()
     refreshes: tuple[Refresh, ...] = ()
     receipts: tuple[Receipt, ...] = ()
 
@@ -113,7 +121,7 @@ class MemoryCatalog(MemoryRequests):
         finally:
             self._writer.release()
 
-    def cuts(self, epoch: int) -> tuple[Cut, ...]:
+    def cuts(self, epoch: int) -> tuple[CutRecord, ...]:
         with self._use():
             cuts = sorted(self._contents.cuts, key=lambda cut: (cut.database, cut.epoch))
             return tuple({cut.database: cut for cut in cuts if cut.epoch <= epoch}.values())
@@ -229,9 +237,9 @@ def _latest(lines: tuple[L, ...], table: str | None, limit: int | None) -> tuple
     return tuple(found if limit is None else found[:limit])
 
 
-def _kept_cuts(cuts: Iterable[Cut], before: datetime, keep: int) -> Iterator[Cut]:
+def _kept_cuts(cuts: Iterable[CutRecord], before: datetime, keep: int) -> Iterator[CutRecord]:
     """The latest `keep` of every database, and of the others the first of a minute or day."""
-    by_database: dict[int, list[Cut]] = {}
+    by_database: dict[int, list[CutRecord]] = {}
     for cut in sorted(cuts, key=lambda cut: cut.epoch):
         by_database.setdefault(cut.database, []).append(cut)
     for ours in by_database.values():

@@ -27,7 +27,15 @@ from headrace.catalog.codec import (
 from headrace.catalog.migrate import migrate, require_catalog
 from headrace.catalog.postgres_requests import PostgresRequests
 from headrace.catalog.prune import prune
-from headrace.catalog.records import Cut, Effort, Lease, Receipt, Refresh, StratumTicks, TierInForce
+from headrace.catalog.records import (
+    CutRecord,
+    Effort,
+    Lease,
+    Receipt,
+    Refresh,
+    StratumTicks,
+    TierInForce,
+)
 from headrace.catalog.session import Session
 from headrace.catalog.state import State
 from headrace.catalog.status_alerts import Condition, status_alerts
@@ -119,7 +127,7 @@ class PostgresCatalog(PostgresRequests):
     ) -> AbstractContextManager[Lease]:
         return self._lease.hold(holder, wait, serves)
 
-    def cuts(self, epoch: int) -> tuple[Cut, ...]:
+    def cuts(self, epoch: int) -> tuple[CutRecord, ...]:
         return self._select(EPOCHS, statements.CUTS_AT, epoch)
 
     def refreshes(self, table: str | None = None, limit: int | None = 100) -> tuple[Refresh, ...]:

@@ -41,7 +41,7 @@ class RefreshMode(StrEnum):
 
 
 @dataclass(frozen=True)
-class Database:
+class DatabaseRecord:
     """A source database and its latest cut: the clock that an epoch names.
 
     `snapshot` is the cut's pg_snapshot text, None before the first cut. System identifier and
@@ -73,7 +73,7 @@ class Database:
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutRecord:
     """The cut that `epoch` names for one database; a row of `epochs`."""
 
     epoch: int
@@ -141,7 +141,7 @@ class OutputColumn:
 
 
 @dataclass(frozen=True)
-class View:
+class ViewRecord:
     """A user's view that a query reads: its text and columns as they were when it was bound."""
 
     schema: str
@@ -151,7 +151,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Named:
+class InputNames:
     """What a query saw of an input when it was bound: its name then, and its columns' names."""
 
     schema: str
@@ -197,8 +197,8 @@ class StreamTable:
     as_of: datetime | None = None
     created_at: datetime | None = None
     published_at: datetime | None = None
-    names: Mapping[str, Named] = field(default_factory=dict)
-    views: tuple[View, ...] = ()
+    names: Mapping[str, InputNames] = field(default_factory=dict)
+    views: tuple[ViewRecord, ...] = ()
     held: bool = False
     edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     failures: int = 0

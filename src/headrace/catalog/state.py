@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from headrace.catalog.records import Database, Relation, Source, Status, StreamTable
+from headrace.catalog.records import DatabaseRecord, Relation, Source, Status, StreamTable
 from headrace.errors import InternalError
 
 
@@ -18,7 +18,7 @@ class State:
     Records are in the order of their names, whatever store they come from.
     """
 
-    databases: tuple[Database, ...] = ()
+    databases: tuple[DatabaseRecord, ...] = ()
     relations: tuple[Relation, ...] = ()
     sources: tuple[Source, ...] = ()
     stream_tables: tuple[StreamTable, ...] = ()
@@ -26,7 +26,7 @@ class State:
 
     @staticmethod
     def of(
-        databases: Iterable[Database],
+        databases: Iterable[DatabaseRecord],
         relations: Iterable[Relation],
         sources: Iterable[Source],
         stream_tables: Iterable[StreamTable],
@@ -61,7 +61,7 @@ class State:
             stream_tables=tuple(one for one in kept if isinstance(one, StreamTable)),
         )
 
-    def database(self, number: int) -> Database:
+    def database(self, number: int) -> DatabaseRecord:
         """The database with this id; it is an internal error if there is none."""
         found = next((database for database in self.databases if database.id == number), None)
         if found is None:

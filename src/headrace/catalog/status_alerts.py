@@ -13,7 +13,7 @@ from typing import NamedTuple
 from headrace.capture.wal.ceiling import Level
 from headrace.catalog.alert import About, Alert
 from headrace.catalog.catalog import Change, Record
-from headrace.catalog.records import Database, Relation, Source, Status, StreamTable
+from headrace.catalog.records import DatabaseRecord, Relation, Source, Status, StreamTable
 
 STOPPED = {Status.SUSPENDED: "suspended", Status.ERROR: "error"}
 
@@ -71,7 +71,7 @@ def status_alerts(
     new = {
         one.id: one.alias
         for one in change.put
-        if isinstance(one, Database) and one.address is not None
+        if isinstance(one, DatabaseRecord) and one.address is not None
     }
     put = {_key(one): one for one in change.put}
     gone = put.keys() | {_key(one) for one in change.remove}
@@ -101,7 +101,7 @@ def _key(record: Record) -> tuple[str, str]:
             return "table", record.relation
         case Source():
             return "source", record.relation
-        case Database():
+        case DatabaseRecord():
             return "database", str(record.id)
         case Relation():
             return "relation", record.id
@@ -116,7 +116,7 @@ def _condition(record: Record, attached: Mapping[int, str]) -> Condition | None:
             alias = attached.get(record.database)
             name = ".".join(filter(None, (alias, record.schema, record.name)))
             return Condition("source", record.relation, name, STOPPED[record.status])
-        case Database() if record.failing_since is not None:
+        case DatabaseRecord() if record.failing_since is not None:
             return Condition("database", str(record.id), record.alias, "ingest-failing")
         case _:
             return None
@@ -126,7 +126,7 @@ def _reason(record: Record) -> str | None:
     match record:
         case StreamTable() | Source():
             return record.reason
-        case Database():
+        case DatabaseRecord():
             return record.failure
         case Relation():
             return None

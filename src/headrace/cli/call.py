@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Given:
+class GlobalOptions:
     """The options that every command has, as far as they were given."""
 
     home: Path | None = None
@@ -28,19 +28,21 @@ class Given:
     store: str | None = None
     json: bool = False
 
-    def over(self, other: Given) -> Given:
+    def over(self, other: GlobalOptions) -> GlobalOptions:
         """These, and the others' where these are silent."""
-        return Given(**{name: getattr(self, name) or getattr(other, name) for name in vars(self)})
+        return GlobalOptions(
+            **{name: getattr(self, name) or getattr(other, name) for name in vars(self)}
+        )
 
     @property
     def places(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "json"}
 
 
-class Call:
+class Invocation:
     """What a command function gets as its first argument."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: GlobalOptions) -> None:
         self.given = given
         self.screen = Screen(as_json=given.json)
         self.activity = Activity(self.screen)

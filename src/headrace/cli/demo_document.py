@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.documents import receipt_document
 from headrace.demo.outcome import Outcome, Timed, middle, phases
 from headrace.demo.samples import pick, tell
-from headrace.demo.views import View
+from headrace.demo.views import DemoView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def _timed(timed: Timed, number: int) -> dict[str, Any]:
     }
 
 
-def _table(outcome: Outcome, view: View) -> dict[str, Any]:
+def _table(outcome: Outcome, view: DemoView) -> dict[str, Any]:
     (created,) = (one for one in outcome.created if one.view == view)
     (checked,) = (one for one in outcome.checked if one.view == view)
     idle = [one for one in outcome.idle if one.view == view]

@@ -16,7 +16,7 @@ from headrace.cli.tables import compared, table_of
 from headrace.cli.words import change, counted, plain, seconds
 from headrace.demo.outcome import Created, Event, Opened, Outcome, Round, middle, phases
 from headrace.demo.samples import pick, tell
-from headrace.demo.trade import Written
+from headrace.demo.trade import TradeTotals
 
 if TYPE_CHECKING:
     from headrace.cli.screen import Screen
@@ -77,7 +77,7 @@ def show_round(screen: Screen, done: Round) -> None:
     screen.show(head, lines)
 
 
-def wrote(written: Written) -> str:
+def wrote(written: TradeTotals) -> str:
     """What the shop wrote, in a line."""
     if not written.transactions:
         return "the shop wrote nothing"

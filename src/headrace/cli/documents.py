@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.catalog.records import Receipt, Refresh
-    from headrace.graph.network import Dependency
+    from headrace.graph.network import NetworkEdge
     from headrace.graph.strata import Unstratifiable
     from headrace.observe.database_status import DatabaseStatus
     from headrace.observe.strata_status import ComponentStatus, StratumStatus
@@ -156,7 +156,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def edge_document(edge: Dependency) -> dict[str, Any]:
+def edge_document(edge: NetworkEdge) -> dict[str, Any]:
     """How a stream table depends on one that it reads; `operators` make it non-monotone."""
     return {
         "table": edge.reader,

@@ -9,14 +9,14 @@ from typing import Any
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.exits import STOPPED, USAGE
 from headrace.cli.log import log_failure
 from headrace.cli.screen import Screen, as_text, write
 from headrace.errors import HeadraceError, InternalError, internal_error
 
 
-def guarded(call: Call, command: str, act: Callable[[], int | None]) -> int:
+def guarded(call: Invocation, command: str, act: Callable[[], int | None]) -> int:
     """Run a command; whatever goes wrong is told on stderr and becomes an exit code."""
     try:
         return act() or 0
@@ -78,7 +78,7 @@ def tell(screen: Screen, document: dict[str, Any]) -> None:
             screen.error.print(told, soft_wrap=True)
 
 
-def _log(call: Call, command: str, error: BaseException) -> None:
+def _log(call: Invocation, command: str, error: BaseException) -> None:
     try:
         file = log_failure(call.home, command, error)
     except OSError as refused:

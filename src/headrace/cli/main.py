@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.call import Given
+from headrace.cli.call import GlobalOptions
 from headrace.cli.commands.alter import alter, reinit, resume, suspend
 from headrace.cli.commands.cdc import cdc
 from headrace.cli.commands.change import create, drop, refresh, replace
@@ -136,7 +136,7 @@ def _root(
     ] = False,
 ) -> None:
     """Keep stream tables fresh: SQL over PostgreSQL tables, maintained incrementally by Spark."""
-    context.obj = Given(home, dsn, setup_dsn, spark, store, json)
+    context.obj = GlobalOptions(home, dsn, setup_dsn, spark, store, json)
 
 
 def _sentence(text: str) -> str:

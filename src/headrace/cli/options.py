@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.cli.call import Call, Given
+from headrace.cli.call import GlobalOptions, Invocation
 from headrace.cli.failures import guarded
 
 PANEL = "Options of every command"
@@ -68,15 +68,15 @@ SHARED: tuple[tuple[str, Any, Any], ...] = (
 
 
 def with_shared_options(name: str, command: Callable[..., int | None]) -> Callable[..., int]:
-    """The command as typer reads it: its own parameters and the shared ones, which become its Call.
+    """The command as typer reads it: its own parameters and the shared ones, as an Invocation.
 
     `f(call, x)` is read as `f(x, home, dsn, …)`; what stands before the command's name counts
     where the option is not repeated after it.
     """
 
     def run(context: typer.Context, **values: Any) -> int:
-        given = Given(**{option: values.pop(option) for option, _, _ in SHARED})
-        call = Call(given.over(context.obj or Given()))
+        given = GlobalOptions(**{option: values.pop(option) for option, _, _ in SHARED})
+        call = Invocation(given.over(context.obj or GlobalOptions()))
         return guarded(call, name, lambda: command(call, **values))
 
     own = list(signature(command, eval_str=True).parameters.values())[1:]

@@ -6,7 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
-from headrace.cli.call import Given
+from headrace.cli.call import GlobalOptions
 from headrace.errors import Unavailable, UserError
 from headrace.files.private import home_folder
 
@@ -14,7 +14,7 @@ NAME = "headrace.toml"
 KEPT = ("dsn", "setup_dsn", "spark", "store")
 
 
-def check_project_file(home: Path, given: Given) -> tuple[dict[str, str], bool]:
+def check_project_file(home: Path, given: GlobalOptions) -> tuple[dict[str, str], bool]:
     """What the home folder's file is to say, and whether it is there; nothing is written.
 
     UserError if it says something else already, or if a password would be written.
@@ -34,7 +34,7 @@ def check_project_file(home: Path, given: Given) -> tuple[dict[str, str], bool]:
     return wanted, known is not None
 
 
-def write_project_file(home: Path, given: Given) -> Path | None:
+def write_project_file(home: Path, given: GlobalOptions) -> Path | None:
     """Keep what was given in the home folder's file; gives the file, or None if there is none.
 
     A file that says the same already is left as it is; one that says something else is not

@@ -23,13 +23,13 @@ from headrace.ingest.adapt import convert_buffers
 from headrace.lifecycle.alter import KEEP, Alteration, alter
 from headrace.lifecycle.create import create, create_or_replace
 from headrace.lifecycle.drop import drop
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.rebuild import refresh, reinit, resume, resume_mode, suspend
 from headrace.lifecycle.repair import Damage, repair
 from headrace.project.apply import apply_project
 from headrace.project.document import plan_document, plan_of, wishes_document, wishes_of
 from headrace.project.plan import ProjectPlan
-from headrace.project.read import Wanted
+from headrace.project.read import DefinedTable
 from headrace.statements import parse
 from headrace.verify.oracle import Oracle, oracle_of
 from headrace.verify.sample import SampleRequest
@@ -58,7 +58,7 @@ STATEMENTS: Answer[tuple[Done, ...]] = Answer(
 class Create(Command[tuple[StreamTable, ...]]):
     verb = "create"
     looks_up = True
-    requests: tuple[Request, ...]
+    requests: tuple[TableRequest, ...]
 
     @property
     def answer(self) -> Answer[tuple[StreamTable, ...]]:
@@ -79,7 +79,7 @@ class Create(Command[tuple[StreamTable, ...]]):
 class CreateOrReplace(Command[StreamTable]):
     verb = "create or replace"
     looks_up = True
-    request: Request
+    request: TableRequest
 
     @property
     def answer(self) -> Answer[StreamTable]:
@@ -142,7 +142,7 @@ class Drop(Command[None]):
 
 
 @dataclass(frozen=True)
-class Refresh(Command[records.Refresh]):
+class RefreshTable(Command[records.Refresh]):
     verb = "refresh"
     schema: str
     name: str
@@ -274,7 +274,7 @@ class Apply(Command[ProjectPlan]):
     verb = "apply"
     looks_up = True
     folder: str
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[DefinedTable, ...]
     prune: bool = False
     expected: ProjectPlan | None = None
 
@@ -303,7 +303,7 @@ COMMANDS: tuple[type[Command[Any]], ...] = (
     CreateOrReplace,
     Alter,
     Drop,
-    Refresh,
+    RefreshTable,
     Suspend,
     Resume,
     Reinit,
@@ -346,5 +346,5 @@ def decode_command(value: Mapping[str, Any], search_path: tuple[str, ...]) -> Co
     return command
 
 
-def _request(value: Mapping[str, Any]) -> Request:
-    return Request(**{**value, "refresh_mode": RefreshMode(value["refresh_mode"])})
+def _request(value: Mapping[str, Any]) -> TableRequest:
+    return TableRequest(**{**value, "refresh_mode": RefreshMode(value["refresh_mode"])})

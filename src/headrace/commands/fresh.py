@@ -10,7 +10,7 @@ from headrace.capture.snapshot import contains
 from headrace.catalog import State
 from headrace.catalog.records import Source, Status, StreamTable
 from headrace.commands.client import FIRST_PAUSE, LONGEST_PAUSE, submit
-from headrace.commands.commands import Refresh
+from headrace.commands.commands import RefreshTable
 from headrace.engine import Engine
 from headrace.errors import Transient
 from headrace.graph import upstream
@@ -52,7 +52,7 @@ def wait_fresh(engine: Engine, schema: str, name: str, timeout: float) -> int:
         settings = engine.settings(state)
         require_active(together(state, [table], settings))
         if engine.catalog.serving() is None or _left_alone(state, settings, lacking):
-            submit(engine, Refresh(schema, name))
+            submit(engine, RefreshTable(schema, name))
             return require_table(engine.catalog.state(), schema, name).epoch
         if time.monotonic() >= deadline:
             raise _too_late(lacking, timeout)

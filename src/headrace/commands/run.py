@@ -14,9 +14,17 @@ from headrace.lifecycle.create import make
 from headrace.lifecycle.drop import drop
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.notices import option_notices
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.rebuild import refresh, resume, resume_mode, suspend
-from headrace.statements import Alter, Create, Drop, Refresh, Statement, Verify, parse
+from headrace.statements import (
+    AlterStatement,
+    CreateStatement,
+    DropStatement,
+    RefreshStatement,
+    Statement,
+    VerifyStatement,
+    parse,
+)
 from headrace.verify.oracle import oracle_of
 from headrace.verify.sample import SampleRequest
 from headrace.verify.verify import verify
@@ -40,7 +48,7 @@ def run(engine: Engine, text: str) -> Iterator[Done]:
 
     Each tells when it is done. One that fails says where it is, and ends it; those before it stay.
     """
-    for together, group in groupby(parse(text), lambda one: isinstance(one, Create)):
+    for together, group in groupby(parse(text), lambda one: isinstance(one, CreateStatement)):
         statements = list(group)
         for batch in [statements] if together else [[one] for one in statements]:
             try:
@@ -52,28 +60,28 @@ def run(engine: Engine, text: str) -> Iterator[Done]:
 
 
 def _run(engine: Engine, batch: Sequence[Statement]) -> list[Done]:
-    creates = [one for one in batch if isinstance(one, Create)]
+    creates = [one for one in batch if isinstance(one, CreateStatement)]
     if creates:
         return _create(engine, creates)
     (statement,) = batch
     name = _name(engine, statement)
     match statement:
-        case Alter():
+        case AlterStatement():
             act = _alter(engine, statement, *name)
-        case Drop():
+        case DropStatement():
             act = _drop(engine, statement, *name)
-        case Refresh():
+        case RefreshStatement():
             mode = refresh(engine, *name, RefreshMode.FULL if statement.full else None).mode
             act = f"refreshed ({mode})"
-        case Verify():
+        case VerifyStatement():
             return [_verify(engine, statement, *name)]
-        case Create():
+        case CreateStatement():
             raise AssertionError("taken above")
     return [Done(act, ".".join(name), notices=_notices(engine, act, *name))]
 
 
-def _create(engine: Engine, creates: Sequence[Create]) -> list[Done]:
-    requests = [Request.of(one.name, one.query, one.options) for one in creates]
+def _create(engine: Engine, creates: Sequence[CreateStatement]) -> list[Done]:
+    requests = [TableRequest.of(one.name, one.query, one.options) for one in creates]
     replacing = frozenset(_name(engine, one) for one in creates if one.replace)
     make(engine, requests, replacing)
     act = "created"
@@ -92,7 +100,7 @@ def _notices(engine: Engine, act: str, schema: str, name: str) -> tuple[str, ...
     return () if table is None else option_notices(state, table)
 
 
-def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
+def _alter(engine: Engine, statement: AlterStatement, schema: str, name: str) -> str:
     if statement.act == "suspend":
         suspend(engine, schema, name)
         return "suspended"
@@ -108,7 +116,7 @@ def _alter(engine: Engine, statement: Alter, schema: str, name: str) -> str:
     return "altered"
 
 
-def _verify(engine: Engine, statement: Verify, schema: str, name: str) -> Done:
+def _verify(engine: Engine, statement: VerifyStatement, schema: str, name: str) -> Done:
     oracle = oracle_of(statement.oracle)
     sample = None if statement.sample is None else SampleRequest.of(statement.sample)
     receipt = verify(engine, schema, name, source=statement.source, oracle=oracle, sample=sample)
@@ -117,7 +125,7 @@ def _verify(engine: Engine, statement: Verify, schema: str, name: str) -> Done:
     return Done(f"verified by {oracle} ({result})", f"{schema}.{name}", receipt.equal)
 
 
-def _drop(engine: Engine, statement: Drop, schema: str, name: str) -> str:
+def _drop(engine: Engine, statement: DropStatement, schema: str, name: str) -> str:
     missing = engine.catalog.state().stream_table(schema, name) is None
     if missing and statement.if_exists:
         return "was not there"

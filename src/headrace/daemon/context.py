@@ -10,10 +10,10 @@ from random import Random
 
 from headrace.catalog.records import Lease
 from headrace.daemon.monitor import Monitor
-from headrace.daemon.wakeup import Ears
+from headrace.daemon.wakeup import WakeupListener
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, InternalError
-from headrace.schedule.state import Memory
+from headrace.schedule.state import ScheduleState
 
 Tell = Callable[[str], None]
 """Hears in words what a daemon does."""
@@ -34,14 +34,14 @@ def clock() -> datetime:
 
 
 @dataclass(frozen=True)
-class Shift:
+class DaemonContext:
     """From taking the lease to giving it up."""
 
     engine: Engine
     lease: Lease
-    ears: Ears
+    ears: WakeupListener
     tell: Tell
-    memory: Memory
+    memory: ScheduleState
     now: Callable[[], datetime] = clock
     random: Random = field(default_factory=Random)
     monitor: Monitor = field(default_factory=Monitor)

@@ -12,15 +12,15 @@ from datetime import datetime
 from random import Random
 
 from headrace.boundary.arguments import seconds
-from headrace.daemon.context import Shift, Tell, clock, logger
-from headrace.daemon.loop import Service
+from headrace.daemon.context import DaemonContext, Tell, clock, logger
+from headrace.daemon.loop import DaemonLoop
 from headrace.daemon.monitor import Monitor, Room
-from headrace.daemon.wakeup import Ears
+from headrace.daemon.wakeup import WakeupListener
 from headrace.engine import Engine
 from headrace.errors import Transient, Unavailable
 from headrace.graph.live import LiveGraph
 from headrace.schedule.retry import RECONNECT
-from headrace.schedule.state import Memory
+from headrace.schedule.state import ScheduleState
 
 
 class Daemon:
@@ -40,11 +40,11 @@ class Daemon:
         self._tell = tell
         self._now = now
         self._random = Random()  # noqa: S311
-        self._memory = Memory()
+        self._memory = ScheduleState()
         self._monitor = Monitor(room)
         self._graph = LiveGraph()
         self._stop = threading.Event()
-        self._ears: Ears | None = None
+        self._ears: WakeupListener | None = None
 
     def stop(self) -> None:
         """Have `run` end once what is being done has ended; from any thread or signal handler."""
@@ -61,10 +61,13 @@ class Daemon:
         failures = 0
         while not self._stop.is_set():
             try:
-                with self._engine.serving(wait) as lease, Ears(self._engine.database) as ears:
+                with (
+                    self._engine.serving(wait) as lease,
+                    WakeupListener(self._engine.database) as ears,
+                ):
                     self._ears, failures = ears, 0
                     self._tell("serving")
-                    shift = Shift(
+                    shift = DaemonContext(
                         self._engine,
                         lease,
                         ears,
@@ -74,7 +77,7 @@ class Daemon:
                         self._random,
                         self._monitor,
                     )
-                    Service(shift, self._graph, self._stop).run()
+                    DaemonLoop(shift, self._graph, self._stop).run()
             except (Transient, Unavailable) as error:
                 if self._ears is None:
                     raise

@@ -9,27 +9,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headrace.catalog.records import Request, StreamTable
-from headrace.daemon.context import ENDING, Shift, logger
-from headrace.daemon.requests import Desk
+from headrace.daemon.context import ENDING, DaemonContext, logger
+from headrace.daemon.requests import RequestExecutor
 from headrace.errors import HeadraceError, internal_error
 from headrace.lifecycle.rebuild import refresh
 
 
 @dataclass(frozen=True)
-class Piece:
+class ExclusiveJob:
     """One piece of work; for a request also what it is."""
 
     work: Callable[[], None]
     request: Request | None = None
 
 
-class Alone:
+class ExclusiveQueue:
     """A queue and the thread that works on its first piece; used by the daemon's own thread."""
 
-    def __init__(self, shift: Shift) -> None:
+    def __init__(self, shift: DaemonContext) -> None:
         self._shift = shift
-        self._desk = Desk(shift.engine)
-        self._waiting: deque[Piece] = deque()
+        self._desk = RequestExecutor(shift.engine)
+        self._waiting: deque[ExclusiveJob] = deque()
         self._thread: threading.Thread | None = None
         self._ending: HeadraceError | None = None
         self._done = threading.Event()
@@ -50,13 +50,13 @@ class Alone:
             if not self._desk.perform(request):
                 self._shift.recover()
 
-        self._waiting.append(Piece(perform, request))
+        self._waiting.append(ExclusiveJob(perform, request))
         return True
 
     def make_anew(self, table: StreamTable) -> None:
         """Put into the queue that a table is made anew, with all that it needs."""
         self._shift.tell(f"{table.schema}.{table.name} is made anew")
-        self._waiting.append(Piece(lambda: self._made_anew(table)))
+        self._waiting.append(ExclusiveJob(lambda: self._made_anew(table)))
 
     def done(self) -> bool:
         """Whether a piece of work was done since the last time; raises what ends the daemon.

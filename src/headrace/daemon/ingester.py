@@ -17,8 +17,8 @@ from headrace.capture.wal.pending import look, pause
 from headrace.capture.wal.streamed import StreamedLog
 from headrace.catalog import Change, State, records
 from headrace.catalog.records import CaptureMode, Status
-from headrace.daemon.context import ENDING, Shift
-from headrace.daemon.wakeup import News
+from headrace.daemon.context import ENDING, DaemonContext
+from headrace.daemon.wakeup import PendingProbe
 from headrace.engine import HOME
 from headrace.errors import HeadraceError, NeedsReinit, Unavailable
 from headrace.ingest.from_wal import log_of
@@ -35,14 +35,14 @@ REST_SECONDS, REST_FACTOR = 10.0, 10.0
 LEASE_LOST = "lease-lost"
 
 
-class Intake:
+class SourceIngester:
     """Ingests of one database for a daemon, in the daemon's own thread."""
 
-    def __init__(self, shift: Shift, number: int) -> None:
+    def __init__(self, shift: DaemonContext, number: int) -> None:
         self._shift = shift
         self._number = number
-        self._news: News | None = None
-        self._reaching: Reaching | None = None
+        self._news: PendingProbe | None = None
+        self._reaching: ConnectionAttempt | None = None
         self._failures = 0
         self._not_before = 0.0
         self._stalls = 0
@@ -168,14 +168,14 @@ class Intake:
             return True
         return len(buffered) < len(active) and self._log_has_news(database)
 
-    def _asked(self, database: records.Database) -> News:
+    def _asked(self, database: records.DatabaseRecord) -> PendingProbe:
         if self._number == HOME:
             return self._shift.ears.news
         if self._news is None:
-            self._news = News(self._shift.engine.source_database(database).connect())
+            self._news = PendingProbe(self._shift.engine.source_database(database).connect())
         return self._news
 
-    def _log_has_news(self, database: records.Database) -> bool:
+    def _log_has_news(self, database: records.DatabaseRecord) -> bool:
         """Ask the log, less often the more it costs; one that is streamed is here already."""
         if database.following is None or database.snapshot is None:
             return True
@@ -199,7 +199,7 @@ class Intake:
             return True
         if self._reaching is None:
             database = state.database(self._number)
-            self._reaching = Reaching(self._shift.engine.source_database(database))
+            self._reaching = ConnectionAttempt(self._shift.engine.source_database(database))
         if not self._reaching.ended:
             return False
         error, self._reaching = self._reaching.error, None
@@ -236,12 +236,12 @@ class Intake:
             shift.failed("recording a failure", error)
 
 
-class Intakes:
+class SourceIngesters:
     """The ingests of all databases, one after the other; none waits for one that fails."""
 
-    def __init__(self, shift: Shift) -> None:
+    def __init__(self, shift: DaemonContext) -> None:
         self._shift = shift
-        self._intakes: dict[int, Intake] = {}
+        self._intakes: dict[int, SourceIngester] = {}
 
     def take(self, state: State, *, thorough: bool) -> bool:
         """Take in what is new in any database; whether there is a cut now that was not."""
@@ -251,7 +251,7 @@ class Intakes:
         took = False
         for number in numbers:
             if number not in self._intakes:
-                self._intakes[number] = Intake(self._shift, number)
+                self._intakes[number] = SourceIngester(self._shift, number)
             # What one takes in, the next has to know.
             known = self._shift.engine.catalog.state() if took else state
             took |= self._intakes[number].take(known, thorough=thorough)
@@ -263,7 +263,7 @@ class Intakes:
         self._shift.engine.logs.close()
 
 
-class Reaching:
+class ConnectionAttempt:
     """An attempt to connect to a database, made by a thread of its own."""
 
     def __init__(self, database: Database) -> None:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 from headrace.catalog.catalog import lease_lost
 from headrace.catalog.records import Status, StreamTable, TierInForce, is_stale
-from headrace.daemon.context import ENDING, Shift, logger
-from headrace.daemon.exclusive import Alone
-from headrace.daemon.ingester import Intakes
+from headrace.daemon.context import ENDING, DaemonContext, logger
+from headrace.daemon.exclusive import ExclusiveQueue
+from headrace.daemon.ingester import SourceIngesters
 from headrace.daemon.reads import sample_reads
 from headrace.daemon.refreshes import Refreshes
 from headrace.errors import HeadraceError
@@ -34,17 +34,17 @@ ANEW_AGAIN = timedelta(seconds=30)
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class Service:
+class DaemonLoop:
     """What a daemon does under one lease."""
 
-    def __init__(self, shift: Shift, graph: LiveGraph, stop: threading.Event) -> None:
+    def __init__(self, shift: DaemonContext, graph: LiveGraph, stop: threading.Event) -> None:
         self._shift = shift
         self._graph = graph
         self._stop = stop
         self._state = shift.engine.catalog.state()
         self._settings = shift.engine.settings(self._state)
-        self._intake = Intakes(shift)
-        self._alone = Alone(shift)
+        self._intake = SourceIngesters(shift)
+        self._alone = ExclusiveQueue(shift)
         self._refreshes = Refreshes(shift)
         self._ticks = TickCounter()
         self._warming: threading.Thread | None = None

@@ -13,7 +13,7 @@ from headrace.capture.observe import Observed, observe_sizes
 from headrace.capture.wal.ceiling import Level
 from headrace.catalog import State
 from headrace.catalog.alert import Alert, log, notify
-from headrace.catalog.records import CaptureMode, Database, StreamTable
+from headrace.catalog.records import CaptureMode, DatabaseRecord, StreamTable
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError
 from headrace.observe import health
@@ -90,7 +90,7 @@ class Monitor:
 
 
 def _database(
-    engine: Engine, state: State, settings: Settings, database: Database
+    engine: Engine, state: State, settings: Settings, database: DatabaseRecord
 ) -> Measured | None:
     oids = [source.oid for source in state.sources if source.database == database.id]
     if not oids:
@@ -108,7 +108,7 @@ def _database(
     return sizes(state, settings, database, seen)
 
 
-def sizes(state: State, settings: Settings, database: Database, seen: Observed) -> Measured:
+def sizes(state: State, settings: Settings, database: DatabaseRecord, seen: Observed) -> Measured:
     """The levels of a database's slot and change buffers (pure)."""
     measured: Measured = {}
     if database.following is not None and seen.slot is not None:

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from headrace.catalog import State
 from headrace.engine import Engine
-from headrace.schedule.state import Memory
-from headrace.schedule.tiers import Reads, Sample, is_watched
+from headrace.schedule.state import ScheduleState
+from headrace.schedule.tiers import ReadActivity, ScanCounters, is_watched
 from headrace.settings import Settings
 from headrace.source.faults import translated
 
@@ -27,7 +27,7 @@ OWN = "SELECT relation, own_scans FROM headrace.stream_tables"
 
 
 def sample_reads(
-    engine: Engine, state: State, settings: Settings, memory: Memory, now: datetime
+    engine: Engine, state: State, settings: Settings, memory: ScheduleState, now: datetime
 ) -> None:
     """Note the scans so far of every table whose tier depends on reads."""
     watched = {
@@ -44,6 +44,8 @@ def sample_reads(
         own = dict(connection.execute(OWN).fetchall())
     for schema, name, scans in rows:
         table = watched[schema, name]
-        sample = Sample(now, int(scans), own.get(table.relation, table.own_scans))
+        sample = ScanCounters(now, int(scans), own.get(table.relation, table.own_scans))
         known = memory.reads.get(table.relation)
-        memory.reads[table.relation] = Reads.begin(sample) if known is None else known.then(sample)
+        memory.reads[table.relation] = (
+            ReadActivity.begin(sample) if known is None else known.then(sample)
+        )

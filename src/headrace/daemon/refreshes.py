@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headrace.catalog import State
 from headrace.catalog.records import Refresh, StreamTable
-from headrace.daemon.context import ENDING, Shift, logger
+from headrace.daemon.context import ENDING, DaemonContext, logger
 from headrace.daemon.failing import stop_failing
 from headrace.engine import HOME
 from headrace.errors import HeadraceError, Unavailable, internal_error
@@ -37,7 +37,7 @@ class Running:
 class Refreshes:
     """The workers and what they do; used by the daemon's own thread."""
 
-    def __init__(self, shift: Shift) -> None:
+    def __init__(self, shift: DaemonContext) -> None:
         self._shift = shift
         # As many threads as there were refreshes at once: `start` has the number of workers.
         self._pool = ThreadPoolExecutor(MOST_THREADS, "headrace-refresh")

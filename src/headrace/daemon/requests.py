@@ -61,7 +61,7 @@ class _Performance:
     cancelled: bool = False
 
 
-class Desk:
+class RequestExecutor:
     """Where a serving engine performs requests, in as many threads as it is called from.
 
     It is put between the engine and whoever is told of progress and steps: there it learns what a

@@ -21,7 +21,7 @@ from headrace.source.connection import Database
 from headrace.source.faults import translated
 
 
-class News:
+class PendingProbe:
     """Asks one database, over a connection of its own, whether anything is new in it."""
 
     def __init__(self, connection: Connection[Any]) -> None:
@@ -42,7 +42,7 @@ class News:
         self._connection.close()
 
 
-class Ears:
+class WakeupListener:
     """Used by one thread, but for `wake`; errors of PostgreSQL leave it translated.
 
     `news` asks the home database, over the same connection.
@@ -50,7 +50,7 @@ class Ears:
 
     def __init__(self, database: Database) -> None:
         self._connection: Connection[Any] = database.connect()
-        self.news = News(self._connection)
+        self.news = PendingProbe(self._connection)
         with translated():
             self._connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
         self._woken, self._waker = socket.socketpair()
@@ -82,7 +82,7 @@ class Ears:
         self._woken.close()
         self._waker.close()
 
-    def __enter__(self) -> Ears:
+    def __enter__(self) -> WakeupListener:
         return self
 
     def __exit__(

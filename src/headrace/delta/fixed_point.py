@@ -20,7 +20,7 @@ Rows = TypeVar("Rows")
 
 
 @dataclass(frozen=True)
-class Given(Generic[Rows]):
+class RoundInputs(Generic[Rows]):
     """What the plans of a round read of the loop's relations.
 
     `found` by the round before, `lost` so far; `after` is added to what is stored.
@@ -34,7 +34,7 @@ class Given(Generic[Rows]):
 class Machine(Protocol[Rows]):
     """What evaluates the plans of a loop's rounds."""
 
-    def run(self, variable: Variable, plan: Operator, given: Given[Rows]) -> Rows:
+    def run(self, variable: Variable, plan: Operator, given: RoundInputs[Rows]) -> Rows:
         """The plan's rows, netted."""
         ...
 
@@ -80,9 +80,11 @@ class Rounds(Generic[Rows]):
         """All rows from the states after, as if nothing were stored."""
         if self.loop.levels:
             (variable,) = self.loop.variables
-            rows = self._run(variable, started(self.loop, variable), Given())
+            rows = self._run(variable, started(self.loop, variable), RoundInputs())
             return self._levels(variable, rows)
-        found = {v.relation: self._run(v, started(self.loop, v), Given()) for v in self._variables}
+        found = {
+            v.relation: self._run(v, started(self.loop, v), RoundInputs()) for v in self._variables
+        }
         rows_of = self._follow(found, {})
         return FixedPoint(rows_of, self.iterations)
 
@@ -94,12 +96,12 @@ class Rounds(Generic[Rows]):
         """
         if self.loop.levels:
             (variable,) = self.loop.variables
-            rows = self._run(variable, moved(variable, relations), Given())
+            rows = self._run(variable, moved(variable, relations), RoundInputs())
             return self._levels(variable, rows)
         grows = all(only_grows(v.body, relations, grown) for v in self._variables)
         deleted = {} if grows else self._delete(relations)
         gone = {name: self.machine.negated(rows) for name, rows in deleted.items()}
-        given = Given(lost=deleted, after=gone)
+        given = RoundInputs(lost=deleted, after=gone)
         names = self._some(deleted)
         found = {
             v.relation: self._run(v, again(self.loop, v, relations, names), given)
@@ -119,7 +121,7 @@ class Rounds(Generic[Rows]):
     def _delete(self, relations: Names) -> dict[str, Rows]:
         deleted: dict[str, Rows] = {}
         found = {
-            v.relation: self._run(v, lost(self.loop, v, relations, NONE), Given())
+            v.relation: self._run(v, lost(self.loop, v, relations, NONE), RoundInputs())
             for v in self._variables
         }
         for number in count(1):
@@ -129,7 +131,7 @@ class Rounds(Generic[Rows]):
             self._count(number, found)
             for v in self._variables:
                 deleted[v.relation] = self._sum(v, deleted.get(v.relation), found[v.relation])
-            given = Given(found=found, lost=deleted)
+            given = RoundInputs(found=found, lost=deleted)
             found = {
                 v.relation: self._run(v, self._lost(v, relations, names), given)
                 for v in self._variables
@@ -148,7 +150,7 @@ class Rounds(Generic[Rows]):
                 v.relation: self._sum(v, stored.get(v.relation), total[v.relation])
                 for v in self._variables
             }
-            given = Given(found=found, after=after)
+            given = RoundInputs(found=found, after=after)
             found = {
                 v.relation: self._run(v, self._gained(v, names), given) for v in self._variables
             }
@@ -166,12 +168,12 @@ class Rounds(Generic[Rows]):
             now, waiting = machine.lowest(waiting)
             self._count(number, {variable.relation: now})
             total = machine.sum(variable, total, now)
-            given = Given(found={variable.relation: now})
+            given = RoundInputs(found={variable.relation: now})
             following = self._run(variable, carried(self.loop, variable), given)
             waiting = machine.sum(variable, waiting, following)
         return FixedPoint({variable.relation: total}, self.iterations)
 
-    def _run(self, variable: Variable, plan: Operator, given: Given[Rows]) -> Rows:
+    def _run(self, variable: Variable, plan: Operator, given: RoundInputs[Rows]) -> Rows:
         if isinstance(plan, Empty):
             return self.machine.sum(variable)
         return self.machine.run(variable, plan, given)

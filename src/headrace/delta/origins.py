@@ -39,7 +39,7 @@ COMPUTED = frozenset(
 
 
 @dataclass(frozen=True)
-class Origin:
+class ScanOrigin:
     """Expressions over rows of the scan at `path`, which have all values in question."""
 
     path: Path
@@ -58,21 +58,21 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Found:
+class ValueOrigins:
     """Where values come from; `padded` says that there are NULLs besides."""
 
-    origins: frozenset[Origin]
+    origins: frozenset[ScanOrigin]
     padded: bool = False
 
 
-def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> Found | None:
+def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> ValueOrigins | None:
     """Scans whose rows have all these values together, None if there are none such."""
     match plan:
         case Empty():
-            return Found(frozenset())
+            return ValueOrigins(frozenset())
         case Scan():
             known = all(map(_is_known, values))
-            return Found(frozenset({Origin(path, plan, values)})) if known else None
+            return ValueOrigins(frozenset({ScanOrigin(path, plan, values)})) if known else None
         case UnionAll(inputs=inputs):
             return _all(origins_of(one, (*path, i), values) for i, one in enumerate(inputs))
         case Project(child=child, outputs=outputs):
@@ -113,7 +113,9 @@ def _read(values: tuple[Scalar, ...]) -> frozenset[Column]:
     return frozenset[Column]().union(*map(columns_of, values))
 
 
-def _of_child(child: Operator, path: Path, place: int, values: tuple[Scalar, ...]) -> Found | None:
+def _of_child(
+    child: Operator, path: Path, place: int, values: tuple[Scalar, ...]
+) -> ValueOrigins | None:
     if not _read(values) <= set(child.columns):
         return None
     return origins_of(child, (*path, place), values)
@@ -121,25 +123,25 @@ def _of_child(child: Operator, path: Path, place: int, values: tuple[Scalar, ...
 
 def _renamed(
     child: Operator, path: Path, values: tuple[Scalar, ...], names: Mapping[Column, Scalar]
-) -> Found | None:
+) -> ValueOrigins | None:
     if not _read(values) <= names.keys():
         return None
     below = tuple(substitute(value, lambda column: names[column]) for value in values)
     return origins_of(child, (*path, 0), below) if all(map(columns_of, below)) else None
 
 
-def _all(parts: Iterable[Found | None]) -> Found | None:
-    origins: frozenset[Origin] = frozenset()
+def _all(parts: Iterable[ValueOrigins | None]) -> ValueOrigins | None:
+    origins: frozenset[ScanOrigin] = frozenset()
     padded = False
     for part in parts:
         if part is None:
             return None
         origins |= part.origins
         padded |= part.padded
-    return Found(origins, padded)
+    return ValueOrigins(origins, padded)
 
 
-def _padded(found: Found | None, values: tuple[Scalar, ...]) -> Found | None:
+def _padded(found: ValueOrigins | None, values: tuple[Scalar, ...]) -> ValueOrigins | None:
     """What is found on a side that is padded: columns are NULL then, expressions need not be."""
     if found is None or not all(isinstance(value, Column) for value in values):
         return None

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from headrace.algebra.scalar import Call, Column, Scalar, columns_of, substitute
 from headrace.delta.inverse import Inverse, inverse_of
-from headrace.delta.origins import Origin, Path, origins_of
+from headrace.delta.origins import Path, ScanOrigin, origins_of
 from headrace.functions import can_raise, chain
 from headrace.plan.equal_columns import EqualColumns, Pair, equal_pair
 from headrace.plan.operators import (
@@ -66,7 +66,7 @@ class Restriction:
     path: Path
     scan: Scan
     columns: tuple[str, ...]
-    origins: tuple[Origin, ...]
+    origins: tuple[ScanOrigin, ...]
     null_safe: bool
     padded: bool
     steps: int = 1
@@ -169,7 +169,7 @@ class _Demand:
     """Only rows of a node whose `columns` are among the keys of the origins matter."""
 
     columns: tuple[Column, ...]
-    origins: frozenset[Origin]
+    origins: frozenset[ScanOrigin]
     null_safe: bool
     padded: bool
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from headrace.demo.samples import Sample
+from headrace.demo.samples import ChangedRow
 from headrace.demo.shop import Shop
-from headrace.demo.trade import Written
-from headrace.demo.views import View
+from headrace.demo.trade import TradeTotals
+from headrace.demo.views import DemoView
 
 if TYPE_CHECKING:
     from headrace.catalog.records import Receipt, Refresh
@@ -28,7 +28,7 @@ class Opened:
 class Created:
     """A stream table was made and filled; the first one also started Spark and copied sources."""
 
-    view: View
+    view: DemoView
     rows: int
     seconds: float
 
@@ -37,10 +37,10 @@ class Created:
 class Timed:
     """One refresh by the clock on the wall, and what a reader of the served table sees of it."""
 
-    view: View
+    view: DemoView
     refresh: Refresh
     seconds: float
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ChangedRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Round:
 
     number: int
     at: float
-    written: Written
+    written: TradeTotals
     timed: tuple[Timed, ...]
 
 
@@ -63,7 +63,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Checked:
-    view: View
+    view: DemoView
     receipt: Receipt
     seconds: float
 
@@ -88,24 +88,24 @@ class Outcome:
         return all(one.receipt.equal for one in self.checked)
 
     @property
-    def written(self) -> Written:
-        return sum((one.written for one in self.rounds), Written())
+    def written(self) -> TradeTotals:
+        return sum((one.written for one in self.rounds), TradeTotals())
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[DemoView, ...]:
         return tuple(one.view for one in self.created)
 
-    def live(self, view: View) -> tuple[Timed, ...]:
+    def live(self, view: DemoView) -> tuple[Timed, ...]:
         """The refreshes of a table that took in a change incrementally while the shop was open."""
         every = (one for round_ in self.rounds for one in round_.timed if one.view == view)
         return tuple(one for one in every if one.refresh.mode == "DIFFERENTIAL")
 
-    def pairs_of(self, view: View) -> tuple[Pair, ...]:
+    def pairs_of(self, view: DemoView) -> tuple[Pair, ...]:
         """Both ways side by side, where there was a change to take in."""
         every = (pair for pair in self.pairs if pair.full.view == view)
         return tuple(pair for pair in every if pair.refresh.refresh.mode == "DIFFERENTIAL")
 
-    def ratio(self, view: View) -> float | None:
+    def ratio(self, view: DemoView) -> float | None:
         """How many times as long computing in full took, by medians of the pairs."""
         pairs = self.pairs_of(view)
         fast, full = middle([pair.refresh for pair in pairs]), middle([pair.full for pair in pairs])

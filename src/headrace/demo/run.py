@@ -13,8 +13,8 @@ import psycopg
 from headrace.demo.outcome import Checked, Created, Event, Opened, Outcome, Pair, Round, Timed
 from headrace.demo.samples import Rows, changes, read_rows
 from headrace.demo.shop import open_shop, require_ours
-from headrace.demo.trade import Written, trade_batch
-from headrace.demo.views import View, views
+from headrace.demo.trade import TradeTotals, trade_batch
+from headrace.demo.views import DemoView, views
 from headrace.demo.writer import Writer
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Demo:
     doing: Callable[[str], AbstractContextManager[None]]
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[DemoView, ...]:
         return views(self.lines)
 
     def run(self) -> Outcome:
@@ -73,7 +73,7 @@ class Demo:
         shop = open_shop(self.project.dsn, self.lines)
         return Opened(shop, time.perf_counter() - started)
 
-    def _create(self, reader: psycopg.Connection, view: View) -> Created:
+    def _create(self, reader: psycopg.Connection, view: DemoView) -> Created:
         started = time.perf_counter()
         with self.doing(f"creating {view.table}"):
             # Both ways are compared here, so none is left to choice.
@@ -88,7 +88,7 @@ class Demo:
         served = {view: read_rows(reader, view) for view in self.views}
         with Writer(self.project.dsn) as writer:
             opened_at = time.perf_counter()
-            known, number = Written(), 0
+            known, number = TradeTotals(), 0
             while True:
                 number += 1
                 time.sleep(max(0.0, self._start_of(number) - (time.perf_counter() - opened_at)))
@@ -110,7 +110,9 @@ class Demo:
         """The earliest second at which a round starts: the shop needs time to write something."""
         return number * min(ROUND_SECONDS, self.seconds / LEAST_ROUNDS)
 
-    def _watch(self, reader: psycopg.Connection, view: View, served: dict[View, Rows]) -> Timed:
+    def _watch(
+        self, reader: psycopg.Connection, view: DemoView, served: dict[DemoView, Rows]
+    ) -> Timed:
         """Refresh a table and look at it afterwards; looking is not part of the time."""
         timed = self._refresh(view)
         before, served[view] = served[view], read_rows(reader, view)
@@ -123,12 +125,12 @@ class Demo:
             for view in self.views:
                 yield Pair(self._refresh(view), self._refresh(view, "FULL"))
 
-    def _refresh(self, view: View, mode: str | None = None) -> Timed:
+    def _refresh(self, view: DemoView, mode: str | None = None) -> Timed:
         started = time.perf_counter()
         refresh = self.project.refresh(view.table, mode)
         return Timed(view, refresh, time.perf_counter() - started)
 
-    def _check(self, view: View) -> Checked:
+    def _check(self, view: DemoView) -> Checked:
         """Verify a table; the last one reads every source, so with it the sources are compared."""
         with self.doing(f"verifying {view.table}"):
             started = time.perf_counter()

@@ -11,35 +11,35 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from headrace.demo.views import View
+from headrace.demo.views import DemoView
 
 Row = Mapping[str, Any]
 Rows = Mapping[tuple[Any, ...], Row]
 
 
 @dataclass(frozen=True)
-class Sample:
+class ChangedRow:
     """A row that changed: None before means that it is new, None after that it is gone."""
 
     before: Row | None
     after: Row | None
 
 
-def read_rows(connection: psycopg.Connection, view: View) -> Rows:
+def read_rows(connection: psycopg.Connection, view: DemoView) -> Rows:
     """The served table as an application reads it, by key."""
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(f"SELECT * FROM {view.table}").fetchall()
     return {tuple(row[name] for name in view.key): row for row in rows}
 
 
-def changes(before: Rows, after: Rows) -> tuple[Sample, ...]:
+def changes(before: Rows, after: Rows) -> tuple[ChangedRow, ...]:
     """All rows that differ, in the order of their keys."""
     keys = sorted(before.keys() | after.keys())
-    pairs = (Sample(before.get(key), after.get(key)) for key in keys)
+    pairs = (ChangedRow(before.get(key), after.get(key)) for key in keys)
     return tuple(pair for pair in pairs if pair.before != pair.after)
 
 
-def pick(found: Sequence[Sample], number: int) -> Sample | None:
+def pick(found: Sequence[ChangedRow], number: int) -> ChangedRow | None:
     """One of them; with each number another kind comes first, so that a reader sees them all."""
     kinds = (
         [one for one in found if one.before is not None and one.after is not None],
@@ -53,7 +53,7 @@ def pick(found: Sequence[Sample], number: int) -> Sample | None:
     return None
 
 
-def tell(view: View, sample: Sample) -> str:
+def tell(view: DemoView, sample: ChangedRow) -> str:
     """The sample in a line: Oak tray: revenue 1,204.50 → 1,310.20."""
     row = sample.after or sample.before
     assert row is not None

@@ -13,7 +13,7 @@ CITIES = ("Lisbon", "Oslo", "Ghent", "Graz", "Porto")
 
 
 @dataclass(frozen=True)
-class Written:
+class TradeTotals:
     """What the shop wrote: transactions, committed rows by kind, and transactions taken back."""
 
     transactions: int = 0
@@ -22,11 +22,11 @@ class Written:
     deleted: int = 0
     rolled_back: int = 0
 
-    def __add__(self, other: Written) -> Written:
-        return Written(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: TradeTotals) -> TradeTotals:
+        return TradeTotals(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
-    def __sub__(self, other: Written) -> Written:
-        return Written(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    def __sub__(self, other: TradeTotals) -> TradeTotals:
+        return TradeTotals(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Till:
         return self.chance.randint(1, max(self.ask(f"SELECT max(id) FROM shop.{table}"), 1))
 
 
-def order(till: Till) -> Written:
+def order(till: Till) -> TradeTotals:
     """Somebody orders a few things."""
     number = till.ask(
         "INSERT INTO shop.orders (customer_id, ordered_on, status)"
@@ -64,47 +64,47 @@ def order(till: Till) -> Written:
             " SELECT %s, %s, id, %s, price FROM shop.products WHERE id = %s",
             *(number, line, till.chance.randint(1, 9), till.some("products")),
         )
-    return Written(1, inserted=1 + lines)
+    return TradeTotals(1, inserted=1 + lines)
 
 
-def correct(till: Till) -> Written:
+def correct(till: Till) -> TradeTotals:
     """A line of an order gets another quantity, or is struck out."""
     number = till.some("orders")
     line = " WHERE (order_id, line) = (SELECT order_id, line FROM shop.order_lines"
     line += " WHERE order_id >= %s ORDER BY order_id, line LIMIT 1)"
     if till.chance.random() < 0.2:
-        return Written(1, deleted=till.do("DELETE FROM shop.order_lines" + line, number))
+        return TradeTotals(1, deleted=till.do("DELETE FROM shop.order_lines" + line, number))
     quantity = till.chance.randint(1, 9)
     statement = "UPDATE shop.order_lines SET quantity = %s" + line
-    return Written(1, updated=till.do(statement, quantity, number))
+    return TradeTotals(1, updated=till.do(statement, quantity, number))
 
 
-def ship(till: Till) -> Written:
+def ship(till: Till) -> TradeTotals:
     """A few open orders leave the house."""
     shipped = till.do(
         "UPDATE shop.orders SET status = 'shipped' WHERE id IN (SELECT id FROM shop.orders"
         " WHERE id >= %s AND status = 'open' ORDER BY id LIMIT 3)",
         till.some("orders"),
     )
-    return Written(1, updated=shipped)
+    return TradeTotals(1, updated=shipped)
 
 
-def cancel(till: Till) -> Written:
+def cancel(till: Till) -> TradeTotals:
     """An order is deleted, and its lines with it."""
     number = till.ask("SELECT max(id) FROM shop.orders WHERE id <= %s", till.some("orders"))
     lines = till.ask("SELECT count(*) FROM shop.order_lines WHERE order_id = %s", number)
-    return Written(1, deleted=till.do("DELETE FROM shop.orders WHERE id = %s", number) + lines)
+    return TradeTotals(1, deleted=till.do("DELETE FROM shop.orders WHERE id = %s", number) + lines)
 
 
-def move(till: Till) -> Written:
+def move(till: Till) -> TradeTotals:
     """A customer moves."""
     city, number = till.chance.choice(CITIES), till.some("customers")
-    return Written(
+    return TradeTotals(
         1, updated=till.do("UPDATE shop.customers SET city = %s WHERE id = %s", city, number)
     )
 
 
-def regret(till: Till) -> Written:
+def regret(till: Till) -> TradeTotals:
     """Many lines are changed, and the transaction is rolled back."""
     number = till.some("orders")
     till.do(
@@ -114,7 +114,7 @@ def regret(till: Till) -> Written:
     raise psycopg.Rollback
 
 
-ACTS: tuple[tuple[Callable[[Till], Written], int], ...] = (
+ACTS: tuple[tuple[Callable[[Till], TradeTotals], int], ...] = (
     (order, 50),
     (correct, 22),
     (ship, 12),
@@ -124,13 +124,13 @@ ACTS: tuple[tuple[Callable[[Till], Written], int], ...] = (
 )
 
 
-def trade(till: Till) -> Written:
+def trade(till: Till) -> TradeTotals:
     """One transaction; one that was rolled back wrote nothing."""
     (act,) = till.chance.choices([act for act, _ in ACTS], [weight for _, weight in ACTS])
-    done: list[Written] = []
+    done: list[TradeTotals] = []
     with till.connection.transaction():
         done.append(act(till))
-    return done[0] if done else Written(1, rolled_back=1)
+    return done[0] if done else TradeTotals(1, rolled_back=1)
 
 
 def trade_batch(dsn: str, seed: int, transactions: int) -> None:

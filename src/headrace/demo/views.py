@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class View:
+class DemoView:
     """A stream table of the demo.
 
     Rows before and after a refresh are matched by `key`; a sample row is told by its `label`
@@ -25,11 +25,11 @@ class View:
         return f"shop.{self.name}"
 
 
-def views(lines: int) -> tuple[View, ...]:
+def views(lines: int) -> tuple[DemoView, ...]:
     """The stream tables of a shop with this many order lines; the last one reads every source."""
     bar = max(lines // 2, 1)
     return (
-        View(
+        DemoView(
             "best_sellers",
             f"products with a revenue over {bar:,} (join, GROUP BY, HAVING)",
             f"""SELECT p.id, p.name AS product, sum(l.quantity) AS sold,
@@ -42,7 +42,7 @@ HAVING sum(l.quantity * l.price) > {bar}""",
             "product",
             ("revenue", "sold"),
         ),
-        View(
+        DemoView(
             "customer_orders",
             "how many orders each customer has made (join, GROUP BY)",
             """SELECT c.id, c.name, c.city, count(*) AS orders
@@ -53,7 +53,7 @@ GROUP BY c.id, c.name, c.city""",
             "name",
             ("orders", "city"),
         ),
-        View(
+        DemoView(
             "daily_totals",
             "lines, revenue and average of each day (join, COUNT, SUM, AVG)",
             """SELECT o.ordered_on AS day, count(*) AS lines,
@@ -66,7 +66,7 @@ GROUP BY o.ordered_on""",
             "day",
             ("revenue", "lines", "average_line"),
         ),
-        View(
+        DemoView(
             "large_open_lines",
             "open order lines of five pieces and more (join of four tables)",
             """SELECT l.order_id, l.line, c.name AS customer, p.name AS product,

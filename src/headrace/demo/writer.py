@@ -8,7 +8,7 @@ from types import TracebackType
 
 import psycopg
 
-from headrace.demo.trade import Till, Written, trade
+from headrace.demo.trade import Till, TradeTotals, trade
 
 PAUSE = 0.03
 
@@ -21,7 +21,7 @@ class Writer:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
         self._failure: psycopg.Error | None = None
-        self.written = Written()
+        self.written = TradeTotals()
 
     def __enter__(self) -> Writer:
         self._thread.start()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from headrace.embedded.binaries import DEFAULT_VERSION, Binaries, find_binaries
 from headrace.embedded.identity import (
-    Identity,
+    ProgramUser,
     choose_identity,
     give_to_server,
     server_environment,
@@ -94,7 +94,7 @@ def make_folders(paths: ClusterPaths) -> None:
     home_folder(paths.root)
 
 
-def ensure_cluster(paths: ClusterPaths, version: int | None) -> tuple[Binaries, Identity]:
+def ensure_cluster(paths: ClusterPaths, version: int | None) -> tuple[Binaries, ProgramUser]:
     """Make the data folder if there is none; return the programs and the identity to run it with.
 
     An existing folder keeps its PostgreSQL version; asking for another one is an error.
@@ -134,7 +134,7 @@ def check_version(data: Path, asked: int | None) -> int:
 
 
 def server_command(
-    paths: ClusterPaths, binaries: Binaries, identity: Identity, socket: Path
+    paths: ClusterPaths, binaries: Binaries, identity: ProgramUser, socket: Path
 ) -> list[str]:
     """The command line that starts the server, after writing who may connect."""
     authentication = paths.data / "pg_hba.conf"
@@ -157,7 +157,7 @@ def user_map(names: tuple[str, ...]) -> str:
     return "".join(f'headrace "{name}" all\n' for name in names)
 
 
-def _initialize(data: Path, binaries: Binaries, identity: Identity) -> None:
+def _initialize(data: Path, binaries: Binaries, identity: ProgramUser) -> None:
     _run(
         identity,
         binaries.initdb,
@@ -182,7 +182,7 @@ def _initialize(data: Path, binaries: Binaries, identity: Identity) -> None:
         raise _failed("the embedded PostgreSQL could not be initialized", output)
 
 
-def _run(identity: Identity, *arguments: str | Path, statement: str | None = None) -> str:
+def _run(identity: ProgramUser, *arguments: str | Path, statement: str | None = None) -> str:
     try:
         done = subprocess.run(
             identity.command(*arguments),

@@ -40,7 +40,7 @@ class SpawnOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Identity:
+class ProgramUser:
     """A user and group, and how a program is started as them.
 
     With a `prefix`, the prefix program switches; without, the parent does, when it has to.
@@ -69,13 +69,13 @@ def server_environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def choose_identity(data: Path, binaries: Binaries) -> Identity:
+def choose_identity(data: Path, binaries: Binaries) -> ProgramUser:
     """The identity to run `binaries` on the folder `data`, with the fewest rights that suffice.
 
     As an ordinary user: that user. As root: the owner of `data`, which `give_to_server` has set.
     """
     if os.geteuid() != 0:
-        return Identity(os.geteuid(), os.getegid())
+        return ProgramUser(os.geteuid(), os.getegid())
     owner = data.stat()
     complaints = []
     for identity in _ladder(owner.st_uid, owner.st_gid):
@@ -117,13 +117,13 @@ def _unprivileged_user() -> tuple[int, int]:
     )
 
 
-def _ladder(uid: int, gid: int) -> Iterator[Identity]:
-    yield Identity(uid, gid)
+def _ladder(uid: int, gid: int) -> Iterator[ProgramUser]:
+    yield ProgramUser(uid, gid)
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         return
     only = f"-all,+{CAPABILITY}"
-    yield Identity(
+    yield ProgramUser(
         uid,
         gid,
         prefix=(
@@ -141,7 +141,7 @@ def _ladder(uid: int, gid: int) -> Iterator[Identity]:
     )
 
 
-def _complaint(identity: Identity, data: Path, binaries: Binaries) -> str | None:
+def _complaint(identity: ProgramUser, data: Path, binaries: Binaries) -> str | None:
     """What an attempt to reach everything as `identity` said, or None if it went well."""
     probe = identity.command(
         "/bin/sh", "-c", PROBE, "probe", data, binaries.bootstrap_file, binaries.initdb

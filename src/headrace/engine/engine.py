@@ -106,7 +106,7 @@ class Engine:
     def settings(self, state: State) -> Settings:
         return Settings.of(dict(state.settings))
 
-    def source_database(self, known: records.Database) -> Database:
+    def source_database(self, known: records.DatabaseRecord) -> Database:
         """The database that a record tells of; an attached one is opened when it is needed."""
         if known.id == HOME:
             return self.database
@@ -123,7 +123,7 @@ class Engine:
             self._attached[known.id] = address, opened
             return opened
 
-    def forget_database(self, known: records.Database) -> None:
+    def forget_database(self, known: records.DatabaseRecord) -> None:
         """Let go of the connections to a database that is detached."""
         with self._changes:
             if known.id in self._attached:

@@ -14,7 +14,7 @@ from headrace.functions.aggregates import (
     Kept,
     state_type,
 )
-from headrace.functions.aggregates import State as AggregateState
+from headrace.functions.aggregates import HiddenState as AggregateState
 from headrace.functions.aggregates.intervals import INTERVAL_PARTS
 from headrace.functions.aggregates.roots import ROOTS
 from headrace.functions.array_tests import ARRAY_TESTS

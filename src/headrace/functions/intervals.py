@@ -35,7 +35,7 @@ _SECONDS = result_numeric(18, 6)
 
 
 @dataclass(frozen=True)
-class Parts:
+class IntervalParts:
     """What an interval is made of."""
 
     months: int
@@ -55,7 +55,7 @@ class Parts:
         return "P" + dated + ("T" + timed if timed else "")
 
 
-def parts_of(text: str) -> Parts:
+def parts_of(text: str) -> IntervalParts:
     """The parts of a text in ISO 8601; ValueError for any other."""
     found = re.fullmatch(_FORM, text, re.ASCII)
     if found is None:
@@ -65,7 +65,7 @@ def parts_of(text: str) -> Parts:
     micros = int(whole) * SECOND + int(fraction.ljust(6, "0") or 0)
     micros = -micros if sign else micros
     time = hours * HOUR + minutes * MINUTE + micros
-    return Parts(years * MONTHS_OF_YEAR + months, days, time)
+    return IntervalParts(years * MONTHS_OF_YEAR + months, days, time)
 
 
 def _divided(value: int, by: int) -> tuple[int, int]:
@@ -188,7 +188,7 @@ def checked(months: int, days: int, micros: int) -> str:
     for value, limit in ((months, 2**31), (days, 2**31), (micros, 2**63)):
         if not -limit <= value < limit:
             raise EvaluationError("interval out of range")
-    return Parts(months, days, micros).text
+    return IntervalParts(months, days, micros).text
 
 
 def spark_checked(months: Expression, days: Expression, micros: Expression) -> Expression:

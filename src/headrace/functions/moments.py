@@ -12,7 +12,14 @@ from sqlglot import exp
 from headrace.algebra.scalar import Scalar
 from headrace.functions.errors import EvaluationError
 from headrace.functions.function import Function, Rendering, spark_cast, spark_function
-from headrace.functions.intervals import DAY, INTERVAL, Parts, parts_of, spark_parts, spark_text
+from headrace.functions.intervals import (
+    DAY,
+    INTERVAL,
+    IntervalParts,
+    parts_of,
+    spark_parts,
+    spark_text,
+)
 from headrace.functions.let import let
 from headrace.functions.spark import case, fails, minus, number, plus, string, times
 from headrace.types import INTEGER, Type, result_numeric
@@ -126,7 +133,7 @@ def _moved(sign: int) -> Callable[[Any, str], datetime]:
     return evaluate
 
 
-def _add(moment: datetime, parts: Parts, sign: int) -> datetime:
+def _add(moment: datetime, parts: IntervalParts, sign: int) -> datetime:
     month = moment.year * 12 + moment.month - 1 + sign * parts.months
     year, zero_based = divmod(month, 12)
     if not 1 <= year <= 9999:
@@ -157,7 +164,7 @@ def _between_spark(arguments: Sequence[Expression], types: Sequence[Type], _: Ty
 def _between(left: datetime, right: datetime) -> str:
     micros = (left - right) // timedelta(microseconds=1)
     days = abs(micros) // DAY * (1 if micros >= 0 else -1)
-    return Parts(0, days, micros - days * DAY).text
+    return IntervalParts(0, days, micros - days * DAY).text
 
 
 MOMENTS: tuple[Function, ...] = (

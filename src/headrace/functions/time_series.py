@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Call, Literal, Scalar
 from headrace.functions.function import spark_cast, spark_function
-from headrace.functions.intervals import DAY, Parts, parts_of
+from headrace.functions.intervals import DAY, IntervalParts, parts_of
 from headrace.functions.spark import number
 from headrace.types import Type, result_numeric
 
@@ -41,9 +41,9 @@ def time_type(arguments: Sequence[Scalar]) -> Type | None:
     return start.type
 
 
-def step_of(interval: object) -> Parts:
+def step_of(interval: object) -> IntervalParts:
     """The step's parts; of a NULL, none."""
-    return Parts(0, 0, 0) if interval is None else parts_of(str(interval))
+    return IntervalParts(0, 0, 0) if interval is None else parts_of(str(interval))
 
 
 def _starts_early(start: Scalar) -> bool:
@@ -53,13 +53,13 @@ def _starts_early(start: Scalar) -> bool:
     return isinstance(value, date) and value.day <= _DAYS_OF_ALL_MONTHS
 
 
-def sign(step: Parts) -> int:
+def sign(step: IntervalParts) -> int:
     """Whether the step leads forward (1), backward (-1) or nowhere."""
     length = step.months or step.days * DAY + step.micros
     return (length > 0) - (length < 0)
 
 
-def spark_step(step: Parts) -> Expression:
+def spark_step(step: IntervalParts) -> Expression:
     """The step as an interval of Spark's."""
     if step.months:
         return spark_function("make_ym_interval", number(0), number(step.months))
@@ -68,7 +68,7 @@ def spark_step(step: Parts) -> Expression:
     return spark_function("make_dt_interval", number(0), number(0), number(0), seconds)
 
 
-def following(at: datetime, step: Parts) -> datetime:
+def following(at: datetime, step: IntervalParts) -> datetime:
     """The time one step later."""
     month = at.month - 1 + step.months
     year, month = at.year + month // 12, month % 12 + 1

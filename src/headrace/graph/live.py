@@ -23,7 +23,7 @@ Edges = Mapping[str, Operators]
 
 
 @dataclass(frozen=True)
-class Place:
+class GraphPosition:
     """Where a stream table stands. `depth` counts the groups on the longest way to its group."""
 
     component: tuple[str, ...]
@@ -42,7 +42,7 @@ class LiveGraph:
         self._reads: dict[str, Edges] = {}
         self._readers: dict[str, set[str]] = {}
         self._declared: dict[str, str] = {}
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, GraphPosition] = {}
         self._groups: tuple[ConsistencyGroup[str], ...] | None = ()
 
     def put(self, table: str, inputs: Iterable[str], edges: Edges, group: str | None = None) -> int:
@@ -100,7 +100,7 @@ class LiveGraph:
         """The strata of the stream tables, in their order."""
         return {name: self._places[name].stratum for name in self.order}
 
-    def place(self, table: str) -> Place:
+    def place(self, table: str) -> GraphPosition:
         return self._places[table]
 
     def readers(self, relation: str) -> Set[str]:
@@ -170,7 +170,7 @@ class LiveGraph:
             depth = 1 + max(below, default=-1)
             depths.update(dict.fromkeys(own, depth))
             for name in own:
-                self._places[name] = Place(parts[name], found[name], group, depth)
+                self._places[name] = GraphPosition(parts[name], found[name], group, depth)
 
 
 def moves_with(table: StreamTable) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from headrace.graph.strata import Operators, Unstratifiable, strata, unstratifia
 
 
 @dataclass(frozen=True)
-class Dependency:
+class NetworkEdge:
     """One edge: `reader` reads `read`; `operators` make it non-monotone in that, if any do."""
 
     reader: str
@@ -50,10 +50,10 @@ class Network:
         return tuple(name for name in self.strata if name not in self.reads)
 
     @cached_property
-    def edges(self) -> tuple[Dependency, ...]:
+    def edges(self) -> tuple[NetworkEdge, ...]:
         """Every edge, in the order of the readers."""
         return tuple(
-            Dependency(reader, read, operators)
+            NetworkEdge(reader, read, operators)
             for reader in self.tables
             for read, operators in sorted(self.reads[reader].items())
         )

@@ -22,8 +22,8 @@ from headrace.catalog import Change, State, Transaction
 from headrace.catalog.alert import alert_source
 from headrace.catalog.records import (
     CaptureMode,
-    Cut,
-    Database,
+    CutRecord,
+    DatabaseRecord,
     Relation,
     Source,
     Status,
@@ -107,7 +107,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
         failing_since=None,
         failure=None,
     )
-    known = Cut(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at)
+    known = CutRecord(epoch, database.id, cut.cut.snapshot, cut.cut.taken_at)
     before = {source.relation: source for source in taking.sources}
 
     def apply(transaction: Transaction) -> None:
@@ -152,7 +152,7 @@ def by_triggers(source: Source, reason: str) -> Source:
     return replace(source, mode=CaptureMode.TRIGGER, mode_reason=reason, followed=None)
 
 
-def _following(database: Database, log: LogChanges) -> Following | None:
+def _following(database: DatabaseRecord, log: LogChanges) -> Following | None:
     """What is recorded of reading the log; how far the slot will be moved is, before it is."""
     if database.following is None or log.released is None:
         return database.following
@@ -160,7 +160,7 @@ def _following(database: Database, log: LogChanges) -> Following | None:
     return replace(database.following, acknowledged=acknowledged)
 
 
-def _let_go(engine: Engine, database: Database, taking: Taking) -> None:
+def _let_go(engine: Engine, database: DatabaseRecord, taking: Taking) -> None:
     """Move the slot; if that fails, the same is read once more, and nothing else happens."""
     if database.following is None or taking.log.released is None:
         return
@@ -170,7 +170,7 @@ def _let_go(engine: Engine, database: Database, taking: Taking) -> None:
         logger.warning("the slot was not moved", extra={"code": error.code, "error": error.message})
 
 
-def _check_identity(database: Database, cut: OpenCut) -> None:
+def _check_identity(database: DatabaseRecord, cut: OpenCut) -> None:
     """Another server, or this one rewound, is never continued."""
     if not database.system_identifier:
         return

@@ -17,13 +17,13 @@ from headrace.capture.recopy_reasons import captured_part, reason_to_copy_follow
 from headrace.capture.wal.ceiling import Ceiling
 from headrace.capture.wal.copied import CopiedLog
 from headrace.capture.wal.following import Following
-from headrace.capture.wal.guard import Place
-from headrace.capture.wal.log import Log, PeekedLog
+from headrace.capture.wal.guard import ServerPosition
+from headrace.capture.wal.log import PeekedLog, SlotLog
 from headrace.capture.wal.pending import advance_idle, look
-from headrace.capture.wal.read import LogRead, Wanted, read_log
+from headrace.capture.wal.read import LogRead, WantedSource, read_log
 from headrace.capture.wal.slot_probe import look_at, look_in
 from headrace.catalog import Change, State
-from headrace.catalog.records import CaptureMode, Database, Source
+from headrace.catalog.records import CaptureMode, DatabaseRecord, Source
 from headrace.engine import Engine
 from headrace.engine.steps import MoveSlot
 from headrace.errors import HeadraceError, NeedsReinit, Transient
@@ -202,10 +202,10 @@ def _told(error: HeadraceError) -> str:
     return error.message if error.detail is None else f"{error.message}: {error.detail}"
 
 
-def _wanted(source: Source) -> Wanted:
+def _wanted(source: Source) -> WantedSource:
     assert source.followed is not None
     table = SourceTable(source.oid, source.schema, source.name, source.columns, source.keys)
-    return Wanted(table, source.followed)
+    return WantedSource(table, source.followed)
 
 
 def _by_key(source: Source) -> bool:
@@ -236,7 +236,7 @@ def slot_ceiling(settings: Settings) -> Ceiling:
     )
 
 
-def log_of(engine: Engine, known: Database, following: Following) -> Log:
+def log_of(engine: Engine, known: DatabaseRecord, following: Following) -> SlotLog:
     """The log of a database that is followed."""
     return engine.logs.of(engine.source_database(known), following.slot)
 
@@ -244,7 +244,7 @@ def log_of(engine: Engine, known: Database, following: Following) -> Log:
 def log_has_news(
     engine: Engine,
     connection: Connection[Any],
-    known: Database,
+    known: DatabaseRecord,
     sources: Sequence[Source],
     version: int,
     settings: Settings,
@@ -261,7 +261,7 @@ def log_has_news(
     tables = inspect(connection, followed)
     if any(reason_to_copy_followed(source, tables.get(source.oid)) for source in sources):
         return True
-    here = Place(following.system_identifier, following.timeline, following.acknowledged)
+    here = ServerPosition(following.system_identifier, following.timeline, following.acknowledged)
     found = look_at(connection, here, following, sources, tables, version)
     if found.reasons(following, followed, slot_ceiling(settings)):
         return True

@@ -96,7 +96,7 @@ def _ingest(
     state = begin_transitions(engine, state, number, fence)
     fallen = unwished(state, engine.settings(state), number)
     waiting = (s.oid for s in sources_in(state, number) if _wants_copy(s, retry))
-    attempt = Attempt(frozenset({*fallen, *waiting}), fallen)
+    attempt = CutAttempt(frozenset({*fallen, *waiting}), fallen)
     attempts = 0
     while attempts < ATTEMPTS:
         sources = sources_in(state, number)
@@ -122,7 +122,7 @@ def _ingest(
 
 
 @dataclass(frozen=True)
-class Attempt:
+class CutAttempt:
     """A cut as it is tried: the sources (oids) to be copied in it.
 
     Of those the ones that have `fallen` were read from the log so far, and are captured by triggers
@@ -132,23 +132,23 @@ class Attempt:
     copies: frozenset[int]
     fallen: Mapping[int, str]
 
-    def and_copying(self, rewritten: frozenset[int], leaving: Mapping[int, str]) -> Attempt:
+    def and_copying(self, rewritten: frozenset[int], leaving: Mapping[int, str]) -> CutAttempt:
         """What is tried after more sources were found that cannot go on as they are."""
-        return Attempt(self.copies | rewritten | leaving.keys(), {**self.fallen, **leaving})
+        return CutAttempt(self.copies | rewritten | leaving.keys(), {**self.fallen, **leaving})
 
-    def without(self, oids: Collection[int]) -> Attempt:
+    def without(self, oids: Collection[int]) -> CutAttempt:
         fallen = {oid: why for oid, why in self.fallen.items() if oid not in oids}
-        return Attempt(self.copies.difference(oids), fallen)
+        return CutAttempt(self.copies.difference(oids), fallen)
 
 
 def _try(
     engine: Engine,
     state: State,
     number: int,
-    attempt: Attempt,
+    attempt: CutAttempt,
     fence: int,
     inside: Callable[[OpenCut, State], None] | None,
-) -> State | Attempt:
+) -> State | CutAttempt:
     """Take a cut; or, if it finds more to copy, what is to be tried next.
 
     Tables to be copied must be locked before the snapshot is taken, so that takes another one.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from headrace.capture.wal.following import Followed, Following
-from headrace.capture.wal.identity import Identity
+from headrace.capture.wal.identity import ReplicaIdentity
 from headrace.capture.wal.publication import publish, read_publication
 from headrace.capture.wal.slot import create, drop, read_status
 from headrace.catalog import Change, State
@@ -94,7 +94,7 @@ def _record(
     database: Database,
     following: Following,
     sources: Sequence[Source],
-    identities: Mapping[int, Identity],
+    identities: Mapping[int, ReplicaIdentity],
     fence: int,
     refused: Mapping[Source, str],
 ) -> State:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headrace.capture.recopy_reasons import captured_part
 from headrace.capture.wal.availability import Obstacle, Server, read_server
-from headrace.capture.wal.identity import Identity, auto_replica_identity, identities
+from headrace.capture.wal.identity import ReplicaIdentity, auto_replica_identity, identities
 from headrace.capture.wal.possible import obstacle
 from headrace.catalog import State
 from headrace.catalog.records import Source
@@ -29,7 +29,7 @@ class Suitable:
     going: tuple[Source, ...] = ()
     refused: Mapping[Source, str] = field(default_factory=dict)
     tables: Mapping[int, SourceTable] = field(default_factory=dict)
-    identities: Mapping[int, Identity] = field(default_factory=dict)
+    identities: Mapping[int, ReplicaIdentity] = field(default_factory=dict)
 
 
 def suitable(engine: Engine, state: State, number: int, candidates: Sequence[Source]) -> Suitable:
@@ -68,7 +68,7 @@ def suitable(engine: Engine, state: State, number: int, candidates: Sequence[Sou
 class _Seen:
     server: Server
     tables: Mapping[int, SourceTable]
-    identities: Mapping[int, Identity]
+    identities: Mapping[int, ReplicaIdentity]
 
     def obstacle(
         self, source: Source, unasked: bool, *, may_change: bool = False

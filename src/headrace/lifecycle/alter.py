@@ -16,10 +16,10 @@ from headrace.lifecycle.change import change
 from headrace.lifecycle.create import ALTERED, REPARTITIONED
 from headrace.lifecycle.names import parse_name, quoted_name
 from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ
-from headrace.lifecycle.planned_table import Request, check_free
+from headrace.lifecycle.planned_table import TableRequest, check_free
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 from headrace.publish.partition_scheme import OPTION, SOURCE
 from headrace.refresh.refresh import require_table
 from headrace.statements.options import checked
@@ -82,7 +82,7 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
             check_modes(engine, state, state.with_origins([new]))
             change(engine, old, new, lease.fence)
         else:
-            request = Request(
+            request = TableRequest(
                 quoted_name(new.schema, new.name),
                 new.query,
                 new.schedule,
@@ -92,7 +92,7 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
             )
             parted = new.query == old.query and partitions_differ(old.options, new.options)
             reason = REPARTITIONED if parted else ALTERED
-            wish = Wish(reason, request, old)
+            wish = TableSpec(reason, request, old)
             build(engine, plan(engine, state, [wish], damaged_sources(engine, state)), lease.fence)
         declare_anew(engine, state, lease.fence)
         return require_table(engine.catalog.state(), new.schema, new.name)

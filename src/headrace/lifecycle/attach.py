@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.boundary.arguments import whole_number
 from headrace.catalog import Change, State
-from headrace.catalog.records import Database
+from headrace.catalog.records import DatabaseRecord
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
 from headrace.ingest.unfollow import unfollow
@@ -31,7 +31,7 @@ def attach(
     share: int = 1,
     quota: int | None = None,
     priority: int = 0,
-) -> Database:
+) -> DatabaseRecord:
     """Make a database's tables known as alias.schema.table; given again, what is given changes.
 
     UserError where the alias means something else already, where the database is known under
@@ -50,7 +50,7 @@ def attach(
         _refuse_same(engine, state, alias, (system, oid))
         if known is None:
             number = max((HOME, *(one.id for one in state.databases))) + 1
-            known = Database(number, alias, system, found.timeline, oid=oid)
+            known = DatabaseRecord(number, alias, system, found.timeline, oid=oid)
         elif (known.system_identifier, known.oid) != (system, oid):
             raise UserError(
                 "name-exists",
@@ -62,7 +62,7 @@ def attach(
     return known
 
 
-def alter_database(engine: Engine, alias: str, changes: Mapping[str, Any]) -> Database:
+def alter_database(engine: Engine, alias: str, changes: Mapping[str, Any]) -> DatabaseRecord:
     """Change what a database, attached or home, may claim of a daemon's workers."""
     claim = checked_claim(changes)
     if not claim:
@@ -71,7 +71,7 @@ def alter_database(engine: Engine, alias: str, changes: Mapping[str, Any]) -> Da
         state = engine.catalog.state()
         if alias == "home":
             at_home = (one for one in state.databases if one.id == HOME)
-            known = next(at_home, Database(HOME, "home", "", 0))
+            known = next(at_home, DatabaseRecord(HOME, "home", "", 0))
         else:
             known = require_attached(state, alias)
         known = replace(known, **claim)
@@ -112,7 +112,7 @@ def detach(engine: Engine, alias: str) -> None:
     engine.forget_database(known)
 
 
-def require_attached(state: State, alias: str) -> Database:
+def require_attached(state: State, alias: str) -> DatabaseRecord:
     """The attached database of that alias, or UserError with those that are there."""
     attached = [one for one in state.databases if one.id != HOME]
     known = next((one for one in attached if one.alias == alias), None)

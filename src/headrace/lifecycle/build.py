@@ -1,4 +1,4 @@
-"""Making stream tables: captured, copied, computed in full and published as one; or only recorded.
+"""Building stream tables: captured, copied, computed in full, published as one; or only recorded.
 
 The order of writes keeps a crash harmless. A source is in the catalog before its triggers exist,
 and one that no stream table reads is taken down again by whoever writes next. Where a source is
@@ -14,7 +14,7 @@ from itertools import groupby
 
 from headrace.catalog import Change, Record, State
 from headrace.catalog.records import (
-    Database,
+    DatabaseRecord,
     Refresh,
     Relation,
     Source,
@@ -31,16 +31,16 @@ from headrace.lifecycle.empty import EmptyTables, begin_empty
 from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.order import order_of_source, order_of_stage
 from headrace.lifecycle.partitioning import stored_apart
-from headrace.lifecycle.planned_table import Making
+from headrace.lifecycle.planned_table import PlannedTable
 from headrace.lifecycle.planning import Work
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.publish import Advanced
 from headrace.refresh.advance import advance
-from headrace.refresh.attempt import Attempt
+from headrace.refresh.attempt import RefreshAttempt
 from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision
 from headrace.refresh.refresh import require_active
-from headrace.refresh.run import Sweep
+from headrace.refresh.run import RefreshRun
 from headrace.refresh.sizes import ahead_of
 from headrace.refresh.together import together
 from headrace.relations.definition import follow, relation_of, used_columns
@@ -68,7 +68,7 @@ def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
     return {refresh.table: refresh for refresh in refreshes}
 
 
-def _read_below(state: State, makings: tuple[Making, ...]) -> frozenset[str]:
+def _read_below(state: State, makings: tuple[PlannedTable, ...]) -> frozenset[str]:
     """What the stream tables that exist and are read by those to be made read themselves."""
     inputs = {name for making in makings for name in making.table.inputs}
     read = [table for table in state.stream_tables if table.relation in inputs]
@@ -84,7 +84,7 @@ def _clean_up(engine: Engine, fence: int, error: BaseException) -> None:
         error.add_note(f"and cleaning up failed: {second.message}")
 
 
-def _capture(engine: Engine, work: Work, filling: tuple[Making, ...], fence: int) -> State:
+def _capture(engine: Engine, work: Work, filling: tuple[PlannedTable, ...], fence: int) -> State:
     """New sources enter the catalog with empty logs; `ingest` sets them up and copies them.
 
     One that is captured again does so even if all its readers are suspended.
@@ -95,7 +95,7 @@ def _capture(engine: Engine, work: Work, filling: tuple[Making, ...], fence: int
     sources |= {s.relation: s for making in filling for s in making.sources}
     new = [source for relation, source in sources.items() if relation not in known]
     home = any(database.id == HOME for database in state.databases)
-    put: list[Record] = [] if home else [Database(HOME, "home", "", 0)]
+    put: list[Record] = [] if home else [DatabaseRecord(HOME, "home", "", 0)]
     if new:
         relations = [(source, _relation(source)) for source in new]
         logs = {one: Arrangement(order_of_source(source, one)) for source, one in relations}
@@ -133,7 +133,7 @@ def _failed(reader: StreamTable, failing: Mapping[str, str]) -> StreamTable:
     return reader.suspended(failing[reader.relation])
 
 
-def _check_sources(state: State, makings: tuple[Making, ...]) -> None:
+def _check_sources(state: State, makings: tuple[PlannedTable, ...]) -> None:
     """Every source is captured, with all columns that are used."""
     for making in makings:
         for source in making.sources:
@@ -167,7 +167,7 @@ def _besides(
 
 
 def _publish(
-    engine: Engine, state: State, work: Work, makings: tuple[Making, ...], fence: int
+    engine: Engine, state: State, work: Work, makings: tuple[PlannedTable, ...], fence: int
 ) -> tuple[Refresh, ...]:
     """Compute the tables at the newest epoch, and publish them with all that they read.
 
@@ -193,7 +193,7 @@ def _publish(
         if one.relation in below
         or not (one.relation in new or _stands_still(one) or set(one.inputs) & set(replaced))
     )
-    sweep = Sweep(engine, state, coming, fence, replaced=old)
+    sweep = RefreshRun(engine, state, coming, fence, replaced=old)
     sweep.run()
     for _, group in groupby(makings, lambda one: one.cycle or one.table.relation):
         sweep.add(_make(sweep, tuple(group)))
@@ -206,7 +206,7 @@ def _stands_still(table: StreamTable) -> bool:
     return table.status is Status.SUSPENDED or is_stale(table)
 
 
-def _make(sweep: Sweep, group: tuple[Making, ...]) -> tuple[Advanced, ...]:
+def _make(sweep: RefreshRun, group: tuple[PlannedTable, ...]) -> tuple[Advanced, ...]:
     """Compute one table, or all of a cycle as one."""
     definitions = tuple(making.definition for making in group)
     relations = [(s, relation_of(s, Pin(0, 0))) for one in definitions for s in one.stages]
@@ -220,7 +220,9 @@ def _make(sweep: Sweep, group: tuple[Making, ...]) -> tuple[Advanced, ...]:
     inputs = frozenset(name for making in group for name in making.table.inputs)
     effort = ahead_of(engine, state, tuple(making.table for making in group), inputs)
     attempts = tuple(
-        Attempt(making.table, sweep.epoch, Decision("FULL", making.reason), clock, effort=effort)
+        RefreshAttempt(
+            making.table, sweep.epoch, Decision("FULL", making.reason), clock, effort=effort
+        )
         for making in group
     )
     done = advance(engine, attempts, definitions, inputs, state, sweep.moved)

@@ -14,40 +14,42 @@ from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ, same_partitions
-from headrace.lifecycle.planned_table import FIRST, Making, Request
+from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 from headrace.publish.partition_scheme import OPTION
 
 ALTERED = "the query was altered"
 REPARTITIONED = "the partitioning was altered"
 
 
-def check_query(engine: Engine, state: State, request: Request) -> Making:
+def check_query(engine: Engine, state: State, request: TableRequest) -> PlannedTable:
     """Everything that can be known of a query before anything is written, or UserError."""
-    makings = plan(engine, state, [Wish(FIRST, request)]).makings
+    makings = plan(engine, state, [TableSpec(FIRST, request)]).makings
     return next(making for making in makings if making.old is None)
 
 
-def filled_with(engine: Engine, state: State, table: StreamTable) -> tuple[Making, ...]:
+def filled_with(engine: Engine, state: State, table: StreamTable) -> tuple[PlannedTable, ...]:
     """The makings that would fill a table that was never filled: its own first, then all others."""
-    makings = plan(engine, state, [Wish(FIRST, old=table)]).makings
+    makings = plan(engine, state, [TableSpec(FIRST, old=table)]).makings
     return tuple(sorted(makings, key=lambda making: making.old != table))
 
 
-def create(engine: Engine, *requests: Request) -> tuple[StreamTable, ...]:
+def create(engine: Engine, *requests: TableRequest) -> tuple[StreamTable, ...]:
     """Make the stream tables and fill them; on any failure nothing of them is left.
 
     They may read each other, in any order. Those that shall not be filled are only served, empty.
     """
     # What is wrong with them is said also while somebody else is writing.
-    plan(engine, engine.catalog.state(), [Wish(FIRST, request) for request in requests])
+    plan(engine, engine.catalog.state(), [TableSpec(FIRST, request) for request in requests])
     return make(engine, requests)
 
 
 def make(
-    engine: Engine, requests: Sequence[Request], replacing: frozenset[tuple[str, str]] = frozenset()
+    engine: Engine,
+    requests: Sequence[TableRequest],
+    replacing: frozenset[tuple[str, str]] = frozenset(),
 ) -> tuple[StreamTable, ...]:
     """Make stream tables as one; those named in `replacing` take the place of what is there.
 
@@ -63,15 +65,15 @@ def make(
             name = _name(engine, request)
             old = state.stream_table(*name) if name in replacing else None
             if old is None:
-                wishes.append(Wish(FIRST, request))
+                wishes.append(TableSpec(FIRST, request))
             elif old.query != request.query or old.status is not Status.ACTIVE or is_stale(old):
-                wishes.append(Wish(ALTERED, request, old))
+                wishes.append(TableSpec(ALTERED, request, old))
             elif needs_rebuild(old.options, request.options):
                 parted = partitions_differ(old.options, request.options)
-                wishes.append(Wish(REPARTITIONED if parted else ALTERED, request, old))
+                wishes.append(TableSpec(REPARTITIONED if parted else ALTERED, request, old))
             elif request.refresh_mode is RefreshMode.FULL and old.relation in known:
                 # Whether it may be FULL is seen when all of the requests are looked at together.
-                wishes.append(Wish(ALTERED, request, old))
+                wishes.append(TableSpec(ALTERED, request, old))
             else:
                 altered.append(_with_options(old, request))
         if wishes:
@@ -86,12 +88,12 @@ def make(
         return made
 
 
-def create_or_replace(engine: Engine, request: Request) -> StreamTable:
+def create_or_replace(engine: Engine, request: TableRequest) -> StreamTable:
     """Make the stream table, or give the one of that name the query and the options."""
     return make(engine, [request], frozenset({_name(engine, request)}))[0]
 
 
-def _give_options(engine: Engine, request: Request, fence: int) -> StreamTable:
+def _give_options(engine: Engine, request: TableRequest, fence: int) -> StreamTable:
     table = engine.catalog.state().stream_table(*_name(engine, request))
     assert table is not None
     new = _with_options(table, request)
@@ -99,7 +101,7 @@ def _give_options(engine: Engine, request: Request, fence: int) -> StreamTable:
     return new
 
 
-def _with_options(table: StreamTable, request: Request) -> StreamTable:
+def _with_options(table: StreamTable, request: TableRequest) -> StreamTable:
     """The table with what was requested; a scheme taken over from a source stays as recorded."""
     options = request.options
     scheme = table.options.get(OPTION)
@@ -113,5 +115,5 @@ def _with_options(table: StreamTable, request: Request) -> StreamTable:
     )
 
 
-def _name(engine: Engine, request: Request) -> tuple[str, str]:
+def _name(engine: Engine, request: TableRequest) -> tuple[str, str]:
     return parse_name(request.name, engine.database.search_path[0])

@@ -19,10 +19,10 @@ from headrace.lifecycle.cycle_members import Circle, Name, shown
 from headrace.lifecycle.execute import fulfil
 from headrace.lifecycle.inputs import find_inputs
 from headrace.lifecycle.known_part import beginning, first_branch
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.planned_table import Making, could_not_go_on
-from headrace.lifecycle.table_spec import READER, Wish, Wishes, read_tables
+from headrace.lifecycle.planned_table import PlannedTable, could_not_go_on
+from headrace.lifecycle.table_spec import READER, TableSpec, Wishes, read_tables
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
 from headrace.query import bind_columns, first_names
@@ -37,7 +37,7 @@ ABOUT_CYCLES = ("unstratifiable", "invalid-option")
 
 
 def check_cycle(
-    reach: Reach,
+    reach: NameResolver,
     state: State,
     wishes: Wishes,
     reads: Mapping[Name, frozenset[Name]],
@@ -45,7 +45,7 @@ def check_cycle(
     search_path: tuple[str, ...],
     *,
     stratified: bool,
-) -> tuple[Making, ...]:
+) -> tuple[PlannedTable, ...]:
     """The makings of all tables of a cycle, or UserError; `reads` is who reads whom among them.
 
     Their served tables are made in the transaction at home, for others to be described over.
@@ -108,14 +108,14 @@ def _changed(found: _Changed) -> UserError:
 class _Checking:
     """One cycle about to be made; `moved` has the new relations of its tables, too."""
 
-    reach: Reach
+    reach: NameResolver
     state: State
     wishes: Wishes
     circle: Circle
     moved: Mapping[str, str]
     search_path: tuple[str, ...]
 
-    def makings(self, present: frozenset[Name]) -> tuple[Making, ...]:
+    def makings(self, present: frozenset[Name]) -> tuple[PlannedTable, ...]:
         """All makings; those named in `present` begin with the columns they have."""
         known: dict[Name, StreamTable] = {}
         for name in present:
@@ -133,11 +133,11 @@ class _Checking:
                 raise no_beginning(waiting)
         return self._closed(known)
 
-    def _closed(self, known: dict[Name, StreamTable]) -> tuple[Making, ...]:
+    def _closed(self, known: dict[Name, StreamTable]) -> tuple[PlannedTable, ...]:
         """The makings over each other; an order of text that is lost on the way round is lost."""
         while True:
             state = self._with(known)
-            found: dict[Name, Making] = {}
+            found: dict[Name, PlannedTable] = {}
             for name in self.wishes:
                 found[name] = self._fulfil(state, name)
                 # One that reads the same table reads the same source.
@@ -153,7 +153,7 @@ class _Checking:
             if same:
                 return tuple(found.values())
 
-    def _fulfil(self, state: State, name: Name) -> Making:
+    def _fulfil(self, state: State, name: Name) -> PlannedTable:
         wish = self.wishes[name]
         try:
             return fulfil(
@@ -235,13 +235,13 @@ def _relation(table: StreamTable) -> Relation:
     return Relation(table.relation, columns, tuple(name for name, _ in columns), Pin(0, 0))
 
 
-def _query(wish: Wish, search_path: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _query(wish: TableSpec, search_path: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if wish.request is not None:
         return wish.request.query, search_path
     return _old(wish).query, _old(wish).search_path
 
 
-def _old(wish: Wish) -> StreamTable:
+def _old(wish: TableSpec) -> StreamTable:
     assert wish.old is not None
     return wish.old
 

@@ -10,7 +10,7 @@ from psycopg import Connection
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.errors import UserError
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.planned_table import has_columns
 from headrace.relations.definition import define, follow, used_columns
 from headrace.source.view_rights import forbidden_views
@@ -18,7 +18,7 @@ from headrace.source.views import find_views
 
 
 def is_whole(
-    reach: Reach,
+    reach: NameResolver,
     state: State,
     table: StreamTable,
     moved: Mapping[str, str],

@@ -14,7 +14,7 @@ from headrace.catalog.records import StreamTable
 from headrace.engine import Engine
 from headrace.lifecycle.logs import create_logs
 from headrace.lifecycle.order import order_of_stage
-from headrace.lifecycle.planned_table import Making
+from headrace.lifecycle.planned_table import PlannedTable
 from headrace.publish.replace import replace_empty
 from headrace.publish.served import create_served
 from headrace.relations.definition import relation_of
@@ -30,7 +30,7 @@ class EmptyTables:
     tables: tuple[tuple[StreamTable | None, StreamTable], ...]
 
     @staticmethod
-    def of(makings: Iterable[Making]) -> EmptyTables:
+    def of(makings: Iterable[PlannedTable]) -> EmptyTables:
         return EmptyTables(tuple((one.old, _recorded(one)) for one in makings if one.empty))
 
     @property
@@ -50,7 +50,7 @@ class EmptyTables:
                 replace_empty(transaction, old, new)
 
 
-def begin_empty(engine: Engine, makings: Iterable[Making], fence: int) -> EmptyTables:
+def begin_empty(engine: Engine, makings: Iterable[PlannedTable], fence: int) -> EmptyTables:
     """Make empty logs, so that readers in Spark find the tables; the tables to be recorded."""
     empty = tuple(making for making in makings if making.empty)
     if empty:
@@ -61,7 +61,7 @@ def begin_empty(engine: Engine, makings: Iterable[Making], fence: int) -> EmptyT
     return EmptyTables.of(empty)
 
 
-def _recorded(making: Making) -> StreamTable:
+def _recorded(making: PlannedTable) -> StreamTable:
     """The table with the stream tables that it reads; sources are looked up when it is filled."""
     sources = frozenset(source.relation for source in making.sources)
     table = making.table

@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from headrace.catalog import State
 from headrace.lifecycle.cycle_members import Circle
 from headrace.lifecycle.drift import is_whole
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import quoted_name
-from headrace.lifecycle.planned_table import Making, Request, check, rebind
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.planned_table import PlannedTable, TableRequest, check, rebind
+from headrace.lifecycle.table_spec import TableSpec
 
 
 def fulfil(
-    reach: Reach,
+    reach: NameResolver,
     state: State,
-    wish: Wish,
+    wish: TableSpec,
     moved: Mapping[str, str],
     search_path: tuple[str, ...],
     *,
     relation: str | None = None,
     circle: Circle | None = None,
-) -> Making:
+) -> PlannedTable:
     """The making of a wish. One of a cycle has the relation that the others know it by."""
     old, request, reason = wish.old, wish.request, wish.reason
     if request is None:
@@ -34,7 +34,7 @@ def fulfil(
             return rebind(reach, state, old, moved, reason=reason, relation=relation, circle=circle)
         search_path = old.search_path
         name = quoted_name(old.schema, old.name)
-        request = Request(name, old.query, old.schedule, old.refresh_mode, dict(old.options))
+        request = TableRequest(name, old.query, old.schedule, old.refresh_mode, dict(old.options))
     return check(
         reach,
         state,

@@ -9,9 +9,9 @@ from typing import Any
 from psycopg import Connection
 
 from headrace.catalog import State, new_relation_id
-from headrace.catalog.records import Named, Source, StreamTable, View
+from headrace.catalog.records import InputNames, Source, StreamTable, ViewRecord
 from headrace.engine import HOME
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import is_reserved
 from headrace.query.shadows import Name
 from headrace.relations.definition import Input, as_named
@@ -36,21 +36,23 @@ class Inputs:
     they are recorded.
     """
 
-    inputs: dict[Named, Input]
-    views: tuple[View, ...]
-    captured: dict[Named, Source]
+    inputs: dict[InputNames, Input]
+    views: tuple[ViewRecord, ...]
+    captured: dict[InputNames, Source]
 
 
-def find_inputs(reach: Reach, state: State, query: str, search_path: tuple[str, ...]) -> Inputs:
+def find_inputs(
+    reach: NameResolver, state: State, query: str, search_path: tuple[str, ...]
+) -> Inputs:
     """Look up every name in the query, and in the views that it reads; UserError if one fails."""
-    inputs: dict[Named, Input] = {}
-    captured: dict[Named, Source] = {}
-    views: dict[tuple[str, str], View] = {}
+    inputs: dict[InputNames, Input] = {}
+    captured: dict[InputNames, Source] = {}
+    views: dict[tuple[str, str], ViewRecord] = {}
     texts = [query]
     while texts:
         names = reach.names(texts.pop())
         for (schema, _), found in _look_up(reach, state, names, search_path):
-            if isinstance(found, View):
+            if isinstance(found, ViewRecord):
                 if (found.schema, found.name) not in views:
                     views[found.schema, found.name] = found
                     texts.append(found.text)
@@ -73,14 +75,16 @@ def find_inputs(reach: Reach, state: State, query: str, search_path: tuple[str, 
 
 
 def _look_up(
-    reach: Reach, state: State, names: Iterable[Name], search_path: tuple[str, ...]
-) -> Iterator[tuple[Name, StreamTable | View | tuple[int, SourceTable]]]:
+    reach: NameResolver, state: State, names: Iterable[Name], search_path: tuple[str, ...]
+) -> Iterator[tuple[Name, StreamTable | ViewRecord | tuple[int, SourceTable]]]:
     """For each name a stream table, a view, or a table and the number of its database."""
     attached = {name: found for name in names if (found := reach.attached(*name)) is not None}
     at_home = [name for name in names if name not in attached]
     tables = {(table.schema, table.name): table for table in state.stream_tables}
     first = first_named(reach.home, at_home, search_path, tables)
-    ours = {name: one for name, one in first.items() if isinstance(one, View) or one in tables}
+    ours = {
+        name: one for name, one in first.items() if isinstance(one, ViewRecord) or one in tables
+    }
     others = [name for name in at_home if name not in ours]
     sources = find_tables(reach.home, others, search_path)
     for name in names:
@@ -90,7 +94,7 @@ def _look_up(
             yield name, (HOME, sources[name])
         else:
             one = ours[name]
-            yield name, one if isinstance(one, View) else tables[one]
+            yield name, one if isinstance(one, ViewRecord) else tables[one]
 
 
 def first_named(
@@ -98,7 +102,7 @@ def first_named(
     names: Iterable[Name],
     search_path: tuple[str, ...],
     tables: Collection[tuple[str, str]],
-) -> dict[Name, View | tuple[str, str]]:
+) -> dict[Name, ViewRecord | tuple[str, str]]:
     """The first on the search path that is one of `tables`, a user's view, or anything else.
 
     A name that nothing is called by is left out.
@@ -109,7 +113,7 @@ def first_named(
     }
     candidates = {place for options in places.values() for place in options}
     views = {
-        place: View(*place, view.text, view.columns)
+        place: ViewRecord(*place, view.text, view.columns)
         for place, view in find_views(connection, candidates).items()
         if not is_reserved(place[0])
     }

@@ -37,7 +37,7 @@ class Attached:
 
 
 @dataclass(frozen=True)
-class Reach:
+class NameResolver:
     """One look at all databases. `home` is in a transaction that will be rolled back.
 
     `others` are the attached databases by their aliases.
@@ -48,13 +48,13 @@ class Reach:
     _found: dict[Name, Attached] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
-    def of(engine: Engine, connection: Connection[Any], state: State) -> Reach:
+    def of(engine: Engine, connection: Connection[Any], state: State) -> NameResolver:
         others = {
             one.alias: (one.id, engine.source_database(one))
             for one in state.databases
             if one.id != HOME
         }
-        return Reach(connection, others)
+        return NameResolver(connection, others)
 
     def names(self, query: str) -> tuple[Name, ...]:
         """The names of the tables that a query reads; UserError if one leads nowhere."""

@@ -11,7 +11,7 @@ from psycopg import Connection, sql
 
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import (
-    Named,
+    InputNames,
     OutputColumn,
     RefreshMode,
     Source,
@@ -21,7 +21,7 @@ from headrace.catalog.records import (
 from headrace.errors import UserError
 from headrace.lifecycle.cycle_members import Circle
 from headrace.lifecycle.inputs import Inputs, existing, find_inputs
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.source_scheme import take_over
 from headrace.publish.partitioning import check_partition
@@ -49,7 +49,7 @@ FIRST = "first refresh"
 
 
 @dataclass(frozen=True)
-class Request:
+class TableRequest:
     """What the user asked for, not yet checked against anything.
 
     Unless `initialize`, a new table gets its rows from its first refresh; one that has rows keeps
@@ -64,25 +64,25 @@ class Request:
     initialize: bool = True
 
     @staticmethod
-    def of(name: str, query: str, given: Mapping[str, Any]) -> Request:
+    def of(name: str, query: str, given: Mapping[str, Any]) -> TableRequest:
         """The request with options as users give them; None is the default."""
         options = {option: v for option, v in checked(given).items() if v is not None}
         schedule = options.pop("schedule", None)
         mode = refresh_mode(options.pop("refresh_mode", None))
         initialize = options.pop("initialize", True)
-        return Request(name, query, schedule, mode, options, initialize)
+        return TableRequest(name, query, schedule, mode, options, initialize)
 
     @staticmethod
-    def read(name: str, given: str | Mapping[str, Any]) -> Request:
+    def read(name: str, given: str | Mapping[str, Any]) -> TableRequest:
         """The request of a query alone, or of a mapping with `query` and options."""
         options = {"query": given} if isinstance(given, str) else dict(given)
         if "query" not in options:
             raise UserError("invalid-option", f"there is no query for {name}")
-        return Request.of(name, options.pop("query"), options)
+        return TableRequest.of(name, options.pop("query"), options)
 
 
 @dataclass(frozen=True)
-class Making:
+class PlannedTable:
     """A stream table about to be made, for a reason, or made anew in the place of `old`.
 
     `cycle` has the relations of all tables of the cycle that it is in, if it is in one. One that is
@@ -104,16 +104,16 @@ class Making:
 
 
 def check(
-    reach: Reach,
+    reach: NameResolver,
     state: State,
-    request: Request,
+    request: TableRequest,
     search_path: tuple[str, ...],
     *,
     old: StreamTable | None = None,
     reason: str = FIRST,
     relation: str | None = None,
     circle: Circle | None = None,
-) -> Making:
+) -> PlannedTable:
     """The table that a request means, or UserError. `old` is what it takes the place of.
 
     One that is in a cycle has the relation that the others of its `circle` know it by.
@@ -159,7 +159,7 @@ def check(
         default_collation=collation,
         creator=reach.home.info.user,
     )
-    return Making(
+    return PlannedTable(
         table,
         definition,
         tuple(inputs.values()),
@@ -172,7 +172,7 @@ def check(
 
 
 def rebind(
-    reach: Reach,
+    reach: NameResolver,
     state: State,
     table: StreamTable,
     moved: Mapping[str, str],
@@ -180,7 +180,7 @@ def rebind(
     reason: str,
     relation: str | None = None,
     circle: Circle | None = None,
-) -> Making:
+) -> PlannedTable:
     """The same table anew, over the same inputs; `moved` gives those a new relation has.
 
     Its columns keep their names; a query that can no longer give them is refused.
@@ -218,10 +218,12 @@ def rebind(
     anew = replace(
         anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
     )
-    return Making(anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle)
+    return PlannedTable(
+        anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle
+    )
 
 
-def _require_built_in_still(reach: Reach, table: StreamTable) -> None:
+def _require_built_in_still(reach: NameResolver, table: StreamTable) -> None:
     """Refuse a table whose query PostgreSQL would now resolve to what a user has made.
 
     Where a table or a column has another name by now, PostgreSQL cannot read the text, and what it
@@ -283,7 +285,7 @@ def _captured(
     query: str,
     search_path: tuple[str, ...],
     rules: Rules,
-) -> dict[Named, Input]:
+) -> dict[InputNames, Input]:
     """The inputs, with every source that is captured already as it is recorded."""
     if not found.captured:
         return found.inputs

@@ -22,16 +22,16 @@ from headrace.lifecycle.cycle_check import check_cycle
 from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.execute import fulfil
 from headrace.lifecycle.inputs import source_of
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.planned_table import (
     CaptureAnew,
-    Making,
+    PlannedTable,
     check_free,
     could_not_go_on,
     rebind,
 )
-from headrace.lifecycle.table_spec import READER, Reads, Wish, Wishes
+from headrace.lifecycle.table_spec import READER, SpecDependencies, TableSpec, Wishes
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
 from headrace.refresh.refresh import require_active
@@ -51,7 +51,7 @@ class Work:
     readers that cannot be made anew, with the reason.
     """
 
-    makings: tuple[Making, ...]
+    makings: tuple[PlannedTable, ...]
     recaptured: tuple[tuple[Source, Source], ...]
     moved: dict[str, str]
     failing: dict[str, str]
@@ -60,7 +60,7 @@ class Work:
 def plan(
     engine: Engine,
     state: State,
-    wishes: Sequence[Wish],
+    wishes: Sequence[TableSpec],
     damaged: frozenset[str] = frozenset(),
     altered: Sequence[StreamTable] = (),
 ) -> Work:
@@ -92,7 +92,7 @@ def _plan(
     engine: Engine,
     connection: Connection[Any],
     state: State,
-    wishes: Sequence[Wish],
+    wishes: Sequence[TableSpec],
     anew: set[str],
 ) -> tuple[Work, State]:
     """The work, and the state as if all of it were done."""
@@ -103,13 +103,13 @@ def _plan(
                 check_free(connection, state, *name)
     settings = engine.settings(state)
     planning = Planning(
-        Reach.of(engine, connection, state),
+        NameResolver.of(engine, connection, state),
         state,
         engine.database.search_path,
         settings.stratified_cycle_validation,
     )
     planning.capture_anew([source for source in state.sources if source.relation in anew])
-    reads = Reads.of(connection, state, wishes, engine.database.search_path)
+    reads = SpecDependencies.of(connection, state, wishes, engine.database.search_path)
     wished = {wish.old.relation for wish in reads.wishes.values() if wish.old is not None}
     readers = [
         reader
@@ -138,11 +138,11 @@ def _plan(
 class Planning:
     """A plan in the making: `state` is the catalog's as if all of it were done already."""
 
-    reach: Reach
+    reach: NameResolver
     state: State
     search_path: tuple[str, ...]
     stratified: bool = True
-    makings: list[Making] = field(default_factory=list)
+    makings: list[PlannedTable] = field(default_factory=list)
     recaptured: list[tuple[Source, Source]] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class Planning:
                 self.moved[old.relation] = new.relation
                 self.state = self.state.with_origins([new], without=[old.relation])
 
-    def fulfil(self, wishes: Wishes, inside: ReadsInside | None) -> tuple[Making, ...]:
+    def fulfil(self, wishes: Wishes, inside: ReadsInside | None) -> tuple[PlannedTable, ...]:
         """What wishes come to: one alone, or those of a cycle, which read each other."""
         if inside is None:
             (wish,) = wishes.values()
@@ -201,7 +201,7 @@ class Planning:
             raise could_not_go_on(readers[0], f"{cause.schema}.{cause.name}", error) from error
         self.add(*makings)
 
-    def _brought(self, readers: Sequence[StreamTable]) -> tuple[Making, ...]:
+    def _brought(self, readers: Sequence[StreamTable]) -> tuple[PlannedTable, ...]:
         (reader,) = readers
         return (rebind(self.reach, self.state, reader, self.moved, reason=READER),)
 
@@ -224,7 +224,7 @@ class Planning:
             for one in upstream(before.stream_tables, reader)
         )
 
-    def add(self, *makings: Making) -> None:
+    def add(self, *makings: PlannedTable) -> None:
         """Take tables into the plan, for others to be bound to them."""
         for making in makings:
             gone = []
@@ -240,7 +240,7 @@ class Planning:
             self.state = self.state.with_origins(origins, gone).with_relations(relations)
             self.makings.append(making)
 
-    def rehearse(self, making: Making) -> None:
+    def rehearse(self, making: PlannedTable) -> None:
         """Do what publish will do to the served table, for others to be described over it."""
         if making.table.relation in self.rehearsed:
             return

@@ -18,11 +18,11 @@ from headrace.lifecycle.capture_modes import declare_anew
 from headrace.lifecycle.change import change
 from headrace.lifecycle.drift import changed_views, is_whole
 from headrace.lifecycle.empty import NOT_FILLED
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.planned_table import FIRST
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.sources import damaged_sources
-from headrace.lifecycle.table_spec import Wish, why_rebuilt
+from headrace.lifecycle.table_spec import TableSpec, why_rebuilt
 from headrace.refresh.change_limit import was_blown
 from headrace.refresh.refresh import refresh_table, require_active, require_table
 from headrace.refresh.together import together
@@ -203,14 +203,14 @@ def _going(state: State, tables: Sequence[StreamTable]) -> tuple[StreamTable, ..
 
 def _is_whole(engine: Engine, state: State, table: StreamTable) -> bool:
     with engine.database.session() as connection:
-        return is_whole(Reach.of(engine, connection, state), state, table, {})
+        return is_whole(NameResolver.of(engine, connection, state), state, table, {})
 
 
 def _renew(engine: Engine, state: State, reasons: dict[str, str], fence: int) -> dict[str, Refresh]:
     """Make tables anew, each for its reason, with stale ones that their readers need."""
     reasons = _with_stale(state, reasons)
     wishes = [
-        Wish(reasons[table.relation], old=table)
+        TableSpec(reasons[table.relation], old=table)
         for table in state.stream_tables
         if table.relation in reasons
     ]

@@ -9,7 +9,7 @@ from headrace.catalog.records import Source, StreamTable
 from headrace.engine import Engine
 from headrace.lifecycle.build import build
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 
 REPAIRED = "repaired"
 
@@ -37,7 +37,7 @@ def repair(engine: Engine) -> tuple[Damage, ...]:
         lost = damage_in(engine, state)
         sources = frozenset(s.relation for s in state.sources if s.relation in lost)
         tables = [table for table in state.stream_tables if table.relation in lost]
-        wishes = [Wish(REPAIRED, old=table) for table in tables if not table.held]
+        wishes = [TableSpec(REPAIRED, old=table) for table in tables if not table.held]
         if wishes or sources:
             build(engine, plan(engine, state, wishes, sources), lease.fence)
         owners: list[Source | StreamTable] = [*state.sources, *state.stream_tables]

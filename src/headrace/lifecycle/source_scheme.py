@@ -18,7 +18,7 @@ from headrace.catalog.records import OutputColumn, Source, StreamTable
 from headrace.delta.origins import origins_of
 from headrace.engine import HOME
 from headrace.errors import UserError
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.publish.partition_scheme import OPTION, SOURCE, UNITS, Scheme, scheme_of
 from headrace.relations.definition import Definition, Input
 
@@ -34,7 +34,7 @@ WHERE p.partrelid = %s
 
 
 def take_over(
-    reach: Reach,
+    reach: NameResolver,
     inputs: Iterable[Input],
     definition: Definition,
     columns: Sequence[OutputColumn],
@@ -75,7 +75,7 @@ def _shown(definition: Definition, columns: Sequence[OutputColumn]) -> dict[tupl
     return found
 
 
-def _scheme(reach: Reach, one: Input) -> tuple[str, Scheme] | None:
+def _scheme(reach: NameResolver, one: Input) -> tuple[str, Scheme] | None:
     """The physical column that an input is partitioned by, and how."""
     if isinstance(one, StreamTable):
         scheme = scheme_of(one.options)

@@ -9,24 +9,24 @@ from typing import Any
 from psycopg import Connection
 
 from headrace.catalog import State
-from headrace.catalog.records import Status, StreamTable, View, is_stale
+from headrace.catalog.records import Status, StreamTable, ViewRecord, is_stale
 from headrace.errors import UserError
 from headrace.graph import components, find_cycle
 from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.inputs import first_named
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.planned_table import FIRST, Request
+from headrace.lifecycle.planned_table import FIRST, TableRequest
 from headrace.query import table_names
 
 READER = "a table that it reads was made anew"
 
 
 @dataclass(frozen=True)
-class Wish:
+class TableSpec:
     """A table to be made of a request, or `old` as it is; with both, one in the other's place."""
 
     reason: str
-    request: Request | None = None
+    request: TableRequest | None = None
     old: StreamTable | None = None
 
     @property
@@ -37,11 +37,11 @@ class Wish:
         return self.old is None or self.old.is_uninitialized
 
 
-Wishes = dict[Name, Wish]
+Wishes = dict[Name, TableSpec]
 
 
 @dataclass(frozen=True)
-class Reads:
+class SpecDependencies:
     """Who reads whom among tables that exist and tables that are wished for.
 
     `wishes` has those that were made and those that follow from them: tables below a wished one
@@ -49,16 +49,16 @@ class Reads:
     """
 
     state: State
-    wishes: dict[Name, Wish]
+    wishes: dict[Name, TableSpec]
     reads: dict[Name, frozenset[Name]]
 
     @staticmethod
     def of(
         connection: Connection[Any],
         state: State,
-        wishes: Sequence[Wish],
+        wishes: Sequence[TableSpec],
         search_path: tuple[str, ...],
-    ) -> Reads:
+    ) -> SpecDependencies:
         named = {_wished_name(wish, search_path): wish for wish in wishes}
         if len(named) < len(wishes):
             raise UserError("name-exists", "two of the stream tables have the same name")
@@ -84,8 +84,8 @@ class Reads:
             name = _name(table)
             going = is_stale(table) and table.status is not Status.SUSPENDED
             if name in below and name not in named and going:
-                named[name] = Wish(why_rebuilt(table), old=table)
-        return Reads(state, named, reads)
+                named[name] = TableSpec(why_rebuilt(table), old=table)
+        return SpecDependencies(state, named, reads)
 
     def ordered(
         self, readers: Iterable[StreamTable], *, allow_circular: bool
@@ -97,7 +97,7 @@ class Reads:
         """
         wanted = dict(self.wishes)
         for reader in readers:
-            wanted.setdefault(_name(reader), Wish(READER, old=reader))
+            wanted.setdefault(_name(reader), TableSpec(READER, old=reader))
         found: list[tuple[Wishes, bool]] = []
         for component in components(self.reads):
             together = {name: wanted[name] for name in component.members if name in wanted}
@@ -137,7 +137,7 @@ def _name(table: StreamTable) -> Name:
     return table.schema, table.name
 
 
-def _wished_name(wish: Wish, search_path: tuple[str, ...]) -> Name:
+def _wished_name(wish: TableSpec, search_path: tuple[str, ...]) -> Name:
     """The name that a table has now, or will have if it is new."""
     if wish.old is not None:
         return _name(wish.old)
@@ -155,12 +155,12 @@ def read_tables(
 ) -> set[Name]:
     """Those of the tables that a query names, or a view that it reads."""
     found: set[Name] = set()
-    views: set[View] = set()
+    views: set[ViewRecord] = set()
     texts = [text]
     while texts:
         names = _names(texts.pop(), connection.info.dbname)
         for one in first_named(connection, names, search_path, tables).values():
-            if isinstance(one, View):
+            if isinstance(one, ViewRecord):
                 texts += [] if one in views else [one.text]
                 views.add(one)
             elif one in tables:

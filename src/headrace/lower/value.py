@@ -48,7 +48,7 @@ from headrace.types import BIGINT, BOOLEAN
 
 
 @dataclass(frozen=True)
-class Groups:
+class CorrelatedGroups:
     """Inner rows, and aggregates over all of them that are for a row."""
 
     rows: Operator
@@ -56,7 +56,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Summary(Groups):
+class Summary(CorrelatedGroups):
     """The value is an expression over the aggregates."""
 
     value: Scalar
@@ -90,7 +90,7 @@ def attach_row(plan: Operator, inner: Operator, fresh: Fresh, *, padded: bool) -
     aggregate, having = below
     if having is not None and padded:
         return None
-    beside, read = _beside(plan, plan, Groups(aggregate.child, aggregate.calls), fresh)
+    beside, read = _beside(plan, plan, CorrelatedGroups(aggregate.child, aggregate.calls), fresh)
     if having is not None:
         beside = Filter(beside, read(having))
     kept = ((column, column) for column in plan.columns)
@@ -105,7 +105,7 @@ def _attach(
 
 
 def _beside(
-    plan: Operator, enclosing: Operator, groups: Groups, fresh: Fresh
+    plan: Operator, enclosing: Operator, groups: CorrelatedGroups, fresh: Fresh
 ) -> tuple[Operator, Callable[[Scalar], Scalar]]:
     """The plan with the aggregates beside every row, and how expressions over them are read."""
     if not reads_of(groups.rows):
@@ -241,7 +241,9 @@ def _above_aggregate(plan: Operator) -> tuple[Aggregate, Scalar | None] | None:
             return None
 
 
-def _grouped(groups: Groups, enclosing: Operator, fresh: Fresh) -> tuple[Operator, Scalar | None]:
+def _grouped(
+    groups: CorrelatedGroups, enclosing: Operator, fresh: Fresh
+) -> tuple[Operator, Scalar | None]:
     """One group of inner rows for each value that they are for, and how it is found."""
     if raises(groups.rows):
         return _by_reads(groups, enclosing, fresh)
@@ -269,7 +271,9 @@ def _grouped(groups: Groups, enclosing: Operator, fresh: Fresh) -> tuple[Operato
     return grouped, conjunction(conditions)
 
 
-def _by_reads(groups: Groups, enclosing: Operator, fresh: Fresh) -> tuple[Operator, Scalar | None]:
+def _by_reads(
+    groups: CorrelatedGroups, enclosing: Operator, fresh: Fresh
+) -> tuple[Operator, Scalar | None]:
     rows = depending(groups.rows, enclosing, fresh)
     keys = tuple(column for column in rows.plan.columns if column not in groups.rows.columns)
     return Aggregate(rows.plan, keys, groups.calls), conjunction(rows.conditions)

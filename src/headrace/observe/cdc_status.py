@@ -11,7 +11,7 @@ from headrace.capture.wal.ceiling import LEVELS, Ceiling, Level
 from headrace.capture.wal.lsn import to_text
 from headrace.capture.wal.slot import SlotStatus
 from headrace.catalog import State
-from headrace.catalog.records import CaptureMode, Database, Source, Status
+from headrace.catalog.records import CaptureMode, DatabaseRecord, Source, Status
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.ingest.append_only import is_declared, reverted
@@ -62,7 +62,7 @@ def cdc_health(engine: Engine, state: State, now: datetime) -> tuple[SourceHealt
 
 
 def _observe(
-    engine: Engine, known: Database, sources: list[Source], settings: Settings
+    engine: Engine, known: DatabaseRecord, sources: list[Source], settings: Settings
 ) -> Observed | HeadraceError:
     followed = {
         source.oid: source.followed
@@ -102,7 +102,7 @@ def slot_level(settings: Settings, name: str, slot: SlotStatus | None) -> tuple[
 def health_of(
     state: State,
     settings: Settings,
-    database: Database,
+    database: DatabaseRecord,
     source: Source,
     seen: Observed | HeadraceError,
     *,
@@ -150,7 +150,7 @@ def _append_only(state: State, source: Source) -> Literal["declared", "reverted"
 
 
 def _alerts(
-    settings: Settings, database: Database, source: Source, seen: Observed, wished: Wished
+    settings: Settings, database: DatabaseRecord, source: Source, seen: Observed, wished: Wished
 ) -> list[tuple[Level, str]]:
     """All that there is to tell of a source, the more certain first."""
     found: list[tuple[Level, str]] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from headrace.catalog import State
-from headrace.catalog.records import Database, Source, StreamTable, taken_in
+from headrace.catalog.records import DatabaseRecord, Source, StreamTable, taken_in
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit, Unavailable
 from headrace.graph.components import components
@@ -63,7 +63,7 @@ def _own(state: State, table: StreamTable, available: Available, now: datetime) 
     return max(now - min(known), timedelta(0)) if known else timedelta(0)
 
 
-def failing_databases(state: State, table: StreamTable) -> tuple[Database, ...]:
+def failing_databases(state: State, table: StreamTable) -> tuple[DatabaseRecord, ...]:
     """The databases that a table reads itself, and whose changes cannot be taken in."""
     origins = map(state.origin, table.inputs)
     numbers = {one.database for one in origins if isinstance(one, Source)}

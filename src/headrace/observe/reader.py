@@ -21,7 +21,7 @@ from headrace.lifecycle.capture_sql import capture_sql
 from headrace.lifecycle.create import check_query, filled_with
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.notices import option_notices
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.blockers import blockers
 from headrace.observe.capture_status import captures, is_decoded
 from headrace.observe.cdc_status import SourceHealth, cdc_health
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 @doors
-class Readings:
+class ProjectReader:
     """The part of `Headrace` that only reads."""
 
     _engine: Engine
@@ -143,7 +143,7 @@ class Readings:
         """
         state = self._state()
         if isinstance(tables, Mapping):
-            requests = [Request.read(name, given) for name, given in tables.items()]
+            requests = [TableRequest.read(name, given) for name, given in tables.items()]
             network = stratify(self._engine, state, requests)
         else:
             network = network_of(state)
@@ -169,7 +169,7 @@ class Readings:
         follow = self._engine.settings(state).stratified_dred
         if query is not None:
             unused = f"explained_{new_relation_id()}"
-            checked = check_query(self._engine, state, Request(unused, query))
+            checked = check_query(self._engine, state, TableRequest(unused, query))
             names = {s.relation: f"{s.schema}.{s.name}" for s in checked.inputs}
             names[checked.table.relation] = "the query"
             reads = {names[one]: words for one, words in checked.table.edges.items()}

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from headrace.catalog.records import Refresh, Source, StratumTicks, StreamTable
 from headrace.catalog.state import State
-from headrace.graph.network import Dependency, Network
+from headrace.graph.network import Network, NetworkEdge
 from headrace.graph.policy import declared_groups
 from headrace.graph.strata import Unstratifiable
 from headrace.relations.definition import edges_of
@@ -27,7 +27,7 @@ class StratumStatus:
     member_count: int
     members: tuple[str, ...]
     has_cycles: bool
-    non_monotone_edges: tuple[Dependency, ...]
+    non_monotone_edges: tuple[NetworkEdge, ...]
     refreshed: int = 0
     skipped: int = 0
     skipped_last: bool = False
@@ -57,7 +57,7 @@ class StrataExplanation:
 
     strata: tuple[StratumStatus, ...]
     components: tuple[ComponentStatus, ...]
-    edges: tuple[Dependency, ...]
+    edges: tuple[NetworkEdge, ...]
     unstratifiable: tuple[Unstratifiable[str], ...]
 
     def __str__(self) -> str:

@@ -16,9 +16,15 @@ from headrace.graph.strata import Operators
 from headrace.lifecycle.cycle_check import no_beginning
 from headrace.lifecycle.cycle_members import Name, shown
 from headrace.lifecycle.known_part import beginning, first_branch
-from headrace.lifecycle.name_resolver import Reach
+from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.planned_table import CaptureAnew, Making, Request, check, check_free
+from headrace.lifecycle.planned_table import (
+    CaptureAnew,
+    PlannedTable,
+    TableRequest,
+    check,
+    check_free,
+)
 from headrace.lifecycle.planning import Planning
 from headrace.lifecycle.table_spec import read_tables
 from headrace.observe.strata_status import names_of, network_of
@@ -26,7 +32,7 @@ from headrace.query import first_names
 from headrace.source.faults import translated
 
 
-def stratify(engine: Engine, state: State, requests: Sequence[Request]) -> Network:
+def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> Network:
     """The network with these tables, new or in the place of those with their names."""
     search_path = engine.database.search_path
     named = {parse_name(request.name, search_path[0]): request for request in requests}
@@ -38,7 +44,7 @@ def stratify(engine: Engine, state: State, requests: Sequence[Request]) -> Netwo
                 engine.database.session() as connection,
                 connection.transaction(force_rollback=True),
             ):
-                planning = Planning(Reach.of(engine, connection, state), state, search_path)
+                planning = Planning(NameResolver.of(engine, connection, state), state, search_path)
                 planning.capture_anew([one for one in state.sources if one.relation in anew])
                 reads = _Rehearsal(planning, named).reads()
                 return network_of(state).with_tables(reads)
@@ -54,7 +60,7 @@ class _Rehearsal:
     """
 
     planning: Planning
-    requests: dict[Name, Request]
+    requests: dict[Name, TableRequest]
     waiting: set[Name] = field(default_factory=set)
 
     def reads(self) -> dict[str, dict[str, Operators]]:
@@ -84,7 +90,7 @@ class _Rehearsal:
         read = read_tables(planning.reach.home, query, planning.search_path, names)
         return not read.isdisjoint(self.waiting)
 
-    def _begin(self, left: dict[Name, Request]) -> None:
+    def _begin(self, left: dict[Name, TableRequest]) -> None:
         """Give one of the tables the columns that a part of its query has."""
         for name in sorted(self.waiting):
             query = left[name].query
@@ -100,16 +106,16 @@ class _Rehearsal:
                 return
         raise no_beginning(sorted(self.waiting))
 
-    def _checked(self, name: Name, request: Request) -> Making:
+    def _checked(self, name: Name, request: TableRequest) -> PlannedTable:
         planning = self.planning
         old = planning.state.stream_table(*name)
         return check(planning.reach, planning.state, request, planning.search_path, old=old)
 
-    def _edges(self, making: Making) -> dict[str, Operators]:
+    def _edges(self, making: PlannedTable) -> dict[str, Operators]:
         names = names_of(self.planning.state.with_origins(making.sources))
         return {names[relation]: words for relation, words in making.table.edges.items()}
 
-    def _rehearse(self, name: Name, making: Making) -> None:
+    def _rehearse(self, name: Name, making: PlannedTable) -> None:
         self.planning.add(making)
         self.planning.rehearse(making)
         self.waiting.discard(name)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.catalog.records import StreamTable, TierInForce
-from headrace.graph.network import Dependency, Network
+from headrace.graph.network import Network, NetworkEdge
 from headrace.observe.blockers import Blocker
 from headrace.observe.capture_status import SourceCapture
 from headrace.observe.lag import Lag
@@ -48,7 +48,7 @@ class TableStatus:
     schedule: str | None
     stratum: int = 0
     scc_id: int | None = None
-    edges: tuple[Dependency, ...] = ()
+    edges: tuple[NetworkEdge, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     group: int | None = None
     lag_own: timedelta | None = None

@@ -39,7 +39,7 @@ Keys = Mapping[str, tuple[frozenset[str], ...]]
 
 
 @dataclass(frozen=True)
-class Dependency:
+class FunctionalDependency:
     """Rows that agree on `premise` agree on `conclusion`; `padded` says also with rows of NULLs."""
 
     premise: Columns
@@ -148,11 +148,11 @@ def _scan_keys(scan: Scan, keys: Iterable[frozenset[str]]) -> list[Columns]:
     return [frozenset(read[physical] for physical in key) for key in keys if key <= read.keys()]
 
 
-def _dependencies(plan: Operator, keys: Keys) -> Iterator[Dependency]:
+def _dependencies(plan: Operator, keys: Keys) -> Iterator[FunctionalDependency]:
     match plan:
         case Scan(relation=relation):
             for key in _scan_keys(plan, keys.get(relation, ())):
-                yield Dependency(key, frozenset(plan.columns), padded=True)
+                yield FunctionalDependency(key, frozenset(plan.columns), padded=True)
         case Filter(condition=condition):
             yield from _equalities(condition)
         case Join(condition=Call() as condition):
@@ -168,14 +168,14 @@ def _dependencies(plan: Operator, keys: Keys) -> Iterator[Dependency]:
             for column, scalar in outputs:
                 yield from _equal(column, scalar)
         case Aggregate(keys=group):
-            yield Dependency(frozenset(group), frozenset(plan.columns))
+            yield FunctionalDependency(frozenset(group), frozenset(plan.columns))
         case Top(keys=group) if is_single(plan):
-            yield Dependency(frozenset(group), frozenset(plan.columns))
+            yield FunctionalDependency(frozenset(group), frozenset(plan.columns))
         case Window(keys=group):
             for number in row_numbers(plan):
-                yield Dependency(frozenset({*group, number}), frozenset(plan.columns))
+                yield FunctionalDependency(frozenset({*group, number}), frozenset(plan.columns))
         case Values(rows=rows) if len(rows) == 1:
-            yield Dependency(frozenset(), frozenset(plan.columns))
+            yield FunctionalDependency(frozenset(), frozenset(plan.columns))
         case UnionAll() | Recursive():
             # What holds in one branch says nothing of the others, which have the same columns.
             return
@@ -183,7 +183,7 @@ def _dependencies(plan: Operator, keys: Keys) -> Iterator[Dependency]:
         yield from _dependencies(child, keys)
 
 
-def _match_dependencies(join: MatchJoin, keys: Keys) -> Iterator[Dependency]:
+def _match_dependencies(join: MatchJoin, keys: Keys) -> Iterator[FunctionalDependency]:
     yield from _dependencies(join.left, keys)
     if join.kind != "left":
         return
@@ -195,15 +195,15 @@ def _match_dependencies(join: MatchJoin, keys: Keys) -> Iterator[Dependency]:
     outside = frozenset(join.left.columns)
     for equality in _equalities(join.condition):
         if equality.premise <= outside:
-            yield Dependency(identity, equality.conclusion)
+            yield FunctionalDependency(identity, equality.conclusion)
 
 
-def _padded(plan: Operator, keys: Keys) -> Iterator[Dependency]:
+def _padded(plan: Operator, keys: Keys) -> Iterator[FunctionalDependency]:
     """What still holds when rows of NULLs join the plan's."""
     return (each for each in _dependencies(plan, keys) if each.padded)
 
 
-def _equalities(condition: Scalar) -> Iterator[Dependency]:
+def _equalities(condition: Scalar) -> Iterator[FunctionalDependency]:
     match condition:
         case Call(function="and", arguments=arguments):
             for argument in arguments:
@@ -220,20 +220,20 @@ def _same_values(left: Scalar, right: Scalar) -> bool:
     return left.type.kind == right.type.kind or both_text or both_integer
 
 
-def _equal(left: Scalar, right: Scalar) -> Iterator[Dependency]:
+def _equal(left: Scalar, right: Scalar) -> Iterator[FunctionalDependency]:
     nothing: Columns = frozenset()
     match left, right:
         case Column(), Column():
-            yield Dependency(frozenset({left}), frozenset({right}), padded=True)
-            yield Dependency(frozenset({right}), frozenset({left}), padded=True)
+            yield FunctionalDependency(frozenset({left}), frozenset({right}), padded=True)
+            yield FunctionalDependency(frozenset({right}), frozenset({left}), padded=True)
         # Inside of a subquery, a value of the enclosing row is as good as a constant.
         case Column(), Literal() | Outer():
-            yield Dependency(nothing, frozenset({left}))
+            yield FunctionalDependency(nothing, frozenset({left}))
         case Literal() | Outer(), Column():
-            yield Dependency(nothing, frozenset({right}))
+            yield FunctionalDependency(nothing, frozenset({right}))
 
 
-def _closure(columns: Iterable[Column], dependencies: tuple[Dependency, ...]) -> Columns:
+def _closure(columns: Iterable[Column], dependencies: tuple[FunctionalDependency, ...]) -> Columns:
     """Every column that the given ones determine."""
     known = set(columns)
     growing = True

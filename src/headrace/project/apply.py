@@ -19,12 +19,12 @@ from headrace.lifecycle.table_spec import read_tables
 from headrace.project.check import check_queries
 from headrace.project.difference import Reads, difference, differs
 from headrace.project.plan import Act, ProjectPlan, TableChange, inputs_of, refuse_stale
-from headrace.project.read import Wanted
+from headrace.project.read import DefinedTable
 from headrace.statements.options import refresh_mode
 
 
 def plan_project(
-    engine: Engine, folder: str, wanted: Sequence[Wanted], *, prune: bool
+    engine: Engine, folder: str, wanted: Sequence[DefinedTable], *, prune: bool
 ) -> ProjectPlan:
     """The plan of a folder; what is wrong with its queries is an error. Nothing is written."""
     state = engine.catalog.state()
@@ -38,7 +38,7 @@ def plan_project(
 def apply_project(
     engine: Engine,
     folder: str,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[DefinedTable],
     *,
     prune: bool,
     expected: ProjectPlan | None = None,
@@ -64,7 +64,7 @@ def apply_project(
 
 
 def _perform(
-    engine: Engine, state: State, wanted: Mapping[Name, Wanted], plan: ProjectPlan
+    engine: Engine, state: State, wanted: Mapping[Name, DefinedTable], plan: ProjectPlan
 ) -> None:
     first = _unread(state, plan)
     _drop(engine, first)
@@ -147,7 +147,7 @@ def _becomes_full(change: TableChange) -> bool:
     return change.options.get("refresh_mode") == RefreshMode.FULL
 
 
-def _reads(engine: Engine, state: State, wanted: Sequence[Wanted]) -> Reads:
+def _reads(engine: Engine, state: State, wanted: Sequence[DefinedTable]) -> Reads:
     """What the tables of the folder will read of each other and of those that are there."""
     tables = {(table.schema, table.name) for table in state.stream_tables}
     tables |= {one.name for one in wanted}

@@ -12,12 +12,14 @@ from headrace.lifecycle.create import ALTERED
 from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.planned_table import FIRST
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.table_spec import Wish
+from headrace.lifecycle.table_spec import TableSpec
 from headrace.project.difference import Reads
-from headrace.project.read import Wanted
+from headrace.project.read import DefinedTable
 
 
-def check_queries(engine: Engine, state: State, making: Sequence[Wanted], reads: Reads) -> None:
+def check_queries(
+    engine: Engine, state: State, making: Sequence[DefinedTable], reads: Reads
+) -> None:
     """Everything that can be known of tables that shall be made together, or UserError."""
     if not making:
         return
@@ -31,17 +33,17 @@ def check_queries(engine: Engine, state: State, making: Sequence[Wanted], reads:
         raise
 
 
-def _plan(engine: Engine, state: State, making: Sequence[Wanted]) -> None:
+def _plan(engine: Engine, state: State, making: Sequence[DefinedTable]) -> None:
     wishes = []
     for one in making:
         old = state.stream_table(*one.name)
-        wishes.append(Wish(FIRST if old is None else ALTERED, one.request, old))
+        wishes.append(TableSpec(FIRST if old is None else ALTERED, one.request, old))
     plan(engine, state, wishes)
 
 
 def _where(
-    engine: Engine, state: State, making: Sequence[Wanted], reads: Reads, error: HeadraceError
-) -> Wanted | None:
+    engine: Engine, state: State, making: Sequence[DefinedTable], reads: Reads, error: HeadraceError
+) -> DefinedTable | None:
     """The first table that fails likewise if only it is made, and what it rests on."""
     wanted = {one.name: one for one in making}
     for name in in_order({name: reads[name] & wanted.keys() for name in wanted}):

@@ -13,7 +13,7 @@ from headrace.errors import UserError
 from headrace.graph import downstream
 from headrace.lifecycle.cycle_members import Name, shown
 from headrace.lifecycle.partitioning import needs_rebuild, same_partitions
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.plan import (
     Act,
     ProjectPlan,
@@ -22,7 +22,7 @@ from headrace.project.plan import (
     catalog_fingerprint,
     wishes_fingerprint,
 )
-from headrace.project.read import Wanted
+from headrace.project.read import DefinedTable
 from headrace.publish.partition_scheme import OPTION
 
 Reads = Mapping[Name, frozenset[Name]]
@@ -30,7 +30,7 @@ Reads = Mapping[Name, frozenset[Name]]
 
 
 def difference(
-    folder: str, wanted: Sequence[Wanted], state: State, reads: Reads, *, prune: bool
+    folder: str, wanted: Sequence[DefinedTable], state: State, reads: Reads, *, prune: bool
 ) -> ProjectPlan:
     """The plan that makes the catalog's stream tables those that are wanted.
 
@@ -48,19 +48,19 @@ def difference(
     )
 
 
-def differs(request: Request, table: StreamTable) -> bool:
+def differs(request: TableRequest, table: StreamTable) -> bool:
     """Whether a table has to be made anew: for another query, or to be partitioned otherwise."""
     return _query_differs(request, table) or needs_rebuild(table.options, request.options)
 
 
-def _query_differs(request: Request, table: StreamTable) -> bool:
+def _query_differs(request: TableRequest, table: StreamTable) -> bool:
     """Whether a query is another; as text, apart from space at the ends."""
     return bare(request.query) != bare(table.query)
 
 
 @dataclass(frozen=True)
 class _Comparison:
-    wanted: Mapping[Name, Wanted]
+    wanted: Mapping[Name, DefinedTable]
     state: State
     prune: bool
 
@@ -109,7 +109,7 @@ class _Comparison:
             return TableChange(Act.FOLLOW, name, f"not in the folder; {causes}")
         return TableChange(Act.LEAVE, name, "not in the folder")
 
-    def _both(self, one: Wanted, table: StreamTable) -> TableChange:
+    def _both(self, one: DefinedTable, table: StreamTable) -> TableChange:
         name, place = one.name, one.place
         options = options_that_differ(one.request, table)
         reasons = [_told(option, old, new) for option, (old, new) in options.items()]
@@ -137,7 +137,7 @@ class _Comparison:
         return f"{when}: it rests on {', '.join(rebuilt)}"
 
 
-def options_that_differ(request: Request, table: StreamTable) -> dict[str, tuple[Any, Any]]:
+def options_that_differ(request: TableRequest, table: StreamTable) -> dict[str, tuple[Any, Any]]:
     """Old and new value of every option that is to be another; None is the default."""
     old = {"schedule": table.schedule, "refresh_mode": table.refresh_mode.value, **table.options}
     new = {

@@ -10,9 +10,9 @@ from typing import Any
 from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
 from headrace.files.private import users_umask
-from headrace.lifecycle.planned_table import Request
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.plan import Act, ProjectPlan, TableChange
-from headrace.project.read import Wanted
+from headrace.project.read import DefinedTable
 
 
 def plan_document(plan: ProjectPlan) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def load_plan(file: Path) -> ProjectPlan:
         ) from None
 
 
-def wishes_document(wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+def wishes_document(wanted: Sequence[DefinedTable]) -> list[dict[str, Any]]:
     return [
         {
             "schema": one.name[0],
@@ -100,11 +100,11 @@ def wishes_document(wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
     ]
 
 
-def wishes_of(documents: Sequence[Mapping[str, Any]]) -> tuple[Wanted, ...]:
+def wishes_of(documents: Sequence[Mapping[str, Any]]) -> tuple[DefinedTable, ...]:
     return tuple(
-        Wanted(
+        DefinedTable(
             (one["schema"], one["name"]),
-            Request(
+            TableRequest(
                 one["as"],
                 one["query"],
                 one["schedule"],

@@ -14,8 +14,8 @@ from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.errors import UserError
 from headrace.lifecycle.cycle_members import Name, shown
-from headrace.lifecycle.planned_table import Request
-from headrace.project.read import Wanted
+from headrace.lifecycle.planned_table import TableRequest
+from headrace.project.read import DefinedTable
 
 
 class Act(StrEnum):
@@ -88,7 +88,7 @@ class ProjectPlan:
         return "\n".join(f"{row[0]:{act}}  {row[1]:{table}}  {row[2]}" for row in rows)
 
 
-def wishes_fingerprint(wanted: Sequence[Wanted]) -> str:
+def wishes_fingerprint(wanted: Sequence[DefinedTable]) -> str:
     """The same for folders that ask for the same, wherever in them it stands."""
     return _fingerprint(
         [
@@ -116,7 +116,7 @@ def catalog_fingerprint(state: State) -> str:
     )
 
 
-def _asked(one: Request | StreamTable) -> tuple[str | None, ...]:
+def _asked(one: TableRequest | StreamTable) -> tuple[str | None, ...]:
     return bare(one.query), one.schedule, one.refresh_mode.value
 
 

@@ -11,19 +11,19 @@ from headrace.boundary.arguments import check_text
 from headrace.errors import HeadraceError, UserError
 from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.names import parse_name, quoted_name
-from headrace.lifecycle.planned_table import Request
-from headrace.statements import Create, Statement, parse
+from headrace.lifecycle.planned_table import TableRequest
+from headrace.statements import CreateStatement, Statement, parse
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DefinedTable:
     """A stream table as a folder has it: what is asked for, in which file, beginning where.
 
     `file` is relative to the folder.
     """
 
     name: Name
-    request: Request
+    request: TableRequest
     file: str
     line: int
 
@@ -32,13 +32,13 @@ class Wanted:
         return f"{self.file}, line {self.line}"
 
 
-def read_folder(folder: Path, default_schema: str) -> tuple[Wanted, ...]:
+def read_folder(folder: Path, default_schema: str) -> tuple[DefinedTable, ...]:
     """All that the files in the folder and below it create, in the order of the names.
 
     Names that begin with a dot are passed over. A table that is created twice, a statement other
     than CREATE STREAM TABLE and a folder without files are errors.
     """
-    wanted: dict[Name, Wanted] = {}
+    wanted: dict[Name, DefinedTable] = {}
     files = tuple(_files(folder))
     if not files:
         raise UserError(
@@ -71,7 +71,7 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _read(file: Path, shown: str, default_schema: str) -> list[Wanted]:
+def _read(file: Path, shown: str, default_schema: str) -> list[DefinedTable]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -81,9 +81,9 @@ def _read(file: Path, shown: str, default_schema: str) -> list[Wanted]:
         return [_wanted(statement, shown, default_schema) for statement in parse(text)]
 
 
-def _wanted(statement: Statement, file: str, default_schema: str) -> Wanted:
+def _wanted(statement: Statement, file: str, default_schema: str) -> DefinedTable:
     with _naming(f"At {statement.place}."):
-        if not isinstance(statement, Create):
+        if not isinstance(statement, CreateStatement):
             raise UserError(
                 "invalid-option",
                 "a project folder has CREATE STREAM TABLE statements only",
@@ -91,11 +91,11 @@ def _wanted(statement: Statement, file: str, default_schema: str) -> Wanted:
                 " other statements are run by `headrace run`.",
             )
         name = parse_name(statement.name, default_schema)
-        request = Request.of(quoted_name(*name), statement.query, statement.options)
-    return Wanted(name, request, file, statement.place.line)
+        request = TableRequest.of(quoted_name(*name), statement.query, statement.options)
+    return DefinedTable(name, request, file, statement.place.line)
 
 
-def _twice(first: Wanted, second: Wanted) -> UserError:
+def _twice(first: DefinedTable, second: DefinedTable) -> UserError:
     return UserError(
         "name-exists",
         f"stream table {'.'.join(first.name)} is created twice",

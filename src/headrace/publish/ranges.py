@@ -135,7 +135,7 @@ class Ranges:
 
 
 @dataclass(frozen=True)
-class Found:
+class TouchedRange:
     """A range that a change has rows of; `place` is that of its partition, if there is one.
 
     It is `newer` if it comes after all that there are.
@@ -194,7 +194,7 @@ def _found(
     value: sql.Identifier,
     ranges: Ranges,
     known: Sequence[RangePartition],
-) -> list[Found]:
+) -> list[TouchedRange]:
     """The ranges that a change has rows of, in their order."""
     text = sql.SQL(
         "WITH known AS MATERIALIZED {known},"
@@ -210,11 +210,11 @@ def _found(
         value=value,
         stop=ranges.later(sql.Identifier("start"), sql.Literal(1)),
     )
-    return [Found(*row) for row in connection.execute(text).fetchall()]
+    return [TouchedRange(*row) for row in connection.execute(text).fetchall()]
 
 
 def _may_have_its_own(
-    connection: Connection, ranges: Ranges, known: Sequence[RangePartition], one: Found
+    connection: Connection, ranges: Ranges, known: Sequence[RangePartition], one: TouchedRange
 ) -> bool:
     if not one.newer and len(known) >= MOST_RANGES:
         return False

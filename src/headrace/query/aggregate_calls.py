@@ -14,7 +14,7 @@ from headrace.functions.aggregates.zeros import without_sign_of_zero
 from headrace.functions.text import text_of
 from headrace.query.array_expressions import as_element
 from headrace.query.coerce import settled
-from headrace.query.grouping import Request
+from headrace.query.grouping import AggregateRequest
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.ordering import sorted_entry
 from headrace.query.refusal import EQUAL_INTERVALS, incomparable, located, refuse
@@ -29,7 +29,7 @@ Ordered = tuple[Scalar, bool, bool]
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenCall:
     """A call as its text says it; `within` are the sort keys of WITHIN GROUP."""
 
     name: str
@@ -40,7 +40,7 @@ class Written:
     within: tuple[exp.Expr, ...] | None
 
 
-def written(node: exp.Anonymous, name: str, within: exp.Order | None) -> Written:
+def written(node: exp.Anonymous, name: str, within: exp.Order | None) -> WrittenCall:
     """The parts of a call: the parser hangs DISTINCT and ORDER BY on the arguments."""
     arguments = list(node.expressions)
     order: tuple[exp.Expr, ...] = ()
@@ -52,12 +52,12 @@ def written(node: exp.Anonymous, name: str, within: exp.Order | None) -> Written
         (first, *rest) = arguments
         arguments = [*first.expressions, *rest]
     entries = None if within is None else tuple(within.expressions)
-    return Written(name, node, tuple(arguments), distinct, order, entries)
+    return WrittenCall(name, node, tuple(arguments), distinct, order, entries)
 
 
 def request(
-    parts: Written, only: Scalar | None, inside: Expressions, *, over: bool = False
-) -> Request:
+    parts: WrittenCall, only: Scalar | None, inside: Expressions, *, over: bool = False
+) -> AggregateRequest:
     """The call, typed; `only` is its FILTER. With OVER, the window says the order."""
     function = AGGREGATE_BY_NAME[parts.name]
     if (parts.within is not None) != (function.order == "within"):
@@ -68,7 +68,7 @@ def request(
     if len(parts.arguments) == 1 and isinstance(parts.arguments[0], exp.Star):
         if parts.name != "count" or parts.distinct:
             raise refuse("invalid-query", f"{parts.name}(*) does not exist", parts.node)
-        return Request("count", () if only is None else (_only(only, None),), BIGINT)
+        return AggregateRequest("count", () if only is None else (_only(only, None),), BIGINT)
     if not parts.arguments:
         raise refuse("invalid-query", f"{parts.name} needs an argument", parts.node)
     if any(isinstance(argument, exp.Tuple) for argument in parts.arguments):
@@ -86,12 +86,12 @@ def request(
         arguments[0], kept = _only(only, arguments[0]), None
     order = [] if over else _order(function, parts, plain, arguments, inside)
     distinct = parts.distinct and function.repeats
-    return Request(function.name, tuple(arguments), type_, distinct, tuple(order), kept)
+    return AggregateRequest(function.name, tuple(arguments), type_, distinct, tuple(order), kept)
 
 
 def _within(
-    function: AggregateFunction, parts: Written, only: Scalar | None, inside: Expressions
-) -> Request:
+    function: AggregateFunction, parts: WrittenCall, only: Scalar | None, inside: Expressions
+) -> AggregateRequest:
     """The sorted value comes first, then what stands in the call's own parentheses."""
     assert parts.within is not None
     if parts.distinct or parts.order:
@@ -109,7 +109,7 @@ def _within(
     if only is not None:
         value = _only(only, value)
     order = ((value, entry.descending, entry.nulls_first),)
-    return Request(function.name, (value, *fractions), type_, order=order)
+    return AggregateRequest(function.name, (value, *fractions), type_, order=order)
 
 
 def _fraction(bound: Bound, node: exp.Expr) -> Scalar:
@@ -184,7 +184,7 @@ def _type(function: AggregateFunction, arguments: Sequence[Scalar], node: exp.Ex
 
 def _order(
     function: AggregateFunction,
-    parts: Written,
+    parts: WrittenCall,
     plain: Sequence[Scalar],
     arguments: Sequence[Scalar],
     inside: Expressions,

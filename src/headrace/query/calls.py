@@ -13,7 +13,7 @@ from headrace.types import BIGINT, INTEGER, TEXT, Type
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedFunction:
     """A row of `headrace.functions.FUNCTIONS` that is called by a name.
 
     `parameters` are the types that constants without a type take; `defaults` stand for the last
@@ -29,32 +29,32 @@ _TEXT, _INTEGER = TEXT, INTEGER
 _BLANK = Literal(" ", TEXT)
 _TO_THE_END = Literal(2**33, BIGINT)
 
-CALLABLE: dict[str, Named] = {
-    "ascii": Named("ascii", (_TEXT,)),
-    "btrim": Named("btrim", (_TEXT, _TEXT), (_BLANK,)),
-    "char_length": Named("length", (_TEXT,)),
-    "character_length": Named("length", (_TEXT,)),
-    "chr": Named("chr", (_INTEGER,)),
-    "encode": Named("encode", (Type("bytea"), _TEXT)),
-    "left": Named("left", (_TEXT, _INTEGER)),
-    "lpad": Named("lpad", (_TEXT, _INTEGER, _TEXT), (_BLANK,)),
-    "ltrim": Named("ltrim", (_TEXT, _TEXT), (_BLANK,)),
-    "make_date": Named("make_date", (_INTEGER,) * 3),
-    "md5": Named("md5", (_TEXT,)),
-    "position": Named("strpos", (_TEXT, _TEXT)),
-    "regexp_replace": Named("regexp_replace", (_TEXT,) * 4, (Literal("", TEXT),)),
-    "repeat": Named("repeat", (_TEXT, _INTEGER)),
-    "replace": Named("replace", (_TEXT, _TEXT, _TEXT)),
-    "reverse": Named("reverse", (_TEXT,)),
-    "right": Named("right", (_TEXT, _INTEGER)),
-    "rpad": Named("rpad", (_TEXT, _INTEGER, _TEXT), (_BLANK,)),
-    "rtrim": Named("rtrim", (_TEXT, _TEXT), (_BLANK,)),
-    "split_part": Named("split_part", (_TEXT, _TEXT, _INTEGER)),
-    "starts_with": Named("starts_with", (_TEXT, _TEXT)),
-    "strpos": Named("strpos", (_TEXT, _TEXT)),
-    "substr": Named("substring", (_TEXT, _INTEGER, _INTEGER), (_TO_THE_END,)),
-    "substring": Named("substring", (_TEXT, _INTEGER, _INTEGER), (_TO_THE_END,)),
-    "translate": Named("translate", (_TEXT, _TEXT, _TEXT)),
+CALLABLE: dict[str, NamedFunction] = {
+    "ascii": NamedFunction("ascii", (_TEXT,)),
+    "btrim": NamedFunction("btrim", (_TEXT, _TEXT), (_BLANK,)),
+    "char_length": NamedFunction("length", (_TEXT,)),
+    "character_length": NamedFunction("length", (_TEXT,)),
+    "chr": NamedFunction("chr", (_INTEGER,)),
+    "encode": NamedFunction("encode", (Type("bytea"), _TEXT)),
+    "left": NamedFunction("left", (_TEXT, _INTEGER)),
+    "lpad": NamedFunction("lpad", (_TEXT, _INTEGER, _TEXT), (_BLANK,)),
+    "ltrim": NamedFunction("ltrim", (_TEXT, _TEXT), (_BLANK,)),
+    "make_date": NamedFunction("make_date", (_INTEGER,) * 3),
+    "md5": NamedFunction("md5", (_TEXT,)),
+    "position": NamedFunction("strpos", (_TEXT, _TEXT)),
+    "regexp_replace": NamedFunction("regexp_replace", (_TEXT,) * 4, (Literal("", TEXT),)),
+    "repeat": NamedFunction("repeat", (_TEXT, _INTEGER)),
+    "replace": NamedFunction("replace", (_TEXT, _TEXT, _TEXT)),
+    "reverse": NamedFunction("reverse", (_TEXT,)),
+    "right": NamedFunction("right", (_TEXT, _INTEGER)),
+    "rpad": NamedFunction("rpad", (_TEXT, _INTEGER, _TEXT), (_BLANK,)),
+    "rtrim": NamedFunction("rtrim", (_TEXT, _TEXT), (_BLANK,)),
+    "split_part": NamedFunction("split_part", (_TEXT, _TEXT, _INTEGER)),
+    "starts_with": NamedFunction("starts_with", (_TEXT, _TEXT)),
+    "strpos": NamedFunction("strpos", (_TEXT, _TEXT)),
+    "substr": NamedFunction("substring", (_TEXT, _INTEGER, _INTEGER), (_TO_THE_END,)),
+    "substring": NamedFunction("substring", (_TEXT, _INTEGER, _INTEGER), (_TO_THE_END,)),
+    "translate": NamedFunction("translate", (_TEXT, _TEXT, _TEXT)),
 }
 
 VOLATILE = Refused(

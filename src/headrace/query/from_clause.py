@@ -19,7 +19,7 @@ from headrace.query.joins import join_kind
 from headrace.query.recursion import bind_recursive
 from headrace.query.refusal import refuse
 from headrace.query.schema import BoundTable, BoundView, Qualified
-from headrace.query.scope import UNNAMED_VALUES, Scope, Source, Visible
+from headrace.query.scope import UNNAMED_VALUES, FromTable, Scope, Visible
 from headrace.query.table_functions import bind_table_function, function_of
 from headrace.query.values import ONE_ROW, nothing_in
 from headrace.query.view_text import in_view, parse_view
@@ -141,7 +141,7 @@ class FromClause:
             for key in table.keys
             if all(name in columns for name in key)
         )
-        source = Source(table.name, table.schema, visible, keys)
+        source = FromTable(table.name, table.schema, visible, keys)
         return Item(Scan(table.relation, fields), Scope.of(_aliased(source, node)))
 
     def _defined(self, defined: Defined, name: str, node: exp.Table) -> Item:
@@ -190,7 +190,7 @@ class FromClause:
         item = self._item(inside, left)
         if node.args.get("alias") is None:
             return item
-        hidden = Source("", None, item.scope.columns)
+        hidden = FromTable("", None, item.scope.columns)
         return replace(item, scope=Scope.of(_aliased(hidden, node), item.scope.quotients))
 
     def _join(self, item: Item, join: exp.Join, left: Left) -> Item:
@@ -232,14 +232,14 @@ def _cross(left: Item, right: Item, node: exp.Expr) -> Item:
     return join_items("inner", left, right, None, left.scope.beside(right.scope, node))
 
 
-def _source(name: str, block: Block, schema: str | None = None) -> Source:
+def _source(name: str, block: Block, schema: str | None = None) -> FromTable:
     """A query's columns under a name. It has no keys that PostgreSQL would know of."""
     columns = zip(block.names, block.plan.columns, strict=True)
     visible = tuple(Visible(shown, column, column.type.sql) for shown, column in columns)
-    return Source(name, schema, visible)
+    return FromTable(name, schema, visible)
 
 
-def _function_source(block: Block, node: exp.Expr) -> Source:
+def _function_source(block: Block, node: exp.Expr) -> FromTable:
     """A function's columns under its own name, or under its alias."""
     call = function_of(node)
     assert call is not None
@@ -247,7 +247,7 @@ def _function_source(block: Block, node: exp.Expr) -> Source:
     return replace(source, value=len(block.names) == 1)
 
 
-def _aliased(source: Source, node: exp.Expr) -> Source:
+def _aliased(source: FromTable, node: exp.Expr) -> FromTable:
     """The source under the alias that the node gives it, if any."""
     alias = node.args.get("alias")
     if alias is None:
@@ -255,7 +255,7 @@ def _aliased(source: Source, node: exp.Expr) -> Source:
     return replace(_renamed(source, alias), alias=name_of(alias.this), schema=None)
 
 
-def _renamed(source: Source, alias: exp.Expr) -> Source:
+def _renamed(source: FromTable, alias: exp.Expr) -> FromTable:
     """`AS t (a, b)` renames the first columns."""
     names = [name_of(identifier) for identifier in alias.args.get("columns") or ()]
     if len(names) > len(source.columns):

@@ -34,7 +34,7 @@ from headrace.query.identifiers import name_of
 from headrace.query.ids import ColumnIds
 from headrace.query.joins import Kind, equal_columns, joined, merged_column
 from headrace.query.refusal import located, refuse
-from headrace.query.scope import Scope, Source, Visible, find
+from headrace.query.scope import FromTable, Scope, Visible, find
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def join_using(
     scope = replace(both, columns=(*merged, *rest), quotients=quotients)
     alias = join.args.get(USING_ALIAS)
     if alias is not None:
-        source = Source(name_of(alias), None, merged)
+        source = FromTable(name_of(alias), None, merged)
         scope = replace(scope.beside(Scope.of(source), alias), columns=scope.columns)
     item = join_items(kind, left, right, chain("and", terms) if terms else None, scope)
     if not computed:

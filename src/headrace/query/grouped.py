@@ -23,7 +23,7 @@ from headrace.plan.operators import (
     Project,
     UnionAll,
 )
-from headrace.query.grouping import Aggregates, Groups, is_quotient
+from headrace.query.grouping import Aggregates, GroupKeys, is_quotient
 from headrace.query.ids import ColumnIds
 from headrace.query.refusal import refuse
 from headrace.query.scope import Scope
@@ -82,7 +82,7 @@ class Grouped:
         self._aggregates = aggregates
         self._scope = scope
         self._ids = ids
-        self._groups = Groups(columns, common, aggregates.outputs | windows, scope)
+        self._groups = GroupKeys(columns, common, aggregates.outputs | windows, scope)
 
     def over(self, scalar: Scalar, node: exp.Expr) -> Scalar:
         """An expression of the block, said over its groups."""

@@ -36,7 +36,7 @@ def is_quotient(scalar: Scalar, quotients: frozenset[Column] = frozenset()) -> b
 
 
 @dataclass(frozen=True)
-class Request:
+class AggregateRequest:
     """One call for the plan, its columns still expressions. Equal requests are computed once."""
 
     function: str
@@ -76,14 +76,14 @@ class Aggregates:
 
     def __init__(self, ids: ColumnIds) -> None:
         self._ids = ids
-        self._requests: dict[Request, Column] = {}
+        self._requests: dict[AggregateRequest, Column] = {}
         self.groupings: dict[tuple[Scalar, ...], tuple[Column, exp.Expr]] = {}
 
     @staticmethod
     def knows(name: str) -> bool:
         return name in AGGREGATE_BY_NAME and bool(AGGREGATE_BY_NAME[name].syntax)
 
-    def column(self, request: Request) -> Column:
+    def column(self, request: AggregateRequest) -> Column:
         """The column that will hold the call's result."""
         if request not in self._requests:
             self._requests[request] = self._ids.computed(request.function, request.type)
@@ -97,7 +97,7 @@ class Aggregates:
 
     def count_rows(self) -> None:
         """COUNT(*), for a block that groups and computes nothing else."""
-        self.column(Request("count", (), BIGINT))
+        self.column(AggregateRequest("count", (), BIGINT))
 
     @property
     def arguments(self) -> tuple[Scalar, ...]:
@@ -129,7 +129,7 @@ class Aggregates:
         return bool(self._requests) or bool(self.groupings)
 
 
-class Groups:
+class GroupKeys:
     """The keys of a grouped block: what they stand for, and which column holds each.
 
     A column that is not a key itself is allowed where the keys that all grouping sets have contain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headrace.functions.intervals import HOUR, MINUTE, SECOND, Parts, checked, parts_of
+from headrace.functions.intervals import HOUR, MINUTE, SECOND, IntervalParts, checked, parts_of
 
 _MONTHS = {"month": 1, "mon": 1, "year": 12, "yr": 12, "decade": 120}
 _DAYS = {"day": 1, "week": 7}
@@ -105,7 +105,7 @@ def _iso(text: str) -> str:
     """ISO 8601, as views print their constants; weeks are seven days."""
     weeks = re.fullmatch(r"P(-?[0-9]+)W", text)
     if weeks:
-        return Parts(0, int(weeks[1]) * 7, 0).text
+        return IntervalParts(0, int(weeks[1]) * 7, 0).text
     if text in ("P", "PT") or text.endswith("T") or re.search(r"\.[0-9]{7}", text):
         raise ValueError(text)
     parts = parts_of(text)

@@ -35,7 +35,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Entry:
+class OrderEntry:
     """An entry of ORDER BY: the place of an output, its direction, where NULLs go."""
 
     place: int
@@ -50,7 +50,7 @@ class Ordering:
     `on` are the outputs of DISTINCT ON; None without it.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[OrderEntry, ...] = ()
     limit: Limit | None = None
     on: tuple[int, ...] | None = None
 
@@ -157,14 +157,14 @@ class Outputs:
         self.hidden.append((scalar, node))
         return len(self.scalars) - 1
 
-    def entries(self, query: exp.Expr) -> tuple[Entry, ...]:
+    def entries(self, query: exp.Expr) -> tuple[OrderEntry, ...]:
         order = query.args.get("order")
-        entries: list[Entry] = []
+        entries: list[OrderEntry] = []
         for node in () if order is None else order.expressions:
             place = self.place(node.this)
             require_sortable(self.scalars[place], "ORDER BY", node.this)
             descending, nulls_first = (bool(node.args.get(n)) for n in ("desc", "nulls_first"))
-            entries.append(Entry(place, descending, nulls_first))
+            entries.append(OrderEntry(place, descending, nulls_first))
         return tuple(entries)
 
 
@@ -181,7 +181,7 @@ def ordering_of(query: exp.Expr, outputs: Outputs, bind: Bind) -> Ordering:
     return Ordering(entries, limit, places)
 
 
-def _require_prefix(entries: Sequence[Entry], on: Sequence[int], node: exp.Expr) -> None:
+def _require_prefix(entries: Sequence[OrderEntry], on: Sequence[int], node: exp.Expr) -> None:
     """ORDER BY starts with the expressions of DISTINCT ON, in any order."""
     wanted = set(on)
     for entry in entries:

@@ -13,7 +13,7 @@ from headrace.errors import UserError
 from headrace.functions import call, cast
 from headrace.functions.numbers import undeclared
 from headrace.query.array_expressions import ARRAY_CALLS, alike, is_array, joined
-from headrace.query.calls import CALLABLE, REGULAR, Named, refuse_call
+from headrace.query.calls import CALLABLE, REGULAR, NamedFunction, refuse_call
 from headrace.query.coerce import compared, first_of_nullif, operands, settled, unified
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.parse import UNARY_PLUS, too_deep
@@ -125,7 +125,7 @@ def _are_texts(places: Sequence[Bound]) -> bool:
     )
 
 
-def _call_row(name: str, function: Named, arguments: Sequence[Bound]) -> Scalar:
+def _call_row(name: str, function: NamedFunction, arguments: Sequence[Bound]) -> Scalar:
     most = len(function.parameters)
     least = most - len(function.defaults)
     counted(name, arguments, least, most)

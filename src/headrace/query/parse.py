@@ -30,7 +30,7 @@ _POSTGRES.tokenizer_class = PostgresTokenizer
 _POSTGRES.INDEX_OFFSET = 0
 
 
-class _Parser(FromParser):
+class _QueryParser(FromParser):
     """sqlglot's parser without its opinions on functions.
 
     It would rewrite many calls into nodes of its own meaning; here every call keeps the name that
@@ -121,7 +121,9 @@ def parse(text: str) -> exp.Query:
         check_unicode_names(tokens)
         _refuse_junk_after_numbers(tokens)
         _refuse_casts_of_typed_constants(tokens)
-        statements = [s for s in _Parser(dialect=_POSTGRES).parse(tokens, text) if s is not None]
+        statements = [
+            s for s in _QueryParser(dialect=_POSTGRES).parse(tokens, text) if s is not None
+        ]
     except TokenError:
         raise UserError(
             "syntax-error",
@@ -212,7 +214,7 @@ def _refuse_junk_after_numbers(tokens: list[Token]) -> None:
 def _refuse_casts_of_typed_constants(tokens: list[Token]) -> None:
     """`DATE '2024-12-31'::text` would be read as a date of text, which is not what it means."""
     for type_, constant, operator in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        typed = type_.token_type in (*_Parser.TYPE_TOKENS, TokenType.INTERVAL)
+        typed = type_.token_type in (*_QueryParser.TYPE_TOKENS, TokenType.INTERVAL)
         if typed and [constant.token_type, operator.token_type] == [
             TokenType.STRING,
             TokenType.DCOLON,

@@ -20,7 +20,7 @@ from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
 from headrace.query.inner import BindQuery
 from headrace.query.refusal import refuse
-from headrace.query.scope import Source, Visible
+from headrace.query.scope import FromTable, Visible
 from headrace.query.table_functions import bind_table_function
 
 _HIDDEN = "rows of a function"
@@ -44,7 +44,7 @@ def rows_in_select(
         message = f"{name} gives rows of several columns"
         raise refuse("unsupported-query", message, call, "Write the function in FROM.")
     (column,) = block.plan.columns
-    source = Source(_HIDDEN, None, (Visible(name, column, column.type.sql),))
+    source = FromTable(_HIDDEN, None, (Visible(name, column, column.type.sql),))
     scope = replace(item.scope, sources=(*item.scope.sources, source))
     plan = Lateral(item.plan, Subquery("rows", block.plan))
     shown = [exp.to_identifier(part, quoted=True) for part in (name, _HIDDEN)]

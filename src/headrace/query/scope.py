@@ -36,7 +36,7 @@ class Visible:
 
 
 @dataclass(frozen=True)
-class Source:
+class FromTable:
     """A table in FROM under its alias, "" if it has none. `schema` is kept where no alias hides it.
 
     `keys` are columns that are unique together and never NULL. A function's rows are a `value`
@@ -60,14 +60,14 @@ class Scope:
     `inner` binds the queries inside expressions.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[FromTable, ...]
     columns: tuple[Visible, ...]
     quotients: frozenset[Column] = frozenset()
     enclosing: Scope | None = None
     inner: Inner | None = None
 
     @staticmethod
-    def of(source: Source, quotients: frozenset[Column] = frozenset()) -> Scope:
+    def of(source: FromTable, quotients: frozenset[Column] = frozenset()) -> Scope:
         return Scope((source,), source.columns, quotients)
 
     @property
@@ -183,7 +183,7 @@ class Scope:
         hint = did_you_mean(name, (column.name for column in candidates))
         return refuse("unknown-column", f'column "{shown}" does not exist', node, hint)
 
-    def source(self, node: exp.Column) -> Source:
+    def source(self, node: exp.Column) -> FromTable:
         """The table that a qualified name or `t.*` names."""
         alias = name_of(node.args["table"])
         schema = node.args.get("db")

@@ -18,12 +18,12 @@ from headrace.plan.operators import Frame, Operator, Project, SortKey, Window, W
 from headrace.query.grouping import is_quotient
 from headrace.query.ids import ColumnIds
 from headrace.query.ordering import ties_by
-from headrace.query.row_identity import Identity
+from headrace.query.row_identity import RowIdentity
 from headrace.types import Type
 
 
 @dataclass(frozen=True)
-class Request:
+class WindowRequest:
     """One call for the plan, its columns still expressions. Equal requests are computed once."""
 
     function: str
@@ -35,17 +35,17 @@ class Request:
     type: Type
 
 
-class Requests:
+class WindowRequests:
     """Collects the window calls of one block."""
 
     def __init__(self, ids: ColumnIds) -> None:
         self._ids = ids
-        self._requests: dict[Request, tuple[Column, exp.Expr]] = {}
+        self._requests: dict[WindowRequest, tuple[Column, exp.Expr]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._requests)
 
-    def column(self, request: Request, node: exp.Expr) -> Column:
+    def column(self, request: WindowRequest, node: exp.Expr) -> Column:
         """The column that will hold the call's result."""
         if request not in self._requests:
             self._requests[request] = (self._ids.computed(request.function, request.type), node)
@@ -75,7 +75,7 @@ class Requests:
             or any(is_quotient(over[argument], below) for argument in request.arguments)
         )
 
-    def plan(self, rows: Operator, parts: Sequence[Scalar], identity: Identity) -> Operator:
+    def plan(self, rows: Operator, parts: Sequence[Scalar], identity: RowIdentity) -> Operator:
         """The rows with the results of all calls.
 
         `parts` says `scalars` over these rows.
@@ -87,7 +87,7 @@ class Requests:
                 computed[scalar] = self._ids.computed("argument", scalar.type)
         if len(computed) > len(rows.columns):
             rows = Project(rows, tuple((column, scalar) for scalar, column in computed.items()))
-        partitions: dict[frozenset[Column], list[tuple[Request, Column]]] = {}
+        partitions: dict[frozenset[Column], list[tuple[WindowRequest, Column]]] = {}
         for request, (output, _) in self._requests.items():
             keys = frozenset(computed[over(key)] for key in request.keys)
             partitions.setdefault(keys, []).append((request, output))
@@ -104,7 +104,7 @@ class Requests:
 
 
 def _planned(
-    request: Request,
+    request: WindowRequest,
     output: Column,
     column: Callable[[Scalar], Column],
     keys: tuple[Column, ...],

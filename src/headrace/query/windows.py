@@ -20,8 +20,7 @@ from headrace.query.aggregate_calls import written
 from headrace.query.coerce import settled, unified
 from headrace.query.constants import whole_number
 from headrace.query.frames import frame_of
-from headrace.query.grouping import Aggregates
-from headrace.query.grouping import Request as AggregateRequest
+from headrace.query.grouping import AggregateRequest, Aggregates
 from headrace.query.identifiers import name_of
 from headrace.query.ids import ColumnIds
 from headrace.query.literals import Bound
@@ -29,7 +28,7 @@ from headrace.query.ordering import Sorted, sorted_entry
 from headrace.query.refusal import incomparable, refuse
 from headrace.query.unmatched import require_exact
 from headrace.query.window_names import clauses_of, named_windows
-from headrace.query.window_requests import Request, Requests
+from headrace.query.window_requests import WindowRequest, WindowRequests
 from headrace.types import BIGINT, DOUBLE, INTEGER, Type
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Over:
     frame: Frame
 
 
-class Windows(Requests):
+class Windows(WindowRequests):
     """Binds the window calls of one block."""
 
     def __init__(self, select: exp.Select, ids: ColumnIds) -> None:
@@ -179,7 +178,7 @@ class Windows(Requests):
     ) -> Column:
         frame = over.frame if WINDOW_FUNCTION_BY_NAME[function].framed else None
         order = tuple((s.scalar, s.descending, s.nulls_first) for s in over.order)
-        request = Request(function, arguments, over.keys, order, frame, number, type_)
+        request = WindowRequest(function, arguments, over.keys, order, frame, number, type_)
         return self.column(request, node)
 
 

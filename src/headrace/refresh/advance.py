@@ -11,18 +11,18 @@ from headrace.errors import InternalError
 from headrace.graph.cycles import Group
 from headrace.ingest.append_only import growing
 from headrace.publish.publish import Advanced
-from headrace.refresh.attempt import Attempt
+from headrace.refresh.attempt import RefreshAttempt
 from headrace.refresh.compute import compute
 from headrace.refresh.epochs import Times, data_time, frontier, lacks
 from headrace.refresh.plan import plan_cycle, plan_refresh
 from headrace.relations.definition import Definition, require_kept
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.relations.visible import visible_change
 
 
 def advance(
     engine: Engine,
-    attempts: tuple[Attempt, ...],
+    attempts: tuple[RefreshAttempt, ...],
     definitions: tuple[Definition, ...],
     changed: frozenset[str],
     state: State,
@@ -73,7 +73,7 @@ def advance(
     for table, definition in zip(tables, definitions, strict=True):
         with clock.phase("read"):
             final = written[definition.final.relation]
-            reading = Reading(engine.store, after, {final.id: table.epoch}, limit)
+            reading = InputReader(engine.store, after, {final.id: table.epoch}, limit)
             change = visible_change(engine, reading, final)
         unseen = skipping and change.is_empty and table.epoch > 0
         shown = state.relation(final.id).changed_at if unseen else None

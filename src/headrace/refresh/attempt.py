@@ -15,7 +15,7 @@ EITHER_WAY = frozenset({"cut", "publish"})
 
 
 @dataclass(frozen=True)
-class Attempt:
+class RefreshAttempt:
     """Which way a table is refreshed, since when, and where the time went.
 
     `group` has the relations of all tables that are refreshed as one with it, none if it is alone;

@@ -25,8 +25,8 @@ from headrace.refresh.loop import run_loop
 from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision, names_of, netted, taking_in
 from headrace.refresh.remaining import remaining
-from headrace.relations.access_paths import Ways
-from headrace.relations.input_reader import Reading
+from headrace.relations.access_paths import AccessPaths
+from headrace.relations.input_reader import InputReader
 from headrace.relations.recursion import endless
 from headrace.relations.reduce import empty_scans, reduced
 from headrace.relations.rows import in_ranges, stored_schema, with_epoch
@@ -64,9 +64,9 @@ def compute(
         if not isinstance(step, ComputeStage | ComputeLoop):
             continue
         current = state.with_relations(written.values())
-        reading = Reading(engine.store, current, frontier, settings.collect_rows)
+        reading = InputReader(engine.store, current, frontier, settings.collect_rows)
         started = time.perf_counter()
-        ways = Ways(engine, reading, settings.access_path)
+        ways = AccessPaths(engine, reading, settings.access_path)
         iterations = None
         reason = step.reason
         pins: dict[str, Pin] = {}
@@ -143,7 +143,7 @@ class Computed:
 
 
 def _compute_stage(
-    ways: Ways, step: ComputeStage, relation: Relation, epoch: int, clock: Clock
+    ways: AccessPaths, step: ComputeStage, relation: Relation, epoch: int, clock: Clock
 ) -> Computed | None:
     """Append the stage's rows; None if nothing was to be done."""
     engine, reading = ways.engine, ways.reading
@@ -212,7 +212,7 @@ def _compute_stage(
         return Computed(pin, step.reason)
 
 
-def _unnetted(reading: Reading, step: ComputeStage, inputs: list[Input]) -> Operator:
+def _unnetted(reading: InputReader, step: ComputeStage, inputs: list[Input]) -> Operator:
     """The step's plan; in full, states are netted only if a row may have gone from them."""
     if step.mode != "FULL":
         return step.plan
@@ -225,7 +225,7 @@ def _unnetted(reading: Reading, step: ComputeStage, inputs: list[Input]) -> Oper
     return step.plan if plan == step.plan else plan
 
 
-def _in_one_task(reading: Reading, step: ComputeStage, inputs: list[Input]) -> bool:
+def _in_one_task(reading: InputReader, step: ComputeStage, inputs: list[Input]) -> bool:
     """Whether one task reads the inputs before several could be started."""
     if step.mode == "FULL":
         return reading.is_small(step.inputs)
@@ -236,7 +236,7 @@ def _in_one_task(reading: Reading, step: ComputeStage, inputs: list[Input]) -> b
 
 
 def _settled(
-    ways: Ways, again: ComputeStage, rows: pa.Table, relation: Relation
+    ways: AccessPaths, again: ComputeStage, rows: pa.Table, relation: Relation
 ) -> pa.Table | TooLarge:
     """The rows with stale groups taken out, and these recomputed by a second query, if any are."""
     known = rows.filter(pc.invert(rows[STALE.id])).drop_columns(STALE.id)
@@ -266,7 +266,7 @@ def _keys(wanted: PlanInput, stale: pa.Table, relation: Relation) -> Input:
 
 
 def _grows(
-    reading: Reading, step: ComputeStage, inputs: list[Input], moved: frozenset[str]
+    reading: InputReader, step: ComputeStage, inputs: list[Input], moved: frozenset[str]
 ) -> bool:
     """Whether to take in the change as one that takes no row away, which it has to be.
 

@@ -7,22 +7,22 @@ from collections.abc import Iterable
 
 from headrace.catalog import Catalog
 from headrace.catalog.records import Refresh
-from headrace.refresh.strategy import REMEMBERED, Past
+from headrace.refresh.strategy import REMEMBERED, RefreshCosts
 
 
-def past_of(catalog: Catalog, relation: str) -> Past:
+def past_of(catalog: Catalog, relation: str) -> RefreshCosts:
     """What the history tells of a table."""
-    return Past.of(catalog.efforts(relation, REMEMBERED))
+    return RefreshCosts.of(catalog.efforts(relation, REMEMBERED))
 
 
-class Pasts:
-    """Pasts by relation: read from the history when one is first needed, then kept up."""
+class CostHistory:
+    """Costs by relation: read from the history when they are first needed, then kept up."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Past] = {}
+        self._known: dict[str, RefreshCosts] = {}
         self._turn = threading.Lock()
 
-    def of(self, catalog: Catalog, relation: str) -> Past:
+    def of(self, catalog: Catalog, relation: str) -> RefreshCosts:
         """The past of a table."""
         with self._turn:
             known = self._known.get(relation)

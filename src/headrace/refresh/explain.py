@@ -10,7 +10,7 @@ from headrace.catalog.records import OutputColumn, Refresh
 from headrace.delta.loop import rounds
 from headrace.engine.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
 from headrace.graph.cycles import Group
-from headrace.graph.network import Dependency, Network
+from headrace.graph.network import Network, NetworkEdge
 from headrace.plan.describe import describe
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.stage import Stage
@@ -61,7 +61,7 @@ class Explanation:
     notices: tuple[str, ...] = ()
     stratum: int = 0
     scc_id: int | None = None
-    edges: tuple[Dependency, ...] = ()
+    edges: tuple[NetworkEdge, ...] = ()
     group: int | None = None
     group_others: tuple[str, ...] = ()
     outlook: Outlook | None = None
@@ -246,7 +246,7 @@ def placed(explanation: Explanation, network: Network, name: str) -> Explanation
     )
 
 
-def _edge(edge: Dependency) -> str:
+def _edge(edge: NetworkEdge) -> str:
     how = "monotone" if edge.monotone else f"not monotone ({', '.join(edge.operators)})"
     return f"{edge.read}: {how}"
 

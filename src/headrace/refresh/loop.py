@@ -17,7 +17,7 @@ from headrace.plan.stage import Stage
 from headrace.refresh.loop_rounds import SparkMachine
 from headrace.refresh.phase_times import Clock
 from headrace.relations.definition import used_columns
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.relations.recursion import levels
 from headrace.relations.rows import negated, stored_schema
 from headrace.render import PlanInput, inputs_of
@@ -41,7 +41,7 @@ class LoopRun:
 
 
 def run_loop(
-    engine: Engine, step: ComputeLoop, reading: Reading, most: int, clock: Clock
+    engine: Engine, step: ComputeLoop, reading: InputReader, most: int, clock: Clock
 ) -> LoopRun | None:
     """Run the loop, at most so many rounds; None if nothing that it reads has changed after all.
 
@@ -84,7 +84,9 @@ def run_loop(
     return LoopRun(rows, iterations, inputs)
 
 
-def _change(reading: Reading, step: ComputeLoop, name: str) -> Literal["changed", "grown"] | None:
+def _change(
+    reading: InputReader, step: ComputeLoop, name: str
+) -> Literal["changed", "grown"] | None:
     """Whether a relation outside has rows beyond what was taken in that some stage reads.
 
     It has grown if none of them takes one away.
@@ -107,7 +109,7 @@ def _change(reading: Reading, step: ComputeLoop, name: str) -> Literal["changed"
 def compute_loop(
     engine: Engine,
     loop: Loop,
-    reading: Reading,
+    reading: InputReader,
     *,
     full: bool,
     stored: bool,
@@ -136,7 +138,7 @@ def compute_loop(
 
 
 def _recomputed(
-    engine: Engine, stage: Stage, reading: Reading, *, stored: bool, most: int
+    engine: Engine, stage: Stage, reading: InputReader, *, stored: bool, most: int
 ) -> tuple[Rows, int]:
     """A recursion that no loop can follow, by its definition; as what is to be appended."""
     recursion = stage.recursion
@@ -149,7 +151,9 @@ def _recomputed(
     return {stage.relation: _appended(reading, relation, rows, replaces=stored)}, iterations
 
 
-def _appended(reading: Reading, relation: Relation, rows: pa.Table, *, replaces: bool) -> pa.Table:
+def _appended(
+    reading: InputReader, relation: Relation, rows: pa.Table, *, replaces: bool
+) -> pa.Table:
     """Rows that are added to what is stored, or that replace it, as the log keeps them."""
     wanted = to_schema(rows, stored_schema(relation))
     if not replaces:

@@ -15,12 +15,12 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.delta.fixed_point import Given
+from headrace.delta.fixed_point import RoundInputs
 from headrace.engine import Engine
 from headrace.plan.loop import LEVEL, Loop, Variable
 from headrace.plan.operators import Operator
 from headrace.refresh.plan import netted
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.relations.rows import negated
 from headrace.render import PlanInput, inputs_of, render
 from headrace.spark.profiles import Profile
@@ -41,13 +41,13 @@ class SparkMachine:
 
     engine: Engine
     loop: Loop
-    reading: Reading
+    reading: InputReader
     stored: bool
     change: bool
     name: str = field(default_factory=lambda: f"loop-{uuid.uuid4().hex}")
     _outside: dict[PlanInput, Input] = field(default_factory=dict)
 
-    def run(self, variable: Variable, plan: Operator, given: Given[pa.Table]) -> pa.Table:
+    def run(self, variable: Variable, plan: Operator, given: RoundInputs[pa.Table]) -> pa.Table:
         wanted = [self._widened(one) for one in inputs_of(plan)]
         inputs = [self._input(one, given) for one in wanted]
         large = frozenset(
@@ -93,7 +93,7 @@ class SparkMachine:
     def _widened(self, wanted: PlanInput) -> PlanInput:
         return PlanInput(wanted.relation, wanted.version, self._read[wanted.relation])
 
-    def _input(self, wanted: PlanInput, given: Given[pa.Table]) -> Input:
+    def _input(self, wanted: PlanInput, given: RoundInputs[pa.Table]) -> Input:
         name = wanted.relation
         if name not in self.loop.relations:
             return self._from_log(wanted)

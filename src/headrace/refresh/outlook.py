@@ -9,8 +9,8 @@ from headrace.catalog.records import Effort, RefreshMode
 from headrace.refresh.strategy import (
     FEW_ROWS,
     MARGIN,
-    Past,
     Point,
+    RefreshCosts,
     first_share,
     full_seconds,
     incremental_points,
@@ -56,7 +56,7 @@ class Outlook:
             yield f"full beyond about {self.most_rows:,} changed rows"
 
 
-def outlook(mode: RefreshMode, inputs: frozenset[str], stored: int, past: Past) -> Outlook:
+def outlook(mode: RefreshMode, inputs: frozenset[str], stored: int, past: RefreshCosts) -> Outlook:
     """What the past says of changes of these inputs."""
     full = full_seconds(stored, past)
     points = incremental_points(inputs, past)
@@ -64,7 +64,7 @@ def outlook(mode: RefreshMode, inputs: frozenset[str], stored: int, past: Past) 
 
 
 def _most_rows(
-    mode: RefreshMode, inputs: frozenset[str], stored: int, past: Past, full: float | None
+    mode: RefreshMode, inputs: frozenset[str], stored: int, past: RefreshCosts, full: float | None
 ) -> int | None:
     if mode is not RefreshMode.AUTO or stored <= FEW_ROWS:
         return None

@@ -13,7 +13,7 @@ from headrace.graph import upstream
 from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
 from headrace.refresh.history import prune_history
-from headrace.refresh.run import Aim, Sweep
+from headrace.refresh.run import RefreshRun, RefreshTarget
 from headrace.refresh.together import together
 from headrace.relations.compact import compact
 
@@ -34,14 +34,14 @@ def refresh_table(
     published as one. Tables that are `allowed` may take in more than `max_change_rows`.
     """
     table = require_table(state, schema, name)
-    aim = Aim(table.relation, asked, allowed=allowed)
+    aim = RefreshTarget(table.relation, asked, allowed=allowed)
     read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
     with aim.clock.phase("cut"):
         state = ingest(engine, state, fence, needed=frozenset(read), retry=frozenset(read))
     table = require_table(state, schema, name)
     tables = together(state, [table], engine.settings(state))
     require_active(tables)
-    sweep = Sweep(engine, state, tables, fence, aim)
+    sweep = RefreshRun(engine, state, tables, fence, aim)
     sweep.run()
     attempt = sweep.attempts[table.relation]
     with aim.clock.phase("publish"):
@@ -65,7 +65,7 @@ def refresh_group(
     """
     names = frozenset(relations)
     tables = ordered(one for one in state.stream_tables if one.relation in names)
-    sweep = Sweep(engine, state, tables, fence)
+    sweep = RefreshRun(engine, state, tables, fence)
     try:
         sweep.run()
         lines = sweep.finish()

@@ -23,7 +23,7 @@ MOST_QUERIES = 512
 
 
 @dataclass(frozen=True)
-class _Query:
+class _RemainingQuery:
     """A step, known by the text of its query, and what was left out of it the first time."""
 
     sql: str
@@ -38,7 +38,7 @@ def remaining(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage | None
     """
     if not empty:
         return step
-    query = _known(_Query(step.sql, step))
+    query = _known(_RemainingQuery(step.sql, step))
     plan = _shorter(query, empty)
     if isinstance(plan, Empty):
         return None
@@ -55,17 +55,17 @@ def remaining(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage | None
 
 
 @lru_cache(MOST_QUERIES)
-def _known(query: _Query) -> _Query:
+def _known(query: _RemainingQuery) -> _RemainingQuery:
     """The query that was seen first of those with the same text."""
     return query
 
 
 @lru_cache(MOST_QUERIES)
-def _shorter(query: _Query, empty: frozenset[Path]) -> Operator:
+def _shorter(query: _RemainingQuery, empty: frozenset[Path]) -> Operator:
     return drop_terms(query.step.plan, empty)
 
 
 @lru_cache(MOST_QUERIES)
-def _text(query: _Query, empty: frozenset[Path]) -> str:
+def _text(query: _RemainingQuery, empty: frozenset[Path]) -> str:
     plan = _shorter(query, empty)
     return render(plan, names_of(query.step.stage, plan), one_partition=True)

@@ -17,9 +17,9 @@ from headrace.graph.cycles import Group, grouped
 from headrace.graph.layers import by_stratum
 from headrace.publish.publish import NOTHING, Advanced, Serve, Unread, publish, serve_nothing
 from headrace.refresh.advance import advance, changed_inputs
-from headrace.refresh.attempt import Attempt, told
+from headrace.refresh.attempt import RefreshAttempt, told
 from headrace.refresh.change_limit import blows_fuse, check_fuse
-from headrace.refresh.cost_history import Pasts
+from headrace.refresh.cost_history import CostHistory
 from headrace.refresh.epochs import Times, frontier, is_used_up, may_move, newest_known
 from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import UNREAD, Decision, decide, may_choose, may_skip_unread
@@ -33,7 +33,7 @@ from headrace.spark.delegation import acting_thread
 
 
 @dataclass(frozen=True)
-class Aim:
+class RefreshTarget:
     """The table for whose sake there is a sweep: the mode asked for, and its clock.
 
     Tables that are `allowed` may take in more than `max_change_rows`.
@@ -47,7 +47,7 @@ class Aim:
 
 
 @dataclass
-class Sweep:
+class RefreshRun:
     """`tables` are all that take part, each after those that it reads.
 
     `replaced` are tables whose successors are made in it, `unread` those into which only changes
@@ -59,12 +59,12 @@ class Sweep:
     state: State
     tables: tuple[StreamTable, ...]
     fence: int
-    aim: Aim | None = None
+    aim: RefreshTarget | None = None
     replaced: tuple[StreamTable, ...] = ()
     advanced: list[Advanced] = field(default_factory=list)
-    attempts: dict[str, Attempt] = field(default_factory=dict)
+    attempts: dict[str, RefreshAttempt] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)
-    failures: list[tuple[tuple[Attempt, ...], HeadraceError]] = field(default_factory=list)
+    failures: list[tuple[tuple[RefreshAttempt, ...], HeadraceError]] = field(default_factory=list)
 
     @cached_property
     def epoch(self) -> int:
@@ -142,7 +142,7 @@ class Sweep:
             failed = tuple(self.attempts.get(one.table.relation) for one in advanced)
             self._remember(tuple(one for one in failed if one is not None), error)
             raise
-        self.engine.part(Pasts).add(done)
+        self.engine.part(CostHistory).add(done)
         return {one.table: one for one in done}
 
     def finish(self) -> dict[str, Refresh]:
@@ -153,7 +153,7 @@ class Sweep:
         """How a table, or those of a cycle, is computed; None if no change comes into it."""
         aim = self.aim
         if aim is None or aim.relation not in {table.relation for table in group}:
-            aim = Aim("")
+            aim = RefreshTarget("")
         changed = changed_inputs(group, self.state)
         decision = decide(group, aim.asked, changed)
         if decision.mode != "SKIPPED" and may_skip_unread(group, aim.asked):
@@ -171,7 +171,7 @@ class Sweep:
         return lambda: self._compute(attempts, aim.asked, changed, state, moved)
 
     def _where_read(
-        self, group: Group, changed: frozenset[str], decision: Decision, aim: Aim
+        self, group: Group, changed: frozenset[str], decision: Decision, aim: RefreshTarget
     ) -> frozenset[str]:
         """Those of the changed inputs that changed in columns which the tables read."""
         try:
@@ -189,7 +189,7 @@ class Sweep:
 
     def _compute(
         self,
-        attempts: tuple[Attempt, ...],
+        attempts: tuple[RefreshAttempt, ...],
         asked: RefreshMode | None,
         changed: frozenset[str],
         state: State,
@@ -211,7 +211,7 @@ class Sweep:
 
     def _chosen(
         self,
-        attempts: tuple[Attempt, ...],
+        attempts: tuple[RefreshAttempt, ...],
         asked: RefreshMode | None,
         changed: frozenset[str],
         state: State,
@@ -225,14 +225,16 @@ class Sweep:
         ahead = ahead_of(engine, state, group, changed)
         if decision.mode != "DIFFERENTIAL" or not may_choose(group, asked):
             return decision, ahead
-        choice = choose(ahead, engine.part(Pasts).of(engine.catalog, group[0].relation))
+        choice = choose(ahead, engine.part(CostHistory).of(engine.catalog, group[0].relation))
         expected = replace(ahead, incremental=choice.incremental, full=choice.full)
         return Decision(choice.mode, choice.reason, choice.numbers), expected
 
-    def _attempt(self, table: StreamTable, epoch: int, decision: Decision, aim: Aim) -> Attempt:
+    def _attempt(
+        self, table: StreamTable, epoch: int, decision: Decision, aim: RefreshTarget
+    ) -> RefreshAttempt:
         skipped = self._strata_skipped(table) if table.relation == aim.relation else 0
         group = self._groups.get(table.relation, ())
-        return Attempt(table, epoch, decision, aim.clock, aim.started_at, skipped, group)
+        return RefreshAttempt(table, epoch, decision, aim.clock, aim.started_at, skipped, group)
 
     def _strata_skipped(self, table: StreamTable) -> int:
         """In how many strata below a table, all done by now, no change came into any table."""
@@ -246,7 +248,7 @@ class Sweep:
     def _groups(self) -> Mapping[str, tuple[str, ...]]:
         return consistency_groups(self.state, self.engine.settings(self.state))
 
-    def _remember(self, failed: tuple[Attempt, ...], error: HeadraceError) -> None:
+    def _remember(self, failed: tuple[RefreshAttempt, ...], error: HeadraceError) -> None:
         """Keep the failure in the history, also with those that wait for the tables that failed.
 
         A failure that will not pass by itself marks the tables.
@@ -256,7 +258,9 @@ class Sweep:
         first = failed[0].table
         names = frozenset(one.table.relation for one in failed)
         waiting = [
-            Attempt(table, self.epoch, failed[0].decision, group=self._groups[table.relation])
+            RefreshAttempt(
+                table, self.epoch, failed[0].decision, group=self._groups[table.relation]
+            )
             for table in self.tables
             if table.relation not in names and first.relation in self._groups[table.relation]
         ]

@@ -8,7 +8,7 @@ from headrace.catalog import State
 from headrace.catalog.records import Effort, StreamTable
 from headrace.engine import Engine
 from headrace.graph.cycles import Group
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.render import PlanInput
 
 # The first queries of a process take two to three times as long as later ones.
@@ -33,13 +33,13 @@ def changed_rows(
     engine: Engine, state: State, table: StreamTable, inputs: Iterable[str]
 ) -> dict[str, int]:
     """For each of these inputs of a table the rows that it has not taken in."""
-    reading = Reading(engine.store, state, table.frontier, 0)
+    reading = InputReader(engine.store, state, table.frontier, 0)
     return {name: reading.size(PlanInput(name, "change", ())) for name in sorted(inputs)}
 
 
 def stored_rows(engine: Engine, state: State, inputs: Iterable[str]) -> int:
     """How many rows the logs of these relations have."""
-    reading = Reading(engine.store, state, {}, 0)
+    reading = InputReader(engine.store, state, {}, 0)
     return sum(reading.size(PlanInput(name, "after", ())) for name in inputs)
 
 

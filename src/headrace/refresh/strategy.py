@@ -58,13 +58,13 @@ Point: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Past:
+class RefreshCosts:
     """What refreshes of a table took, with their modes, newest first."""
 
     lines: tuple[tuple[str, Effort], ...] = ()
 
     @staticmethod
-    def of(lines: Iterable[tuple[str, Effort]]) -> Past:
+    def of(lines: Iterable[tuple[str, Effort]]) -> RefreshCosts:
         """What counts of the lines: those since the table was made, the latest of each way."""
         kept: list[tuple[str, Effort]] = []
         left = {"FULL": REMEMBERED, "DIFFERENTIAL": REMEMBERED}
@@ -74,11 +74,11 @@ class Past:
                 kept.append((mode, effort))
             if effort.first:
                 break
-        return Past(tuple(kept))
+        return RefreshCosts(tuple(kept))
 
-    def then(self, mode: str, effort: Effort) -> Past:
+    def then(self, mode: str, effort: Effort) -> RefreshCosts:
         """The past after one more refresh."""
-        return Past.of(((mode, effort), *self.lines))
+        return RefreshCosts.of(((mode, effort), *self.lines))
 
     def taken(self, way: Way) -> list[Effort]:
         """The refreshes that went one way, newest first."""
@@ -114,7 +114,7 @@ class Choice:
     full: float | None = None
 
 
-def choose(ahead: Effort, past: Past) -> Choice:
+def choose(ahead: Effort, past: RefreshCosts) -> Choice:
     """Which way a refresh goes; `ahead` has what is known before it."""
     if ahead.stored <= FEW_ROWS:
         return Choice("DIFFERENTIAL", INCREMENTAL)
@@ -141,7 +141,7 @@ def first_share(changed: int) -> float:
     return MARGIN / _terms(changed)
 
 
-def full_seconds(stored: int, past: Past) -> float | None:
+def full_seconds(stored: int, past: RefreshCosts) -> float | None:
     """What a recompute is likely to take over so many stored rows; None if none was like it."""
     seen = [
         one
@@ -156,7 +156,7 @@ def full_seconds(stored: int, past: Past) -> float | None:
     return _typical(_in_proportion(seconds, share) for seconds, share in shares)
 
 
-def incremental_seconds(ahead: Effort, past: Past, full: float) -> float:
+def incremental_seconds(ahead: Effort, past: RefreshCosts, full: float) -> float:
     """What following the change is likely to take, where a recompute takes `full`."""
     rows, slope = max(ahead.rows, 1), _terms(len(ahead.changed)) * full / ahead.stored
     points = incremental_points(frozenset(ahead.changed), past)
@@ -174,7 +174,7 @@ def incremental_seconds(ahead: Effort, past: Past, full: float) -> float:
     )
 
 
-def incremental_points(changed: frozenset[str], past: Past) -> tuple[Point, ...]:
+def incremental_points(changed: frozenset[str], past: RefreshCosts) -> tuple[Point, ...]:
     """What refreshes took that followed changes of these inputs, or if none did, of any.
 
     One point for each size, in powers of two; with more rows never less.

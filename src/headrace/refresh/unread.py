@@ -18,7 +18,7 @@ from headrace.engine import Engine
 from headrace.graph.cycles import Group
 from headrace.plan.operators import Net, Scan
 from headrace.relations.definition import define, used_columns
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.render import PlanInput, inputs_of, render
 from headrace.store import WEIGHT
 
@@ -72,9 +72,9 @@ def _changed(engine: Engine, state: State, group: Group, name: str) -> bool:
     return _net_rows(engine, reading, name, columns) > 0
 
 
-def _reading(engine: Engine, state: State, group: Group) -> Reading:
+def _reading(engine: Engine, state: State, group: Group) -> InputReader:
     frontier = {name: epoch for table in group for name, epoch in table.frontier.items()}
-    return Reading(engine.store, state, frontier, engine.settings(state).collect_rows)
+    return InputReader(engine.store, state, frontier, engine.settings(state).collect_rows)
 
 
 def _read(state: State, group: Group, name: str) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def _read(state: State, group: Group, name: str) -> tuple[str, ...]:
     return tuple(column for column, _ in state.relation(name).columns if column in used)
 
 
-def _net_rows(engine: Engine, reading: Reading, name: str, columns: tuple[str, ...]) -> int:
+def _net_rows(engine: Engine, reading: InputReader, name: str, columns: tuple[str, ...]) -> int:
     """The rows that come and go in these columns of a change, by their weights."""
     types = dict(reading.state.relation(name).columns)
     plan = Net(Scan(name, tuple((c, Column(c, types[c])) for c in columns), "change"))

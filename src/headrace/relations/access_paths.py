@@ -1,4 +1,4 @@
-"""Ways to the rows of an input that have certain keys, and the one that is likely the fastest.
+"""Access paths to the rows of an input with certain keys, and the one that is likely fastest.
 
 | way | how | costs |
 |---|---|---|
@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 from headrace.capture.probe import LastCut, probe
 from headrace.catalog.records import Access, CaptureMode, Source, Status
 from headrace.engine import Engine
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.render import PlanInput
 from headrace.store import WEIGHT, Keys
 
-Way = Literal["probe", "index", "pruned", "scan"]
-Wish = Literal["auto", "probe", "index", "pruned", "scan", "whole"]
+AccessPath = Literal["probe", "index", "pruned", "scan"]
+RequestedPath = Literal["auto", "probe", "index", "pruned", "scan", "whole"]
 
 # Measured on one machine, in milliseconds; only their order of magnitude matters.
 PROBE_BEGINS = 10.0
@@ -46,15 +46,15 @@ class FailedProbes:
 
 
 @dataclass(frozen=True)
-class Ways:
+class AccessPaths:
     """Finds the rows of a stage's inputs by their keys.
 
     `read` are the inputs that the stage came to read, `taken` those of them found by keys.
     """
 
     engine: Engine
-    reading: Reading
-    wish: Wish
+    reading: InputReader
+    wish: RequestedPath
     read: list[PlanInput] = field(default_factory=list)
     taken: list[Access] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class Ways:
         spared = sum(access.rows - access.kept for access in self.taken)
         return sum(map(self.reading.size, self.read)) - spared
 
-    def find(self, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, Way]:
+    def find(self, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, AccessPath]:
         """The weighted rows of the input with one of the keys, not netted.
 
         If they are more than the reading's `most_found`, they are not all.
@@ -81,7 +81,7 @@ class Ways:
         rows = self._probed(wanted, keys) if self._may_probe(wanted, keys, reached) else None
         if rows is not None:
             return rows, "probe"
-        pruned: Way = "pruned" if reached < reading.size(wanted) else "scan"
+        pruned: AccessPath = "pruned" if reached < reading.size(wanted) else "scan"
         return reading.lookup(wanted, keys), "index" if indexed else pruned
 
     def _may_probe(self, wanted: PlanInput, keys: Keys, reached: int) -> bool:

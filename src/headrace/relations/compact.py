@@ -18,7 +18,7 @@ from headrace.relations.rows import in_ranges, scan_all, stored_schema, with_epo
 from headrace.render import render
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
-from headrace.store import Log, LogFile, Pin
+from headrace.store import LogFile, Pin, RelationLog
 from headrace.store.compaction import worth_merging
 
 ROWS_A_PART = 1_000_000
@@ -103,7 +103,7 @@ def _shortened(engine: Engine, relation: Relation, needed: frozenset[int], limit
 
 
 def _written(
-    engine: Engine, relation: Relation, log: Log, chosen: tuple[LogFile, ...], limit: int
+    engine: Engine, relation: Relation, log: RelationLog, chosen: tuple[LogFile, ...], limit: int
 ) -> Sum:
     """The sum of the chosen files in a folder of its own; executors make a large one.
 
@@ -123,7 +123,7 @@ def _written(
 
 
 def _write(
-    engine: Engine, relation: Relation, log: Log, chosen: tuple[LogFile, ...], folder: str
+    engine: Engine, relation: Relation, log: RelationLog, chosen: tuple[LogFile, ...], folder: str
 ) -> None:
     epoch = chosen[-1].last_epoch
     text = with_epoch(render(Net(scan_all(relation, "before"))), epoch)

@@ -10,7 +10,7 @@ from headrace.catalog.records import Relation, StreamTable
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit
 from headrace.plan.operators import Filter, Net, Operator, Project, Scan, Version
-from headrace.relations.input_reader import SMALL_ROWS, Reading
+from headrace.relations.input_reader import SMALL_ROWS, InputReader
 from headrace.render import inputs_of, render
 from headrace.render.native import render_native
 
@@ -42,7 +42,7 @@ def published_frame(
     limits = {} if upto is None else {table.relation: upto}
     if upto is not None:
         _require_known(engine, state, table, upto)
-    reading = Reading(engine.store, state, {}, limit=0, upto=limits)
+    reading = InputReader(engine.store, state, {}, limit=0, upto=limits)
     inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
     names = tuple(column.name for column in table.columns)
     apart = engine.store.arrangement(table.relation, state.relation(table.relation).pin).apart
@@ -61,7 +61,7 @@ def changed_frame(
     limits = {} if upto is None else {table.relation: upto}
     for epoch in {after, *limits.values()} - {0}:
         _require_known(engine, state, table, epoch)
-    reading = Reading(engine.store, state, {table.relation: after}, SMALL_ROWS, limits)
+    reading = InputReader(engine.store, state, {table.relation: after}, SMALL_ROWS, limits)
     inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
     names = tuple(column.name for column in table.columns)
     return engine.runner.frame(render(shown, names), inputs)

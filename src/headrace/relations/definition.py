@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from headrace.algebra.scalar import Column
-from headrace.catalog.records import Named, Relation, Source, StreamTable, View
+from headrace.catalog.records import InputNames, Relation, Source, StreamTable, ViewRecord
 from headrace.catalog.state import State
 from headrace.delta.order_joins import connect_joins
 from headrace.errors import NeedsReinit, UserError
@@ -75,8 +75,8 @@ class InputSchema:
 
     @staticmethod
     def of(
-        inputs: Mapping[Named, Input],
-        views: tuple[View, ...],
+        inputs: Mapping[InputNames, Input],
+        views: tuple[ViewRecord, ...],
         state: State,
         search_path: tuple[str, ...],
         rules: Rules,
@@ -107,12 +107,12 @@ class InputSchema:
         return None
 
 
-def as_named(origin: Input) -> Named:
+def as_named(origin: Input) -> InputNames:
     """All that there is to be seen of an input."""
-    return Named(origin.schema, origin.name, tuple(column.name for column in origin.columns))
+    return InputNames(origin.schema, origin.name, tuple(column.name for column in origin.columns))
 
 
-def bound_table(origin: Input, named: Named) -> BoundTable:
+def bound_table(origin: Input, named: InputNames) -> BoundTable:
     """An input as the binder sees it: those columns that were there when the query was bound."""
     columns: dict[str, BoundColumn] = {}
     keys: tuple[tuple[str, ...], ...]
@@ -203,7 +203,7 @@ def follow(table: StreamTable, moved: Mapping[str, str]) -> StreamTable:
     )
 
 
-def inputs_of(table: StreamTable, state: State) -> dict[Named, Input]:
+def inputs_of(table: StreamTable, state: State) -> dict[InputNames, Input]:
     """The inputs of a table that exists, by what its query sees of them."""
     origins = (state.origin(relation) for relation in table.inputs)
     return {

@@ -12,7 +12,17 @@ from headrace.catalog.records import Relation
 from headrace.catalog.state import State
 from headrace.render import PlanInput
 from headrace.spark.run import Input
-from headrace.store import WEIGHT, By, Keys, LogFile, Reach, Store, least_weight, net, net_retracted
+from headrace.store import (
+    WEIGHT,
+    By,
+    Keys,
+    LogFile,
+    LookupCost,
+    Store,
+    least_weight,
+    net,
+    net_retracted,
+)
 
 SMALL_ROWS = 10_000
 # Rows that are handed to Spark travel with the task that reads them. Spark takes 128 MB for one.
@@ -23,7 +33,7 @@ MOST_FOUND = 2_000_000
 
 
 @dataclass(frozen=True)
-class Reading:
+class InputReader:
     """What one refresh of one table reads: each relation before (its frontier) and after.
 
     After is as far as the relation is published, or as `upto` says where that is less. A change is
@@ -105,7 +115,7 @@ class Reading:
         fitting = MOST_BYTES * rows // max(1, UNPACKED * stored)
         return max(self.limit, min(MOST_FOUND, fitting))
 
-    def reach(self, wanted: PlanInput, keys: Keys) -> Reach:
+    def reach(self, wanted: PlanInput, keys: Keys) -> LookupCost:
         """How many stored rows of an input a look-up compares with the keys."""
         pin = self.state.relation(wanted.relation).pin
         _, upto = self.span(wanted.relation, wanted.version)

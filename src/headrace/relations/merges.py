@@ -34,7 +34,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Merge:
+class CompactedRun:
     """Files of a log, neighbours in it, and their sum."""
 
     chosen: tuple[LogFile, ...]
@@ -72,7 +72,7 @@ class Merges:
             chosen, _ = self._begun.get(relation, ((), None))
         return chosen
 
-    def take(self, relation: str) -> Merge | None:
+    def take(self, relation: str) -> CompactedRun | None:
         """What was made of the relation; None if nothing was, or not yet.
 
         A failure is told, and the files may be chosen again after a while.
@@ -83,7 +83,7 @@ class Merges:
                 return None
             del self._begun[relation]
         try:
-            return Merge(chosen, future.result())
+            return CompactedRun(chosen, future.result())
         except Exception as error:  # noqa: BLE001  the files are still there, whatever it was
             code = error.code if isinstance(error, HeadraceError) else type(error).__name__
             logger.warning("merge failed", extra={"code": code, "error": str(error)})

@@ -17,7 +17,7 @@ from headrace.delta.fixed_point import NotConverged
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.plan.operators import Operator, Recursive, Scan
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.render import PlanInput, inputs_of
 from headrace.render.native import render_native, render_new
 from headrace.spark.profiles import Profile
@@ -30,7 +30,7 @@ Given = Mapping[str, pa.Table]
 
 
 def levels(
-    engine: Engine, recursion: Recursive, names: tuple[str, ...], reading: Reading, most: int
+    engine: Engine, recursion: Recursive, names: tuple[str, ...], reading: InputReader, most: int
 ) -> tuple[pa.Table, int]:
     """The rows of all levels, weighted, and how many levels there were.
 
@@ -40,7 +40,7 @@ def levels(
 
 
 def materialised(
-    engine: Engine, plan: Operator, reading: Reading, most: int
+    engine: Engine, plan: Operator, reading: InputReader, most: int
 ) -> tuple[Operator, list[Input]]:
     """The plan with every recursion replaced by a scan of its rows, and all of its inputs."""
     native = _Native(engine, reading, most)
@@ -49,7 +49,7 @@ def materialised(
 
 
 def least_fixed_point(
-    engine: Engine, bodies: Mapping[str, Operator], reading: Reading, most: int
+    engine: Engine, bodies: Mapping[str, Operator], reading: InputReader, most: int
 ) -> dict[str, pa.Table]:
     """The rows of relations that read each other, every row once: the least that fit all bodies."""
     native = _Native(engine, reading, most)
@@ -75,7 +75,7 @@ class _Native:
     """Runs queries over the states after, and over given rows."""
 
     engine: Engine
-    reading: Reading
+    reading: InputReader
     most: int
 
     def levels(

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from headrace.algebra.scalar import Scalar
 from headrace.catalog.records import Access
 from headrace.delta.drop_terms import scans
-from headrace.delta.origins import Origin, Path
+from headrace.delta.origins import Path, ScanOrigin
 from headrace.delta.reduction import GIVEN, Reduction, Restriction
 from headrace.plan.operators import Operator, Scan
-from headrace.relations.access_paths import Way, Ways
+from headrace.relations.access_paths import AccessPath, AccessPaths
 from headrace.relations.conditions import passing
 from headrace.relations.input_reader import MOST_BYTES
 from headrace.relations.values import values_of
@@ -40,7 +40,7 @@ class Reduced:
 
 
 def reduced(
-    ways: Ways, reduction: Reduction, wanted: Sequence[PlanInput], inputs: Sequence[Input]
+    ways: AccessPaths, reduction: Reduction, wanted: Sequence[PlanInput], inputs: Sequence[Input]
 ) -> Reduced:
     """The inputs, those of large states with fewer rows where that is worth it.
 
@@ -96,13 +96,13 @@ def empty_scans(
     return frozenset(empty)
 
 
-def _first_origins(reduction: Reduction) -> Iterable[Origin]:
+def _first_origins(reduction: Reduction) -> Iterable[ScanOrigin]:
     """What the ways begin at."""
     for one in reduction.restrictions:
         yield from (origin for origin in one.origins if origin.scan.version in GIVEN)
 
 
-def _name(of: Origin | Restriction) -> str:
+def _name(of: ScanOrigin | Restriction) -> str:
     return input_name(of.scan.relation, of.scan.version)
 
 
@@ -137,14 +137,14 @@ class _Piece:
 
     keys: Keys
     rows: pa.Table
-    way: Way
+    way: AccessPath
 
 
 @dataclass
 class _Search:
     """The rows that each restricted scan was left with so far, and the bytes of all inputs."""
 
-    ways: Ways
+    ways: AccessPaths
     reduction: Reduction
     given: dict[str, Input]
     wanted: dict[str, PlanInput]
@@ -183,7 +183,7 @@ class _Search:
     def _ready(self, ways: list[Restriction]) -> list[Restriction]:
         return [one for one in ways if all(map(self._is_known, one.origins))]
 
-    def _is_known(self, origin: Origin) -> bool:
+    def _is_known(self, origin: ScanOrigin) -> bool:
         return origin.scan.version in GIVEN or origin.path in self._found
 
     def _size(self, one: Restriction) -> int:
@@ -222,7 +222,7 @@ class _Search:
             tables.append(values)
         return keys_table(tables, self._key_schema(self.wanted[_name(one)], one.columns), one)
 
-    def _origin(self, origin: Origin) -> pa.Table | None:
+    def _origin(self, origin: ScanOrigin) -> pa.Table | None:
         """The values of the rows that a way begins at; conditions are tried on no others."""
         path = origin.path
         if path not in self._passed:

@@ -8,13 +8,13 @@ from headrace.catalog.records import Relation
 from headrace.engine import Engine
 from headrace.plan.operators import Net
 from headrace.relations.dataframe import shown_rows
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.relations.visible_change import VisibleChange
 from headrace.render import inputs_of, render
 from headrace.store import WEIGHT
 
 
-def visible_change(engine: Engine, reading: Reading, relation: Relation) -> VisibleChange:
+def visible_change(engine: Engine, reading: InputReader, relation: Relation) -> VisibleChange:
     """The change of the visible columns, netted; one that is large stays in files."""
     if not reading.is_large(relation.id):
         return VisibleChange.of(reading.change(relation))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.store import WEIGHT, Parts
+from headrace.store import WEIGHT, WrittenParts
 
 BATCH_ROWS = 50_000
 
@@ -24,10 +24,10 @@ class VisibleChange:
 
     inserted: int
     deleted: int
-    rows: pa.Table | Parts
+    rows: pa.Table | WrittenParts
 
     @staticmethod
-    def of(rows: pa.Table | Parts) -> VisibleChange:
+    def of(rows: pa.Table | WrittenParts) -> VisibleChange:
         """The change with its rows counted."""
         inserted = deleted = 0
         columns = rows.select([WEIGHT])
@@ -47,5 +47,5 @@ class VisibleChange:
 
     def discard(self) -> None:
         """Give up the parts, if there are any."""
-        if isinstance(self.rows, Parts):
+        if isinstance(self.rows, WrittenParts):
             self.rows.discard()

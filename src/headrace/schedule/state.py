@@ -15,14 +15,14 @@ from headrace.schedule.cron import Cron
 from headrace.schedule.due import Cause, Due, Member, ScheduledGroup
 from headrace.schedule.effective import effective_schedules
 from headrace.schedule.schedule import Schedule, parse_schedule
-from headrace.schedule.tiers import AUTO, Reads, Tier, classify, demanded, tier_option
+from headrace.schedule.tiers import AUTO, ReadActivity, Tier, classify, demanded, tier_option
 from headrace.settings import Settings
 
 Groups = Iterable[ConsistencyGroup[str]]
 
 
 @dataclass
-class Memory:
+class ScheduleState:
     """By relation: when a table was last attempted for its schedule, when it may be tried again
     after a failure, how often in a row something outside was missing, what is known of others'
     reads, and how many of them there were when it was last attempted."""
@@ -30,7 +30,7 @@ class Memory:
     last: dict[str, datetime] = field(default_factory=dict)
     retry_at: dict[str, datetime] = field(default_factory=dict)
     outages: dict[str, int] = field(default_factory=dict)
-    reads: dict[str, Reads] = field(default_factory=dict)
+    reads: dict[str, ReadActivity] = field(default_factory=dict)
     read_before: dict[str, int] = field(default_factory=dict)
 
     def attempted(self, relations: Iterable[str], now: datetime) -> None:
@@ -59,7 +59,7 @@ class Memory:
 
 
 def agenda(
-    state: State, settings: Settings, groups: Groups, memory: Memory, running: Set[str]
+    state: State, settings: Settings, groups: Groups, memory: ScheduleState, running: Set[str]
 ) -> tuple[ScheduledGroup, ...]:
     """What is refreshed as one, each after all that it reads, with what decides when it is due."""
     tables = {table.relation: table for table in state.stream_tables}
@@ -98,7 +98,7 @@ def followed(groups: Iterable[ScheduledGroup]) -> frozenset[str]:
 
 
 def tiers_of(
-    tables: Mapping[str, StreamTable], settings: Settings, memory: Memory
+    tables: Mapping[str, StreamTable], settings: Settings, memory: ScheduleState
 ) -> dict[str, Tier]:
     """The tier of every table: the one set by hand, or the one that others' reads make it."""
     said = {name: tier_option(table, settings) for name, table in tables.items()}
@@ -153,7 +153,7 @@ def _begun_at(table: StreamTable) -> datetime | None:
     return table.created_at if table.is_uninitialized else table.published_at
 
 
-def _was_read(memory: Memory, name: str) -> bool:
+def _was_read(memory: ScheduleState, name: str) -> bool:
     known = memory.reads.get(name)
     return known is not None and known.total > memory.read_before.get(name, 0)
 

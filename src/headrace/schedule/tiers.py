@@ -65,7 +65,7 @@ _RANKS = {tier: rank for rank, tier in enumerate(Tier)}
 
 
 @dataclass(frozen=True)
-class Sample:
+class ScanCounters:
     """Two counters as they were at a moment: all scans of a served table, and our own of it."""
 
     at: datetime
@@ -74,7 +74,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Reads:
+class ReadActivity:
     """What is known of others' reads of a table, from one sample after the other.
 
     `total` counts them since the watch began at `since`; a table was read since some moment if
@@ -86,7 +86,7 @@ class Reads:
     """
 
     since: datetime
-    last: Sample
+    last: ScanCounters
     total: int = 0
     ahead: int = 0
     early: int = 0
@@ -94,17 +94,17 @@ class Reads:
     read_at: datetime | None = None
 
     @staticmethod
-    def begin(sample: Sample) -> Reads:
-        return Reads(sample.at, sample, early=max(sample.own - sample.scans, 0))
+    def begin(sample: ScanCounters) -> ReadActivity:
+        return ReadActivity(sample.at, sample, early=max(sample.own - sample.scans, 0))
 
-    def then(self, sample: Sample) -> Reads:
+    def then(self, sample: ScanCounters) -> ReadActivity:
         """With one sample more.
 
         A counter that went back was reset, so nobody is said to have read. If the clock went
         back, the watch begins anew; the total stays.
         """
         if sample.at < self.last.at:
-            return replace(Reads.begin(sample), total=self.total)
+            return replace(ReadActivity.begin(sample), total=self.total)
         scans, own = sample.scans - self.last.scans, sample.own - self.last.own
         reset = scans < 0 or own < 0
         early = self.early if sample.at - self.since <= TOLD_WITHIN else 0
@@ -133,17 +133,17 @@ def is_watched(table: StreamTable, settings: Settings) -> bool:
     return said == AUTO or Tier(said).waits_for_reads
 
 
-def classify(reads: Reads) -> Tier:
+def classify(reads: ReadActivity) -> Tier:
     """The tier by others' reads a minute; what was not watched long enough counts as read."""
     return _tier_at(reads, reads.last.at, sum(count for _, count in reads.recent))
 
 
-def per_minute(reads: Reads) -> float:
+def per_minute(reads: ReadActivity) -> float:
     """Reads by others a minute."""
     return sum(count for _, count in reads.recent) / (WATCHED / timedelta(minutes=1))
 
 
-def decline(reads: Reads) -> tuple[tuple[datetime, Tier], ...]:
+def decline(reads: ReadActivity) -> tuple[tuple[datetime, Tier], ...]:
     """The tiers that a table comes to, and when, if nobody reads it from now on."""
     times = [at for at, _ in reads.recent]
     # The reads that are left without the first of them, the first two, …
@@ -159,7 +159,7 @@ def decline(reads: Reads) -> tuple[tuple[datetime, Tier], ...]:
     return tuple(found)
 
 
-def _tier_at(reads: Reads, now: datetime, recent: int) -> Tier:
+def _tier_at(reads: ReadActivity, now: datetime, recent: int) -> Tier:
     """The tier at a moment, with so many reads in the time before it over which rates are taken."""
     rate = recent / (WATCHED / timedelta(minutes=1))
     if rate > HOT_ABOVE or now - reads.since < WATCHED:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from headrace.catalog.records import StreamTable, TierInForce
-from headrace.schedule.state import Memory, tiers_of
+from headrace.schedule.state import ScheduleState, tiers_of
 from headrace.schedule.tiers import (
     AUTO,
     Tier,
@@ -21,7 +21,7 @@ from headrace.settings import Settings
 
 
 def tiers_in_force(
-    tables: Mapping[str, StreamTable], settings: Settings, memory: Memory
+    tables: Mapping[str, StreamTable], settings: Settings, memory: ScheduleState
 ) -> tuple[TierInForce, ...]:
     """The tier of every table that is watched for reads, and the next one if nobody reads it.
 

@@ -36,7 +36,7 @@ ORDER BY c.oid
 
 
 @dataclass(frozen=True)
-class Leaf:
+class LeafTable:
     """A table that holds rows itself, as `LEAVES` finds it."""
 
     oid: int
@@ -69,7 +69,7 @@ def page_ranges(connection: Connection[Any], table: SourceTable, parts: int) -> 
     """
     with translated():
         found = connection.execute(LEAVES, {"oid": table.oid}).fetchall()
-    leaves = [Leaf(*row) for row in found]
+    leaves = [LeafTable(*row) for row in found]
     pages = max(sum(leaf.pages for leaf in leaves) // max(parts, 1) + 1, MINIMUM_PAGES)
     return tuple(
         Range(_relation(table, leaf), _where(leaf, first, last), _bytes(leaf, first, last))
@@ -84,18 +84,18 @@ def _steps(size: int, step: int) -> Iterator[tuple[int, int | None]]:
     yield from zip(starts, [*starts[1:], None], strict=True)
 
 
-def _relation(table: SourceTable, leaf: Leaf) -> str:
+def _relation(table: SourceTable, leaf: LeafTable) -> str:
     if leaf.readable:
         return relation_sql(leaf.schema, leaf.name)
     return sql.Identifier(table.schema, table.name).as_string()
 
 
-def _bytes(leaf: Leaf, first: int, last: int | None) -> int:
+def _bytes(leaf: LeafTable, first: int, last: int | None) -> int:
     pages = (leaf.pages if last is None else last) - first
     return leaf.bytes * pages // max(leaf.pages, 1)
 
 
-def _where(leaf: Leaf, first: int, last: int | None) -> str:
+def _where(leaf: LeafTable, first: int, last: int | None) -> str:
     conditions = [] if leaf.readable else [sql.SQL("tableoid = {}::oid").format(leaf.oid)]
     conditions.append(sql.SQL("ctid >= {}::tid").format(sql.Literal(f"({first},0)")))
     if last is not None:

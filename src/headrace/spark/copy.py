@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headrace.source.ranges import Range
 from headrace.source.table import SourceTable
-from headrace.spark.jobs import Call, Jobs
+from headrace.spark.jobs import Jobs, SparkCall
 from headrace.spark.jvm_shortcuts import quoted
 from headrace.spark.run import Runner, write_parts
 from headrace.spark.schema import struct
@@ -61,7 +61,7 @@ def copy_table(
         rows = read_table(session, conninfo, snapshot, table, ranges, epoch)
         write_parts(rows.sortWithinPartitions(*map(quoted, order)) if order else rows, folder)
 
-    def watch(jobs: Jobs, call: Call) -> None:
+    def watch(jobs: Jobs, call: SparkCall) -> None:
         done = jobs.tasks_done(call)
         if progress is not None and done is not None:
             progress(min(done, total), total)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Call:
+class SparkCall:
     """One use of a session under a name that no other call has.
 
     `caller` is the thread that waits for it, `thread` the one that it acts for.
@@ -25,41 +25,41 @@ class Call:
 class Jobs(Protocol):
     """What can be known of and done to the jobs of a call, from any thread."""
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: SparkCall) -> None:
         """Give the calling thread's next jobs the call's name."""
 
-    def end(self, call: Call) -> None:
+    def end(self, call: SparkCall) -> None:
         """Take the name away again."""
 
-    def interrupt(self, call: Call) -> None:
+    def interrupt(self, call: SparkCall) -> None:
         """Stop the call's jobs that run now."""
 
-    def count(self, call: Call) -> int:
+    def count(self, call: SparkCall) -> int:
         """How many jobs the call has run."""
 
-    def tasks_done(self, call: Call) -> int | None:
+    def tasks_done(self, call: SparkCall) -> int | None:
         """How many tasks of the call are complete, or None where Spark does not say."""
 
 
 class ClassicJobs:
     """By job group: a thread of Python is one thread of the JVM, and the group belongs to it."""
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: SparkCall) -> None:
         context = call.session.sparkContext
         context.setJobGroup(call.name, "headrace")
         # Otherwise Spark searches the stack for it, again and again for every query.
         context.setLocalProperty("callSite.long", "headrace")
 
-    def end(self, call: Call) -> None:
+    def end(self, call: SparkCall) -> None:
         """The next call's `begin` takes the group's place."""
 
-    def interrupt(self, call: Call) -> None:
+    def interrupt(self, call: SparkCall) -> None:
         call.session.sparkContext.cancelJobGroup(call.name)
 
-    def count(self, call: Call) -> int:
+    def count(self, call: SparkCall) -> int:
         return len(call.session.sparkContext.statusTracker().getJobIdsForGroup(call.name))
 
-    def tasks_done(self, call: Call) -> int | None:
+    def tasks_done(self, call: SparkCall) -> int | None:
         tracker = call.session.sparkContext.statusTracker()
         jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(call.name)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
@@ -69,17 +69,17 @@ class ClassicJobs:
 class ConnectJobs:
     """By tag. A client does not learn of jobs, so every query that was run counts as one."""
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: SparkCall) -> None:
         call.session.addTag(call.name)
 
-    def end(self, call: Call) -> None:
+    def end(self, call: SparkCall) -> None:
         call.session.removeTag(call.name)
 
-    def interrupt(self, call: Call) -> None:
+    def interrupt(self, call: SparkCall) -> None:
         call.session.interruptTag(call.name)
 
-    def count(self, call: Call) -> int:
+    def count(self, call: SparkCall) -> int:
         return 1
 
-    def tasks_done(self, call: Call) -> int | None:
+    def tasks_done(self, call: SparkCall) -> int | None:
         return None

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Leaf:
+class ArrowLeaf:
     """Rows in the JVM that can be exchanged: a frame of one partition of one Arrow batch.
 
     `slot` is the array that holds the batch; every job takes from it what is there at its start.
@@ -37,7 +37,7 @@ class Leaf:
     slot: Any
 
 
-class Bridge:
+class JvmShortcuts:
     """The way into one session. `exchanges` says whether it has leaves."""
 
     def __init__(self, session: SparkSession) -> None:
@@ -59,7 +59,7 @@ class Bridge:
                 self._close(error)
         return self._session.createDataFrame(rows, struct(schema))
 
-    def leaf(self, rows: pa.Table, schema: pa.Schema) -> Leaf | None:
+    def leaf(self, rows: pa.Table, schema: pa.Schema) -> ArrowLeaf | None:
         """The rows, which have that schema, as a frame whose rows can be exchanged.
 
         None where they cannot be, or are too many for one batch.
@@ -74,9 +74,9 @@ class Bridge:
             logger.warning("plans of queries are not kept", extra={"error": str(error)})
             self.exchanges = False
             return None
-        return Leaf(frame, schema, slot)
+        return ArrowLeaf(frame, schema, slot)
 
-    def exchange(self, leaf: Leaf, rows: pa.Table) -> bool:
+    def exchange(self, leaf: ArrowLeaf, rows: pa.Table) -> bool:
         """Have the leaf's frame give these rows from now on; False if they are too many."""
         chunk = _one_batch(rows, leaf.schema)
         if chunk is not None:
@@ -108,7 +108,7 @@ class Bridge:
         taken = jvm.utils.toDataFrame(batches, struct(schema).json(), jvm.session)
         return DataFrame(taken, self._session)
 
-    def _put_batch(self, leaf: Leaf, rows: pa.RecordBatch) -> None:
+    def _put_batch(self, leaf: ArrowLeaf, rows: pa.RecordBatch) -> None:
         copied = self._handed_over(rows, leaf.schema).copyToArray(leaf.slot)
         if copied != 1:
             raise InternalError("invariant", f"{copied} batches went into a leaf instead of one")

@@ -18,7 +18,7 @@ CONNECT_PORT = 15002
 ANSWER_SECONDS = 5.0
 
 
-class Origin(Protocol):
+class SessionOrigin(Protocol):
     """Gives sessions that are our own; `remote` says that they are Spark Connect's."""
 
     remote: bool
@@ -99,7 +99,7 @@ class Remote:
             self._sessions.pop().stop()
 
 
-class Given:
+class UserSession:
     """A user's session: we make further ones from it and leave it as it is."""
 
     def __init__(self, session: SparkSession) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.spark.jvm_shortcuts import Leaf, refusals
+from headrace.spark.jvm_shortcuts import ArrowLeaf, refusals
 from headrace.spark.views import Input, Views, has_rows
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Plan:
     """A query that can be run again, and the leaves that hold its rows, by the inputs' names."""
 
     frame: DataFrame
-    leaves: Mapping[str, Leaf]
+    leaves: Mapping[str, ArrowLeaf]
     # What each leaf holds; not known means that it has to be exchanged.
     holding: dict[str, pa.Table | None] = field(default_factory=dict)
 

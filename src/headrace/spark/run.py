@@ -17,12 +17,12 @@ import pyarrow as pa
 from headrace.errors import HeadraceError, InternalError, Transient, UserError
 from headrace.spark.delegation import acting_thread
 from headrace.spark.failures import cancelled, translated
-from headrace.spark.jobs import Call, ClassicJobs, ConnectJobs, Jobs
+from headrace.spark.jobs import ClassicJobs, ConnectJobs, Jobs, SparkCall
 from headrace.spark.prepared import key_of
 from headrace.spark.profiles import Profile
 from headrace.spark.schema import struct
 from headrace.spark.session import Spark
-from headrace.spark.session_pool import Lane, Lanes
+from headrace.spark.session_pool import SessionPool, SessionSlot
 from headrace.spark.views import Input, Views
 from headrace.store.layout import GROUP_ROWS
 
@@ -53,10 +53,10 @@ class Runner:
 
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
-        self._lanes = Lanes(spark)
+        self._lanes = SessionPool(spark)
         self._lock = Lock()
-        self._running: dict[Call, Future[Any]] = {}
-        self._uncounted: list[Call] = []
+        self._running: dict[SparkCall, Future[Any]] = {}
+        self._uncounted: list[SparkCall] = []
         self._counted: Counter[int] = Counter()
         self._known_jobs: Jobs | None = None
 
@@ -135,7 +135,7 @@ class Runner:
         inputs: Sequence[Input],
         work: Callable[[SparkSession], Result],
         *,
-        watch: Callable[[Jobs, Call], None] | None = None,
+        watch: Callable[[Jobs, SparkCall], None] | None = None,
         counted: bool = True,
     ) -> Result:
         """Do `work` in a session of the profile that has the inputs as views.
@@ -154,14 +154,14 @@ class Runner:
 
     def _call(
         self,
-        lane: Lane,
+        lane: SessionSlot,
         work: Callable[[], Result],
         *,
-        watch: Callable[[Jobs, Call], None] | None = None,
+        watch: Callable[[Jobs, SparkCall], None] | None = None,
         counted: bool = True,
     ) -> Result:
         """Do `work` by the lane's thread, as one call, and give the lane back."""
-        call = Call(lane.session, f"headrace-{uuid.uuid4().hex}", acting_thread(), get_ident())
+        call = SparkCall(lane.session, f"headrace-{uuid.uuid4().hex}", acting_thread(), get_ident())
         future = lane.worker.submit(lambda: self._work(lane, call, work))
         self._running[call] = future
         lost = False
@@ -241,7 +241,7 @@ class Runner:
             self._known_jobs = ConnectJobs() if self._spark.remote else ClassicJobs()
         return self._known_jobs
 
-    def _work(self, lane: Lane, call: Call, work: Callable[[], Result]) -> Result:
+    def _work(self, lane: SessionSlot, call: SparkCall, work: Callable[[], Result]) -> Result:
         jobs = self._jobs
         with translated():
             jobs.begin(call)
@@ -251,7 +251,7 @@ class Runner:
                 jobs.end(call)
                 lane.views.trim()
 
-    def _stop(self, calls: dict[Call, Future[Any]]) -> None:
+    def _stop(self, calls: dict[SparkCall, Future[Any]]) -> None:
         """Interrupt until all have ended: a call that is still planning has no job to stop yet."""
         deadline = time.monotonic() + CANCEL_SECONDS
         while time.monotonic() < deadline:
@@ -263,7 +263,7 @@ class Runner:
                     self._jobs.interrupt(call)
             wait(calls.values(), POLL_SECONDS)
 
-    def _note(self, call: Call) -> None:
+    def _note(self, call: SparkCall) -> None:
         """Count the call's jobs later: Spark's own book-keeping lags behind the result."""
         with self._lock:
             self._uncounted.append(call)

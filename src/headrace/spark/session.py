@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from headrace.errors import HeadraceError, Transient, Unavailable, UserError
 from headrace.spark import launch
 from headrace.spark.failures import cancelled, translated
-from headrace.spark.origins import Given, Launched, Origin, Remote
+from headrace.spark.origins import Launched, Remote, SessionOrigin, UserSession
 from headrace.spark.profiles import Profile, settings_of
 from headrace.spark.worker import GivenUp, Worker
 
@@ -34,7 +34,7 @@ def local_session(master: str = launch.LOCAL, *, memory: str = MEMORY) -> SparkS
 class Generation:
     """One Spark application, from its start to its loss, and our sessions of its profiles."""
 
-    origin: Origin
+    origin: SessionOrigin
     profiles: dict[Profile, SparkSession] = field(default_factory=dict)
 
 
@@ -50,7 +50,7 @@ class Spark:
     """
 
     def __init__(
-        self, reach: Callable[[], Origin], starting: Callable[[], None] = lambda: None
+        self, reach: Callable[[], SessionOrigin], starting: Callable[[], None] = lambda: None
     ) -> None:
         self._reach = reach
         self._starting = starting
@@ -75,7 +75,7 @@ class Spark:
         if where is None:
             return Spark(lambda: Launched(None, memory=memory, log=log), starting)
         if not isinstance(where, str):
-            return Spark(lambda: Given(where), starting)
+            return Spark(lambda: UserSession(where), starting)
         if where.startswith("sc://"):
             return Spark(lambda: Remote(where), starting)
         if not where.startswith(MASTERS):
@@ -161,7 +161,7 @@ class Spark:
             self._generation = Generation(self._started(known_failures))
         return self._generation
 
-    def _started(self, known_failures: int) -> Origin:
+    def _started(self, known_failures: int) -> SessionOrigin:
         # Who waited while another's start failed has the same failure; later calls start again.
         if self._failure is not None and self._failed_starts > known_failures:
             raise self._failure

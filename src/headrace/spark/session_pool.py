@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class Lane:
+class SessionSlot:
     """One session, its views and plans, and the one thread that uses them.
 
     All of them are of one generation of Spark, and of no use after it.
@@ -65,7 +65,7 @@ def _are_few(inputs: Sequence[Input]) -> bool:
     return rows <= MOST_INTERPRETED
 
 
-class Lanes:
+class SessionPool:
     """Hands out lanes; there are as many of a profile as calls of it ever ran at once.
 
     Two calls never share a session: they may name different rows by the same view, and Spark
@@ -75,11 +75,13 @@ class Lanes:
 
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
-        self._free: list[Lane] = []
+        self._free: list[SessionSlot] = []
         self._lock = Lock()
         self._rooms: WeakKeyDictionary[Generation, Room] = WeakKeyDictionary()
 
-    def take(self, profile: Profile, inputs: Sequence[Input], key: Key | None = None) -> Lane:
+    def take(
+        self, profile: Profile, inputs: Sequence[Input], key: Key | None = None
+    ) -> SessionSlot:
         """A free lane or a new one.
 
         Of several it is one that has the query's plan, or most of the inputs registered.
@@ -99,9 +101,9 @@ class Lanes:
         with self._lock:
             room = self._rooms.setdefault(generation, Room())
             room.sessions += profile == "tiny"
-        return Lane(generation, profile, session, views, worker, Plans(session, views, room))
+        return SessionSlot(generation, profile, session, views, worker, Plans(session, views, room))
 
-    def give(self, lane: Lane) -> None:
+    def give(self, lane: SessionSlot) -> None:
         with self._lock:
             self._free.append(lane)
         self.discard_lost()

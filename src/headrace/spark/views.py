@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.spark.jvm_shortcuts import Bridge, Leaf
+from headrace.spark.jvm_shortcuts import ArrowLeaf, JvmShortcuts
 from headrace.spark.schema import struct, to_schema
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Views:
 
     def __init__(self, session: SparkSession, *, one_partition: bool) -> None:
         self._session = session
-        self._bridge = Bridge(session)
+        self._bridge = JvmShortcuts(session)
         self._one_partition = one_partition
         self._registered: OrderedDict[str, Input] = OrderedDict()
         self._scans: OrderedDict[Files, DataFrame] = OrderedDict()
@@ -80,12 +80,12 @@ class Views:
         for wanted in inputs:
             self._registered.move_to_end(wanted.name)
 
-    def register_leaves(self, inputs: Sequence[Input]) -> dict[str, Leaf] | None:
+    def register_leaves(self, inputs: Sequence[Input]) -> dict[str, ArrowLeaf] | None:
         """Make every input readable under its name, for the query that is planned next.
 
         The rows of each are in a leaf of its own, given by name. None if some cannot be in one.
         """
-        leaves: dict[str, Leaf] = {}
+        leaves: dict[str, ArrowLeaf] = {}
 
         def local(wanted: Input) -> DataFrame:
             leaf = self._bridge.leaf(_rows(wanted), wanted.schema)
@@ -100,7 +100,7 @@ class Views:
             self._registered[wanted.name] = replace(wanted, rows=wanted.schema.empty_table())
         return leaves if len(leaves) == sum(map(has_rows, inputs)) else None
 
-    def exchange(self, leaf: Leaf, wanted: Input) -> bool:
+    def exchange(self, leaf: ArrowLeaf, wanted: Input) -> bool:
         """Have a leaf give the rows of an input from now on; False if it cannot hold them."""
         return self._bridge.exchange(leaf, _rows(wanted))
 

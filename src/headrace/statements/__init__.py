@@ -1,6 +1,21 @@
 """Stream tables in SQL: CREATE, ALTER, DROP, REFRESH and VERIFY STREAM TABLE, read from text."""
 
 from headrace.statements.parse import parse
-from headrace.statements.statement import Alter, Create, Drop, Refresh, Statement, Verify
+from headrace.statements.statement import (
+    AlterStatement,
+    CreateStatement,
+    DropStatement,
+    RefreshStatement,
+    Statement,
+    VerifyStatement,
+)
 
-__all__ = ["Alter", "Create", "Drop", "Refresh", "Statement", "Verify", "parse"]
+__all__ = [
+    "AlterStatement",
+    "CreateStatement",
+    "DropStatement",
+    "RefreshStatement",
+    "Statement",
+    "VerifyStatement",
+    "parse",
+]

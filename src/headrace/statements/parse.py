@@ -7,7 +7,15 @@ from typing import Literal
 
 from headrace.errors import UserError
 from headrace.statements.options import checked
-from headrace.statements.statement import Alter, Create, Drop, Place, Refresh, Statement, Verify
+from headrace.statements.statement import (
+    AlterStatement,
+    CreateStatement,
+    DropStatement,
+    RefreshStatement,
+    Statement,
+    TextPosition,
+    VerifyStatement,
+)
 from headrace.statements.tokens import Token, place_of, tokens
 
 _END = Token("symbol", "", 0)
@@ -21,13 +29,13 @@ def parse(text: str) -> tuple[Statement, ...]:
         if (token.kind, token.text) != ("symbol", ";"):
             begun.append(token)
         elif begun:
-            statements.append(_Parser(text, begun).statement())
+            statements.append(_StatementParser(text, begun).statement())
             begun = []
     return tuple(statements)
 
 
 @dataclass
-class _Parser:
+class _StatementParser:
     """One statement's tokens, and how many are read."""
 
     text: str
@@ -43,7 +51,7 @@ class _Parser:
             name = self.name()
             options = self.options() if self.accept("WITH") else {}
             self.require("AS")
-            made = Create(place, name, self.rest(), options, replace)
+            made = CreateStatement(place, name, self.rest(), options, replace)
         elif self.accept("ALTER"):
             self.stream_table()
             made = self.alteration(place, self.name())
@@ -54,39 +62,39 @@ class _Parser:
             cascade = self.accept("CASCADE")
             if not cascade:
                 self.accept("RESTRICT")
-            made = Drop(place, name, if_exists, cascade)
+            made = DropStatement(place, name, if_exists, cascade)
         elif self.accept("REFRESH"):
             self.stream_table()
-            made = Refresh(place, self.name(), self.accept("FULL"))
+            made = RefreshStatement(place, self.name(), self.accept("FULL"))
         elif self.accept("VERIFY"):
             self.stream_table()
             name, source = self.name(), self.accept("SOURCE")
             oracle = self.identifier().lower() if self.accept("ORACLE") else "spark"
             sample = self.value() if self.accept("SAMPLE") else None
-            made = Verify(place, name, source, oracle, sample)
+            made = VerifyStatement(place, name, source, oracle, sample)
         else:
             raise self.unexpected("CREATE, ALTER, DROP, REFRESH or VERIFY STREAM TABLE")
         if self.read < len(self.tokens):
             raise self.unexpected("the end of the statement")
         return made
 
-    def alteration(self, place: Place, name: str) -> Alter:
+    def alteration(self, place: TextPosition, name: str) -> AlterStatement:
         if self.accept("SET"):
-            return Alter(place, name, options=self.options())
+            return AlterStatement(place, name, options=self.options())
         if self.accept("AS"):
-            return Alter(place, name, query=self.rest())
+            return AlterStatement(place, name, query=self.rest())
         if self.accept("RENAME"):
             self.require("TO")
-            return Alter(place, name, rename_to=self.name())
+            return AlterStatement(place, name, rename_to=self.name())
         if self.accept("SUSPEND"):
-            return Alter(place, name, act="suspend")
+            return AlterStatement(place, name, act="suspend")
         if self.accept("RESUME"):
             mode: Literal["apply", "rebuild"] | None = None
             if self.accept("APPLY"):
                 mode = "apply"
             elif self.accept("REBUILD"):
                 mode = "rebuild"
-            return Alter(place, name, act="resume", mode=mode)
+            return AlterStatement(place, name, act="resume", mode=mode)
         raise self.unexpected("SET, AS, RENAME TO, SUSPEND or RESUME")
 
     def stream_table(self) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPosition:
     """Where a statement begins in its text, counted from 1."""
 
     line: int
@@ -19,10 +19,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Create:
+class CreateStatement:
     """CREATE [OR REPLACE] STREAM TABLE name [WITH (option = value, …)] AS query."""
 
-    place: Place
+    place: TextPosition
     name: str
     query: str
     options: Mapping[str, str | None] = field(default_factory=dict)
@@ -30,13 +30,13 @@ class Create:
 
 
 @dataclass(frozen=True)
-class Alter:
+class AlterStatement:
     """ALTER STREAM TABLE name SET (option = value, …) | AS query | RENAME TO name.
 
     Or SUSPEND, or RESUME [APPLY | REBUILD], as `act` and `mode`.
     """
 
-    place: Place
+    place: TextPosition
     name: str
     options: Mapping[str, str | None] = field(default_factory=dict)
     query: str | None = None
@@ -46,33 +46,35 @@ class Alter:
 
 
 @dataclass(frozen=True)
-class Drop:
+class DropStatement:
     """DROP STREAM TABLE [IF EXISTS] name [CASCADE | RESTRICT]."""
 
-    place: Place
+    place: TextPosition
     name: str
     if_exists: bool = False
     cascade: bool = False
 
 
 @dataclass(frozen=True)
-class Refresh:
+class RefreshStatement:
     """REFRESH STREAM TABLE name [FULL]."""
 
-    place: Place
+    place: TextPosition
     name: str
     full: bool = False
 
 
 @dataclass(frozen=True)
-class Verify:
+class VerifyStatement:
     """VERIFY STREAM TABLE name [SOURCE] [ORACLE name] [SAMPLE 'sample']."""
 
-    place: Place
+    place: TextPosition
     name: str
     source: bool = False
     oracle: str = "spark"
     sample: str | None = None
 
 
-Statement: TypeAlias = Create | Alter | Drop | Refresh | Verify
+Statement: TypeAlias = (
+    CreateStatement | AlterStatement | DropStatement | RefreshStatement | VerifyStatement
+)

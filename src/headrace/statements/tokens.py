@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headrace.errors import UserError
-from headrace.statements.statement import Place
+from headrace.statements.statement import TextPosition
 
 Kind = Literal["word", "name", "string", "symbol"]
 
@@ -40,10 +40,10 @@ class Token:
         return self.start + len(self.text)
 
 
-def place_of(text: str, position: int) -> Place:
+def place_of(text: str, position: int) -> TextPosition:
     """Line and column of a position."""
     before = text[:position]
-    return Place(before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1)
+    return TextPosition(before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1)
 
 
 def tokens(text: str) -> Iterator[Token]:

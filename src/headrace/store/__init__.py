@@ -24,12 +24,12 @@ from headrace.store.arrangement import Arrangement
 from headrace.store.delta import DeltaStore
 from headrace.store.keys import Keys
 from headrace.store.layout import EPOCH, WEIGHT, least_weight
-from headrace.store.log import Log, LogFile, Pin
-from headrace.store.lookup import By, Reach
+from headrace.store.log import LogFile, Pin, RelationLog
+from headrace.store.lookup import By, LookupCost
 from headrace.store.memory import MemoryStore
 from headrace.store.net import net, net_retracted
 from headrace.store.store import Store
-from headrace.store.written_parts import Parts
+from headrace.store.written_parts import WrittenParts
 
 __all__ = [
     "EPOCH",
@@ -38,13 +38,13 @@ __all__ = [
     "By",
     "DeltaStore",
     "Keys",
-    "Log",
     "LogFile",
+    "LookupCost",
     "MemoryStore",
-    "Parts",
     "Pin",
-    "Reach",
+    "RelationLog",
     "Store",
+    "WrittenParts",
     "least_weight",
     "net",
     "net_retracted",

@@ -21,8 +21,8 @@ from headrace.store.actions import add_action, remove_action
 from headrace.store.arrangement import Arrangement
 from headrace.store.failure import behind, lease_lost, unavailable, unreadable
 from headrace.store.layout import EPOCH, WEIGHT, columns_of, stored
-from headrace.store.location import Place
-from headrace.store.log import Log, LogFile, Pin, in_order
+from headrace.store.location import StoreLocation
+from headrace.store.log import LogFile, Pin, RelationLog, in_order
 
 # Without this delta-rs puts a stale append on top of whatever it finds.
 EXACT = CommitProperties(max_commit_retries=0)
@@ -57,14 +57,14 @@ class Commits:
     one; that is done ahead, while the caller does other things.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StoreLocation) -> None:
         self._place = place
         self._opened: dict[str, DeltaTable] = {}
         self._reader = ThreadPoolExecutor(1, "headrace-log")
         self._read_ahead: dict[str, Future[None]] = {}
         self._lock = Lock()
 
-    def create(self, relation: str, columns: pa.Schema, arrangement: Arrangement) -> Log:
+    def create(self, relation: str, columns: pa.Schema, arrangement: Arrangement) -> RelationLog:
         """Make the table, version 0; it must not exist."""
         try:
             self._place.prepare()
@@ -81,7 +81,7 @@ class Commits:
         except (OSError, DeltaError) as error:
             raise unavailable(error, self._place, writing=True) from error
         self._opened[relation] = table
-        return Log(0, columns_of(columns), (), arrangement)
+        return RelationLog(0, columns_of(columns), (), arrangement)
 
     def check(self, relation: str, pin: Pin) -> DeltaTable:
         """The opened table, which must be at the pin's version and not beyond."""
@@ -96,12 +96,12 @@ class Commits:
         self,
         relation: str,
         pin: Pin,
-        log: Log,
+        log: RelationLog,
         added: tuple[LogFile, ...] = (),
         removed: tuple[LogFile, ...] = (),
         *,
         compaction: bool = False,
-    ) -> Log:
+    ) -> RelationLog:
         """Add and remove files in one commit from exactly the pin's version.
 
         A `compaction` changes files and no rows; the commit says so.
@@ -176,12 +176,12 @@ class Commits:
             found = f"the commit of version {pin.version} cannot be read"
             raise unreadable(error, self._place, relation, pin, found) from error
 
-    def newest(self, relation: str, pin: Pin) -> Log:
+    def newest(self, relation: str, pin: Pin) -> RelationLog:
         """The log as it is now, wherever the pin is."""
         self.forget(relation)
         return self._log(relation, pin, self._newest(relation, pin))
 
-    def at(self, relation: str, pin: Pin) -> Log:
+    def at(self, relation: str, pin: Pin) -> RelationLog:
         """The log at the pin's version."""
         table = self._known(relation)
         if table is not None and table.version() == pin.version:
@@ -240,7 +240,7 @@ class Commits:
         uri, options = self._place.uri(relation), dict(self._place.options)
         return DeltaTable(uri, version=version, storage_options=options)
 
-    def _log(self, relation: str, pin: Pin, table: DeltaTable) -> Log:
+    def _log(self, relation: str, pin: Pin, table: DeltaTable) -> RelationLog:
         """The opened table's files, by the statistics that every commit of ours carries."""
         version = -1
         live: list[dict[str, Any]] = []
@@ -269,7 +269,7 @@ class Commits:
         )
         columns = columns_of(pa.schema(table.schema().to_arrow()))
         arrangement = _arrangement(table.metadata().configuration)
-        return Log(version, columns, in_order(files), arrangement)
+        return RelationLog(version, columns, in_order(files), arrangement)
 
     def _checkpoint(self, relation: str, table: DeltaTable) -> None:
         """Sum the log up, so that opening and committing stay cheap; the commit stands without.

@@ -28,9 +28,9 @@ from headrace.store.layout import (
     some_columns,
     weighted,
 )
-from headrace.store.location import Place
-from headrace.store.log import Log, LogFile, Pin
-from headrace.store.lookup import By, Reach
+from headrace.store.location import StoreLocation
+from headrace.store.log import LogFile, Pin, RelationLog
+from headrace.store.lookup import By, LookupCost
 from headrace.store.net import net
 from headrace.store.part import parts_in, write_part
 from headrace.store.reader import Reader
@@ -46,7 +46,7 @@ from headrace.store.vacuum import (
     unnamed_since,
     vacuum,
 )
-from headrace.store.written_parts import Parts
+from headrace.store.written_parts import WrittenParts
 
 MEMORY_BYTES = 256 * 1024 * 1024
 LOGS_KEPT = 4
@@ -67,9 +67,9 @@ class DeltaStore(Store):
         *,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
-        self._place = Place.of(root, storage_options)
+        self._place = StoreLocation.of(root, storage_options)
         self._commits = Commits(self._place)
-        self._logs: dict[str, tuple[Log, ...]] = {}
+        self._logs: dict[str, tuple[RelationLog, ...]] = {}
         self._reader = Reader(self._place, memory_bytes)
         self._unnamed_since: dict[str, float] = {}
 
@@ -105,11 +105,11 @@ class DeltaStore(Store):
         self,
         relation: str,
         pin: Pin,
-        log: Log,
+        log: RelationLog,
         epoch: int,
         tables: Iterable[pa.Table],
         replaced: tuple[LogFile, ...] = (),
-    ) -> Log:
+    ) -> RelationLog:
         """Write each table as one file and commit them, in the place of `replaced` if given.
 
         Tables without rows write nothing; with nothing to commit the log is the same. A sum without
@@ -147,10 +147,12 @@ class DeltaStore(Store):
         log = self._commit_rows(relation, pin, log, epoch, parts, replaced=chosen)
         return Pin(log.version, pin.epoch)
 
-    def log(self, relation: str, pin: Pin) -> Log:
+    def log(self, relation: str, pin: Pin) -> RelationLog:
         return self._log(relation, pin)
 
-    def write_sum(self, relation: str, log: Log, chosen: tuple[LogFile, ...], folder: str) -> None:
+    def write_sum(
+        self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...], folder: str
+    ) -> None:
         files, path = self._place.files, self._place.path(folder)
         parts = self._sum(relation, log, chosen)
         with self._writing():
@@ -158,13 +160,15 @@ class DeltaStore(Store):
             for number, rows in enumerate(parts):
                 write_part(files, f"{path}/part-{number}.parquet", rows, chosen[-1].last_epoch)
 
-    def _sum(self, relation: str, log: Log, chosen: tuple[LogFile, ...]) -> Iterator[pa.Table]:
+    def _sum(
+        self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...]
+    ) -> Iterator[pa.Table]:
         """The rows of some files, netted, as tables that become one file each."""
         pin = Pin(log.version, chosen[-1].last_epoch)
         tables = [self._reader.read(relation, pin, file, log.columns) for file in chosen]
         return kept_apart(net(pa.concat_tables(tables)), log.arrangement)
 
-    def rows_in(self, log: Log, epoch: int, folder: str) -> int:
+    def rows_in(self, log: RelationLog, epoch: int, folder: str) -> int:
         with self._writing():
             return sum(part.rows for part in parts_in(self._place, folder, log, epoch))
 
@@ -214,8 +218,8 @@ class DeltaStore(Store):
     def new_scratch(self, relation: str) -> str:
         return self._place.uri(relation, f"{SCRATCH}{uuid4().hex}")
 
-    def parts(self, folder: str, schema: pa.Schema) -> Parts:
-        return Parts(self._place, folder, schema)
+    def parts(self, folder: str, schema: pa.Schema) -> WrittenParts:
+        return WrittenParts(self._place, folder, schema)
 
     def register(
         self, relation: str, pin: Pin, epoch: int, folder: str, rows: int | None = None
@@ -282,7 +286,7 @@ class DeltaStore(Store):
         keys: Keys,
         columns: Collection[str] | None = None,
         upto: int | None = None,
-    ) -> Reach:
+    ) -> LookupCost:
         files = self.files(relation, pin, 0, pin.epoch if upto is None else upto)
         wanted = some_columns(self._log(relation, pin).columns, columns)
         return self._reader.reach(relation, pin, files, keys, wanted)
@@ -347,23 +351,23 @@ class DeltaStore(Store):
         with self._writing():
             self._place.remove(relation)
 
-    def _log(self, relation: str, pin: Pin) -> Log:
+    def _log(self, relation: str, pin: Pin) -> RelationLog:
         """The log at the pin, from memory or from the Delta log."""
         log = self._known(relation, pin) or self._commits.at(relation, pin)
         return self._remember(relation, log)
 
-    def _known(self, relation: str, pin: Pin) -> Log | None:
+    def _known(self, relation: str, pin: Pin) -> RelationLog | None:
         for log in self._logs.get(relation, ()):
             if log.version == pin.version:
                 return log
         return None
 
-    def _remember(self, relation: str, log: Log) -> Log:
+    def _remember(self, relation: str, log: RelationLog) -> RelationLog:
         others = [kept for kept in self._logs.get(relation, ()) if kept.version != log.version]
         self._logs[relation] = (*others[1 - LOGS_KEPT :], log)
         return log
 
-    def _paths(self, relation: str, log: Log) -> list[str]:
+    def _paths(self, relation: str, log: RelationLog) -> list[str]:
         return [self._place.path_in(relation, file.uri) for file in log.files]
 
     @contextmanager

@@ -6,14 +6,14 @@ import errno
 import re
 
 from headrace.errors import InternalError, NeedsReinit, Unavailable
-from headrace.store.location import Place
-from headrace.store.log import Log, LogFile, Pin
+from headrace.store.location import StoreLocation
+from headrace.store.log import LogFile, Pin, RelationLog
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def unavailable(error: Exception, place: Place, *, writing: bool) -> Unavailable:
+def unavailable(error: Exception, place: StoreLocation, *, writing: bool) -> Unavailable:
     """A disk that is full, or a location that cannot be used."""
     number = getattr(error, "errno", None) or place.trouble(writing=writing)
     detail = COLOUR.sub("", str(error)).strip()
@@ -33,7 +33,7 @@ def unavailable(error: Exception, place: Place, *, writing: bool) -> Unavailable
 
 
 def unreadable(
-    error: Exception, place: Place, relation: str, pin: Pin, found: str
+    error: Exception, place: StoreLocation, relation: str, pin: Pin, found: str
 ) -> NeedsReinit | Unavailable:
     """A file that is lost or damaged, where the store itself can be read; else the store's error.
 
@@ -71,7 +71,7 @@ def require_rows(folder: str, counted: int, rows: int | None) -> None:
         )
 
 
-def readable(relation: str, log: Log, after: int, upto: int) -> tuple[LogFile, ...]:
+def readable(relation: str, log: RelationLog, after: int, upto: int) -> tuple[LogFile, ...]:
     """The files of the epochs in (after, upto], none of which may hold other epochs too."""
     for epoch in (after, upto):
         if file := log.merged_across(epoch):

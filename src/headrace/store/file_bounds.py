@@ -25,7 +25,7 @@ LONGEST = 256
 
 
 @dataclass(frozen=True)
-class Bounds:
+class FileBounds:
     """The least and the greatest value of a column in a file, if known, and how many are NULL."""
 
     column: str
@@ -82,15 +82,15 @@ def _ends(values: pa.ChunkedArray) -> list[int]:
     return ends
 
 
-def bounds_of(rows: pa.Table, apart: str | None) -> Bounds | None:
+def bounds_of(rows: pa.Table, apart: str | None) -> FileBounds | None:
     """The bounds of rows in memory."""
     if apart is None:
         return None
     found = pc.min_max(rows[apart]).as_py()
-    return Bounds(apart, found["min"], found["max"], rows[apart].null_count)
+    return FileBounds(apart, found["min"], found["max"], rows[apart].null_count)
 
 
-def bounds_in(footer: pq.FileMetaData, apart: str | None) -> Bounds | None:
+def bounds_in(footer: pq.FileMetaData, apart: str | None) -> FileBounds | None:
     """The bounds of a file, by the statistics in its footer; None where these do not tell all."""
     if apart is None:
         return None
@@ -108,7 +108,7 @@ def bounds_in(footer: pq.FileMetaData, apart: str | None) -> Bounds | None:
             return None
         least.append(found.min)
         greatest.append(found.max)
-    return Bounds(apart, min(least, default=None), max(greatest, default=None), nulls)
+    return FileBounds(apart, min(least, default=None), max(greatest, default=None), nulls)
 
 
 def _is_told(value: Any) -> bool:

@@ -26,7 +26,7 @@ COMPARED = BYTES | {"BOOLEAN", "INT32", "INT64"}
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class RowGroupBounds:
     """A column's values in each row group: all from `low` to `high`, where these are `known`.
 
     A group has NULLs only where `nulls`, and other values only where `values`.
@@ -39,7 +39,7 @@ class Bounds:
     nulls: Mask
 
     @classmethod
-    def of(cls, metadata: pq.FileMetaData, place: int) -> Bounds | None:
+    def of(cls, metadata: pq.FileMetaData, place: int) -> RowGroupBounds | None:
         """The bounds of a column, if its values are compared as its statistics are."""
         column = metadata.schema.column(place)
         if column.physical_type not in COMPARED:
@@ -63,7 +63,7 @@ class Footer:
     """What a file says of its row groups: their rows, and the bounds of some columns."""
 
     rows: Numbers
-    bounds: Mapping[str, Bounds | None]
+    bounds: Mapping[str, RowGroupBounds | None]
 
     @classmethod
     def of(cls, metadata: pq.FileMetaData, names: Iterable[str]) -> Footer:
@@ -71,7 +71,7 @@ class Footer:
         groups = range(metadata.num_row_groups)
         return cls(
             np.array([metadata.row_group(number).num_rows for number in groups], np.int64),
-            {n: Bounds.of(metadata, places[n]) if n in places else None for n in names},
+            {n: RowGroupBounds.of(metadata, places[n]) if n in places else None for n in names},
         )
 
     @property

@@ -25,7 +25,7 @@ PROBE_BYTES = 65536
 
 
 @dataclass(frozen=True)
-class Place:
+class StoreLocation:
     """The root folder or URI; every relation is a folder in it."""
 
     root: str
@@ -33,7 +33,7 @@ class Place:
     local: bool = True
 
     @classmethod
-    def of(cls, root: str | Path, options: Mapping[str, str] | None = None) -> Place:
+    def of(cls, root: str | Path, options: Mapping[str, str] | None = None) -> StoreLocation:
         """A folder becomes an absolute path; any other URI stays as given, for delta-rs and Spark
         both read it (s3a:// and abfss:// mean the same to both)."""
         text = str(root)

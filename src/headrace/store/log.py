@@ -11,7 +11,7 @@ from headrace.errors import InternalError
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 
 if TYPE_CHECKING:
-    from headrace.store.file_bounds import Bounds
+    from headrace.store.file_bounds import FileBounds
 
 
 @dataclass(frozen=True, order=True)
@@ -42,7 +42,7 @@ class LogFile:
     first_epoch: int
     last_epoch: int
     least_weight: int | None = None
-    bounds: Bounds | None = field(default=None, compare=False)
+    bounds: FileBounds | None = field(default=None, compare=False)
 
     @property
     def only_adds(self) -> bool:
@@ -55,7 +55,7 @@ class LogFile:
 
 
 @dataclass(frozen=True)
-class Log:
+class RelationLog:
     """The live files of a relation at one Delta version, oldest epoch first."""
 
     version: int
@@ -80,7 +80,7 @@ class Log:
             )
         return tuple(file for file in self.files if file.first_epoch > epoch)
 
-    def after_commit(self, added: tuple[LogFile, ...], removed: tuple[LogFile, ...]) -> Log:
+    def after_commit(self, added: tuple[LogFile, ...], removed: tuple[LogFile, ...]) -> RelationLog:
         """The log one version later."""
         kept = tuple(file for file in self.files if file not in removed)
         return replace(self, version=self.version + 1, files=in_order(kept + added))

@@ -13,21 +13,21 @@ import pyarrow.parquet as pq
 from headrace.store.groups import Footer
 from headrace.store.keys import Keys, Mask
 from headrace.store.layout import weighted
-from headrace.store.location import Place
+from headrace.store.location import StoreLocation
 
 BATCH_ROWS = 65_536
 
 By = Literal["best", "index", "pruned", "scan"]
 
 
-class Reach(NamedTuple):
+class LookupCost(NamedTuple):
     """How many stored rows a look-up compares with the keys, and whether an index helps it."""
 
     rows: int
     indexed: bool = False
 
 
-def read_columns(place: Place, uri: str, names: Collection[str]) -> pa.Table:
+def read_columns(place: StoreLocation, uri: str, names: Collection[str]) -> pa.Table:
     """Some columns of all rows of a file."""
     with place.files.open_input_file(place.path(uri)) as source:
         return pq.ParquetFile(source).read([*names])

@@ -23,8 +23,8 @@ from headrace.store.layout import (
     some_columns,
     weighted,
 )
-from headrace.store.log import Log, LogFile, Pin
-from headrace.store.lookup import By, Reach
+from headrace.store.log import LogFile, Pin, RelationLog
+from headrace.store.lookup import By, LookupCost
 from headrace.store.net import net
 from headrace.store.store import Store
 
@@ -33,7 +33,7 @@ from headrace.store.store import Store
 class MemoryLog:
     """Every version of a relation's log, and the rows of every file."""
 
-    versions: tuple[Log, ...]
+    versions: tuple[RelationLog, ...]
     rows: Mapping[str, pa.Table]
 
 
@@ -51,7 +51,9 @@ class MemoryStore(Store):
         check_columns(columns)
         check_order(columns, arrangement.order)
         check_apart(columns, arrangement.apart)
-        self._relations[relation] = MemoryLog((Log(0, columns_of(columns), (), arrangement),), {})
+        self._relations[relation] = MemoryLog(
+            (RelationLog(0, columns_of(columns), (), arrangement),), {}
+        )
         return Pin(0, 0)
 
     def arrangement(self, relation: str, pin: Pin) -> Arrangement:
@@ -120,23 +122,25 @@ class MemoryStore(Store):
         keys: Keys,
         columns: Collection[str] | None = None,
         upto: int | None = None,
-    ) -> Reach:
+    ) -> LookupCost:
         """All rows: nothing is left out of what is in memory."""
         found = self.files(relation, pin, 0, pin.epoch if upto is None else upto)
-        return Reach(sum(file.rows for file in found))
+        return LookupCost(sum(file.rows for file in found))
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
         rows = net(pa.concat_tables([self._relations[relation].rows[f.uri] for f in chosen]))
         return self._replace(relation, pin, chosen, [rows])
 
-    def log(self, relation: str, pin: Pin) -> Log:
+    def log(self, relation: str, pin: Pin) -> RelationLog:
         return self._at(relation, pin)
 
-    def write_sum(self, relation: str, log: Log, chosen: tuple[LogFile, ...], folder: str) -> None:
+    def write_sum(
+        self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...], folder: str
+    ) -> None:
         rows = [self._relations[relation].rows[file.uri] for file in chosen]
         self.write(folder, net(pa.concat_tables(rows)))
 
-    def rows_in(self, log: Log, epoch: int, folder: str) -> int:
+    def rows_in(self, log: RelationLog, epoch: int, folder: str) -> int:
         return sum(part.num_rows for part in self._folders[folder])
 
     def discard(self, folder: str) -> None:
@@ -190,7 +194,7 @@ class MemoryStore(Store):
     def drop(self, relation: str) -> None:
         self._relations.pop(relation, None)
 
-    def _at(self, relation: str, pin: Pin) -> Log:
+    def _at(self, relation: str, pin: Pin) -> RelationLog:
         versions = self._relations[relation].versions if relation in self._relations else ()
         if pin.version >= len(versions):
             raise behind(relation, pin, f"the log has {len(versions)} versions")
@@ -232,7 +236,7 @@ class MemoryStore(Store):
         compacted = self._commit(relation, log.after_commit(added, chosen), rows)
         return Pin(compacted.version, pin.epoch)
 
-    def _commit(self, relation: str, log: Log, rows: Mapping[str, pa.Table]) -> Log:
+    def _commit(self, relation: str, log: RelationLog, rows: Mapping[str, pa.Table]) -> RelationLog:
         was = self._relations[relation]
         self._relations[relation] = replace(
             was, versions=(*was.versions, log), rows={**was.rows, **rows}

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from headrace.errors import InternalError
 from headrace.store.file_bounds import bounds_in
 from headrace.store.layout import EPOCH, GROUP_ROWS, WEIGHT, fields, stored, weighted
-from headrace.store.location import Place
-from headrace.store.log import Log, LogFile
+from headrace.store.location import StoreLocation
+from headrace.store.log import LogFile, RelationLog
 
 FOOTER_READERS = 8
 
@@ -44,7 +44,9 @@ def discard(files: pafs.FileSystem, path: str) -> None:
         files.delete_file(path)
 
 
-def parts_in(place: Place, folder: str, log: Log, epoch: int) -> tuple[LogFile, ...]:
+def parts_in(
+    place: StoreLocation, folder: str, log: RelationLog, epoch: int
+) -> tuple[LogFile, ...]:
     """The checked parts of a folder that hold rows, as files of a log.
 
     An executor leaves a part even for no rows, so a folder with nothing in it was written

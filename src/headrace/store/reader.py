@@ -14,9 +14,9 @@ from headrace.store.groups import Footer, may_match
 from headrace.store.index import Indexes
 from headrace.store.keys import Keys
 from headrace.store.layout import weighted
-from headrace.store.location import Place
+from headrace.store.location import StoreLocation
 from headrace.store.log import LogFile, Pin
-from headrace.store.lookup import By, Reach, read_columns, read_footer, read_matching
+from headrace.store.lookup import By, LookupCost, read_columns, read_footer, read_matching
 from headrace.store.part import read_part
 from headrace.store.recent import Recent
 
@@ -35,7 +35,7 @@ class Reader:
     A file never changes, so what is kept of it stays right. Errors name relation and pin.
     """
 
-    def __init__(self, place: Place, memory_bytes: int) -> None:
+    def __init__(self, place: StoreLocation, memory_bytes: int) -> None:
         self._place = place
         self._recent = Recent[pa.Table](memory_bytes)
         self._footers = Recent[Footer](FOOTER_BYTES)
@@ -101,7 +101,7 @@ class Reader:
 
     def reach(
         self, relation: str, pin: Pin, files: Collection[LogFile], keys: Keys, wanted: pa.Schema
-    ) -> Reach:
+    ) -> LookupCost:
         """What a look-up in these files compares; those that lack an index get one for the next."""
         names = weighted(wanted).names
         worth_an_index = sum(file.rows for file in files) <= MOST_INDEXED
@@ -118,7 +118,7 @@ class Reader:
             else:
                 indexed = True
             rows += found
-        return Reach(rows, indexed)
+        return LookupCost(rows, indexed)
 
     def _by_index(
         self, relation: str, pin: Pin, file: LogFile, keys: Keys, columns: Collection[str]

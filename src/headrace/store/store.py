@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.keys import Keys
-from headrace.store.log import Log, LogFile, Pin
-from headrace.store.lookup import By, Reach
-from headrace.store.written_parts import Parts
+from headrace.store.log import LogFile, Pin, RelationLog
+from headrace.store.lookup import By, LookupCost
+from headrace.store.written_parts import WrittenParts
 
 
 class Store(Protocol):
@@ -85,7 +85,7 @@ class Store(Protocol):
         """
         ...
 
-    def parts(self, folder: str, schema: pa.Schema) -> Parts | pa.Table:
+    def parts(self, folder: str, schema: pa.Schema) -> WrittenParts | pa.Table:
         """What executors wrote into a folder, as rows of `schema` in batches."""
         ...
 
@@ -132,7 +132,7 @@ class Store(Protocol):
         keys: Keys,
         columns: Collection[str] | None = None,
         upto: int | None = None,
-    ) -> Reach:
+    ) -> LookupCost:
         """How many stored rows the best `lookup` compares with the keys; cheap to ask.
 
         What is asked for again and again may become cheaper.
@@ -147,18 +147,20 @@ class Store(Protocol):
         """
         ...
 
-    def log(self, relation: str, pin: Pin) -> Log:
+    def log(self, relation: str, pin: Pin) -> RelationLog:
         """The log at a pin, as a value."""
         ...
 
-    def write_sum(self, relation: str, log: Log, chosen: tuple[LogFile, ...], folder: str) -> None:
+    def write_sum(
+        self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...], folder: str
+    ) -> None:
         """Write what `compact` would put in their place into a `new_folder`, and commit nothing.
 
         By now the relation's log may be at a later version.
         """
         ...
 
-    def rows_in(self, log: Log, epoch: int, folder: str) -> int:
+    def rows_in(self, log: RelationLog, epoch: int, folder: str) -> int:
         """How many rows of one epoch the parts in a folder hold, which are checked."""
         ...
 

@@ -20,7 +20,7 @@ from datetime import timedelta
 
 import pyarrow.fs as pafs
 
-from headrace.store.location import Place
+from headrace.store.location import StoreLocation
 from headrace.store.log import LogFile
 
 # Whatever starts so is not data: Delta's own log, and the record.
@@ -33,7 +33,7 @@ WRITTEN = re.compile(rf"(?:{ROWS}|{PARTS})(\d+)-")
 BUFFER_BYTES = 65_536
 
 
-def vacuum(place: Place, relation: str, named: Iterable[str], older_than: timedelta) -> int:
+def vacuum(place: StoreLocation, relation: str, named: Iterable[str], older_than: timedelta) -> int:
     """Remove files and folders that have been unnamed for so long; how many were removed.
 
     `named` are the paths of the files that the log names. A folder is kept whole as long as one
@@ -54,7 +54,7 @@ def vacuum(place: Place, relation: str, named: Iterable[str], older_than: timede
     return len(due)
 
 
-def unnamed_since(place: Place, relation: str) -> float:
+def unnamed_since(place: StoreLocation, relation: str) -> float:
     """When the first of the files that wait for their removal was seen; never is infinite."""
     return min(_recorded(place, relation).values(), default=math.inf)
 
@@ -64,7 +64,7 @@ def is_over(since: float, older_than: timedelta) -> bool:
     return time.time() - since >= older_than.total_seconds()
 
 
-def lost_files(place: Place, files: Iterable[LogFile]) -> str | None:
+def lost_files(place: StoreLocation, files: Iterable[LogFile]) -> str | None:
     """The first of a log's files that is not there, or not as large as it was written."""
     paths = {place.path(file.uri): file for file in files}
     for entry in place.files.get_file_info(list(paths)):
@@ -76,7 +76,9 @@ def lost_files(place: Place, files: Iterable[LogFile]) -> str | None:
     return None
 
 
-def clear_unpublished(place: Place, relation: str, named: Iterable[str], epoch: int) -> None:
+def clear_unpublished(
+    place: StoreLocation, relation: str, named: Iterable[str], epoch: int
+) -> None:
     """Remove what a writer left that is gone: rows beyond the epoch, and scratch folders.
 
     Failing to remove one is harmless: it is tried again at the next time, or by a vacuum.
@@ -88,7 +90,7 @@ def clear_unpublished(place: Place, relation: str, named: Iterable[str], epoch: 
 
 
 def clear_written(
-    place: Place, relation: str, named: Iterable[str], written: Iterable[str]
+    place: StoreLocation, relation: str, named: Iterable[str], written: Iterable[str]
 ) -> None:
     """Remove files and folders, given by their paths, that were written for a failed commit.
 
@@ -107,13 +109,13 @@ def epoch_written(name: str) -> int:
     return int(written[1]) if written else 0
 
 
-def _unnamed(place: Place, relation: str, named: Iterable[str]) -> list[pafs.FileInfo]:
+def _unnamed(place: StoreLocation, relation: str, named: Iterable[str]) -> list[pafs.FileInfo]:
     kept = {path.partition("/")[0] for path in named}
     entries = place.files.get_file_info(pafs.FileSelector(relation, allow_not_found=True))
     return [e for e in entries if not e.base_name.startswith(HIDDEN) and e.base_name not in kept]
 
 
-def _recorded(place: Place, relation: str) -> dict[str, float]:
+def _recorded(place: StoreLocation, relation: str) -> dict[str, float]:
     try:
         with place.files.open_input_stream(f"{relation}/{RECORD}") as record:
             return dict(json.loads(record.read()))
@@ -121,7 +123,7 @@ def _recorded(place: Place, relation: str) -> dict[str, float]:
         return {}
 
 
-def _remove(place: Place, entry: pafs.FileInfo) -> None:
+def _remove(place: StoreLocation, entry: pafs.FileInfo) -> None:
     if entry.is_file:
         place.files.delete_file(entry.path)
     else:

@@ -11,22 +11,22 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from headrace.store.failure import unavailable
-from headrace.store.location import Place
+from headrace.store.location import StoreLocation
 from headrace.store.part import is_part
 
 
 @dataclass(frozen=True)
-class Parts:
+class WrittenParts:
     """The Parquet parts of a folder as rows of `schema`, in any order.
 
     It is read like an Arrow table, and is never in memory as a whole.
     """
 
-    place: Place
+    place: StoreLocation
     folder: str
     schema: pa.Schema
 
-    def select(self, names: Sequence[str]) -> Parts:
+    def select(self, names: Sequence[str]) -> WrittenParts:
         """The same rows with these columns only."""
         return replace(self, schema=pa.schema([self.schema.field(name) for name in names]))
 

@@ -13,7 +13,7 @@ from headrace.engine import Engine
 from headrace.graph.cycles import Group
 from headrace.plan.operators import Operator, Scan
 from headrace.relations.definition import Definition, define
-from headrace.relations.input_reader import Reading
+from headrace.relations.input_reader import InputReader
 from headrace.relations.recursion import endless, least_fixed_point, materialised, numbered
 from headrace.render import PlanInput, inputs_of
 from headrace.render.inputs import input_name
@@ -60,22 +60,22 @@ def _condition(sample: Sample) -> Callable[[Sequence[exp.Expression]], exp.Expre
     return lambda columns: sample.spark(columns[sample.place])
 
 
-def _profile(reading: Reading, wanted: Iterable[PlanInput], inputs: Iterable[Input]) -> Profile:
+def _profile(reading: InputReader, wanted: Iterable[PlanInput], inputs: Iterable[Input]) -> Profile:
     """One task where there is little to read."""
     held = {one.name: one.rows.num_rows for one in inputs if one.rows is not None}
     logs = [one for one in wanted if one.name not in held]
     return "tiny" if reading.is_small(logs, sum(held.values())) else "wide"
 
 
-def at(engine: Engine, state: State, *tables: StreamTable) -> Reading:
+def at(engine: Engine, state: State, *tables: StreamTable) -> InputReader:
     """The inputs at the epochs that the tables have taken in, their own relations as published."""
     upto = {name: epoch for table in tables for name, epoch in table.frontier.items()}
     upto |= {table.relation: table.epoch for table in tables}
-    return Reading(engine.store, state, {}, limit=0, upto=upto)
+    return InputReader(engine.store, state, {}, limit=0, upto=upto)
 
 
 def _queries(
-    engine: Engine, definitions: dict[str, Definition], reading: Reading
+    engine: Engine, definitions: dict[str, Definition], reading: InputReader
 ) -> dict[str, tuple[Operator, list[Input]]]:
     """For every relation a query without recursion that gives its rows, and what that reads."""
     plans = {relation: one.plan for relation, one in definitions.items()}

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.capture.cut import open_cut
 from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.log import Log
+from headrace.capture.wal.log import SlotLog
 from headrace.capture.wal.logs import Logs
 from headrace.capture.wal.messages import COMMIT, begin_of, end_of
 from headrace.capture.wal.publication import publish
@@ -56,7 +56,7 @@ class Followed:
     begin: int
 
     @property
-    def log(self) -> Log:
+    def log(self) -> SlotLog:
         return self.logs.of(self.database, self.slot)
 
     @property

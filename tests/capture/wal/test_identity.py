@@ -7,7 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from headrace.capture.wal.identity import Identity, Member, auto_replica_identity, identities, judge
+from headrace.capture.wal.identity import (
+    ReplicaIdentity,
+    TreeMember,
+    auto_replica_identity,
+    identities,
+    judge,
+)
 from headrace.capture.wal.publication import publish
 from headrace.errors import UserError
 from headrace.source.connection import Database
@@ -16,7 +22,7 @@ from headrace.source.introspect import find_table
 Application = psycopg.Connection[Any]
 
 
-def identity_of(database: Database, name: str) -> Identity:
+def identity_of(database: Database, name: str) -> ReplicaIdentity:
     with database.session() as connection:
         table = find_table(connection, "public", name)
         return identities(connection, [table], database.version)[table.oid]
@@ -176,11 +182,11 @@ def test_generated_columns(database: Database, application: Application) -> None
             application.execute("UPDATE v SET a = 2")
 
 
-PLAIN = Member(True, "r", "p", "d", 7, (1,), (), False, "public.t")
+PLAIN = TreeMember(True, "r", "p", "d", 7, (1,), (), False, "public.t")
 
 
 def test_generated_columns_before_18() -> None:
-    member = Member(True, "r", "p", "d", 7, (1,), (2,), False, "public.t")
+    member = TreeMember(True, "r", "p", "d", 7, (1,), (2,), False, "public.t")
     assert judge((member,), {1, 2}, 17).kind == "none"
     assert judge((member,), {1}, 17).kind == "key", "it is not captured"
     assert judge((member,), {1, 2}, 18).kind == "key"

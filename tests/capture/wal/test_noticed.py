@@ -11,8 +11,8 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.capture.wal.following import Followed, Following
-from headrace.capture.wal.guard import Place, reason_to_leave, reason_to_leave_source
-from headrace.capture.wal.identity import Identity, identities
+from headrace.capture.wal.guard import ServerPosition, reason_to_leave, reason_to_leave_source
+from headrace.capture.wal.identity import ReplicaIdentity, identities
 from headrace.capture.wal.publication import (
     PUBLICATION,
     WAIT,
@@ -66,12 +66,16 @@ class Watch:
             place.timeline,
         )
 
-    def _look(self) -> tuple[Place, SlotStatus | None, Publication | None, Identity | None]:
+    def _look(
+        self,
+    ) -> tuple[ServerPosition, SlotStatus | None, Publication | None, ReplicaIdentity | None]:
         with open_cut(self.database, []) as cut:
             status = read_status(cut.connection, self.slot)
             publication = read_publication(cut.connection)
             found = identities(cut.connection, [self.table], self.database.version)
-            place = Place(cut.cut.system_identifier, cut.cut.timeline, flushed(self.database))
+            place = ServerPosition(
+                cut.cut.system_identifier, cut.cut.timeline, flushed(self.database)
+            )
         return place, status, publication, found.get(self.table.oid)
 
     def reasons(self) -> tuple[str | None, str | None]:
@@ -267,7 +271,7 @@ def test_dropping_twice(watch: Watch) -> None:
     assert not drop(watch.database, watch.slot)
 
 
-HERE = Place("77", 1, 500)
+HERE = ServerPosition("77", 1, 500)
 RECORDED = Following(SLOT, "shop", 400, 9, "800", "77", 1)
 STATUS = SlotStatus("pgoutput", "shop", None, 300, 400, "reserved", 200, None, None)
 FOUND = Publication(9, "800", False, True, {5: Entry(6, "801")})

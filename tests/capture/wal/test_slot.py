@@ -13,7 +13,7 @@ from headrace.capture.cut import open_cut
 from headrace.capture.wal.availability import obstacles, read_server
 from headrace.capture.wal.log import PeekedLog
 from headrace.capture.wal.peek import peek, peek_transactions
-from headrace.capture.wal.pending import News, advance_idle, look
+from headrace.capture.wal.pending import SlotChanges, advance_idle, look
 from headrace.capture.wal.publication import PUBLICATION, publish
 from headrace.capture.wal.slot import advance, create, drop, read_status
 from headrace.errors import NeedsReinit, Transient, UserError
@@ -170,7 +170,7 @@ def test_news(
     log = PeekedLog(database, slot, PUBLICATION)
     with database.session() as connection:
 
-        def ask(quiet: int) -> News:
+        def ask(quiet: int) -> SlotChanges:
             flushed(database)
             return look(connection, log, last, quiet)
 
@@ -179,7 +179,7 @@ def test_news(
         application.execute("INSERT INTO u VALUES (1)")
         other = ask(nothing.quiet)
         assert not other.found and other.quiet > nothing.quiet
-        assert look(connection, log, last, 2**62) == News(False, 2**62), "not moved"
+        assert look(connection, log, last, 2**62) == SlotChanges(False, 2**62), "not moved"
         with psycopg.connect(dsn) as writer:
             writer.execute("INSERT INTO t VALUES (1)")
             assert not ask(other.quiet).found

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from headrace.capture.wal import pending as news
-from headrace.capture.wal.pending import News, advance_idle, look
+from headrace.capture.wal.pending import SlotChanges, advance_idle, look
 from headrace.capture.wal.publication import publish
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
@@ -157,7 +157,7 @@ def test_news(dsn: str, log: Followed) -> None:
     last = log.snapshot()
     with log.database.session() as connection:
 
-        def ask(quiet: int) -> News:
+        def ask(quiet: int) -> SlotChanges:
             flushed(log.database)
             return look(connection, log.log, last, quiet)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.capture.wal.following import Followed, Following
-from headrace.capture.wal.identity import Identity
+from headrace.capture.wal.identity import ReplicaIdentity
 from headrace.capture.wal.publication import Publication
 from headrace.capture.wal.slot import PLUGIN, SlotStatus
 
@@ -22,7 +22,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerPosition:
     """Where a cut was taken: the server, its timeline, and how far its log was written."""
 
     system_identifier: str
@@ -32,7 +32,7 @@ class Place:
 
 def reason_to_leave(
     recorded: Following,
-    place: Place,
+    place: ServerPosition,
     status: SlotStatus | None,
     publication: Publication | None,
 ) -> str | None:
@@ -47,7 +47,7 @@ def reason_to_leave(
 
 
 def reason_to_leave_source(
-    source: int, followed: Followed, found: Publication | None, identity: Identity | None
+    source: int, followed: Followed, found: Publication | None, identity: ReplicaIdentity | None
 ) -> str | None:
     """Why one source (by its oid) cannot be followed any more."""
     now = None if found is None else found.entries.get(source)

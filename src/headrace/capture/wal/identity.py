@@ -62,7 +62,7 @@ ORDER BY t.root, c.oid <> t.root, c.oid
 
 
 @dataclass(frozen=True)
-class Identity:
+class ReplicaIdentity:
     """What the log has of old rows: all of it (`full`), their `key` columns, or nothing usable.
 
     `key` has column numbers of the table, ascending, and `index` the index they come from; both
@@ -79,7 +79,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Member:
+class TreeMember:
     """One table of a tree, as the catalogs have it."""
 
     is_root: bool
@@ -98,18 +98,18 @@ def ask_identities(connection: Connection[Any], oids: Iterable[int]) -> Cursor[A
     return connection.execute(IDENTITY, {"oids": sorted(oids)})
 
 
-def read_members(answer: Cursor[Any]) -> dict[int, tuple[Member, ...]]:
+def read_members(answer: Cursor[Any]) -> dict[int, tuple[TreeMember, ...]]:
     """Read the answer: the tables of each source's tree, the source itself first."""
-    found: dict[int, list[Member]] = {}
+    found: dict[int, list[TreeMember]] = {}
     for root, *fields in answer:
         values: list[Any] = [tuple(one) if isinstance(one, list) else one for one in fields]
-        found.setdefault(root, []).append(Member(*values))
+        found.setdefault(root, []).append(TreeMember(*values))
     return {root: tuple(members) for root, members in found.items()}
 
 
 def identities(
     connection: Connection[Any], tables: Iterable[SourceTable], version: int
-) -> dict[int, Identity]:
+) -> dict[int, ReplicaIdentity]:
     """The identity of each table as the connection's snapshot has it; dropped ones are left out."""
     by_oid = {table.oid: table for table in tables}
     with translated():
@@ -120,7 +120,9 @@ def identities(
     }
 
 
-def judge(members: tuple[Member, ...], captured: Collection[int], version: int) -> Identity:
+def judge(
+    members: tuple[TreeMember, ...], captured: Collection[int], version: int
+) -> ReplicaIdentity:
     """What a tree of tables allows, where the columns of numbers `captured` are wanted (pure)."""
     root = members[0]
     leaves = [member for member in members if member.relkind == "r"]
@@ -150,15 +152,15 @@ def judge(members: tuple[Member, ...], captured: Collection[int], version: int) 
         if leaf.setting != "f" and leaf.key != root.key:
             return _no(f"partition {leaf.name} has another replica identity", curable, names)
     if leaves and all(leaf.setting == "f" for leaf in leaves):
-        return Identity("full", tables=names)
-    return Identity("key", root.key, root.index, tables=names)
+        return ReplicaIdentity("full", tables=names)
+    return ReplicaIdentity("key", root.key, root.index, tables=names)
 
 
-def _alone(table: Member, curable: bool) -> Identity:
+def _alone(table: TreeMember, curable: bool) -> ReplicaIdentity:
     if table.setting == "f":
-        return Identity("full")
+        return ReplicaIdentity("full")
     if table.index is not None:
-        return Identity("key", table.key, table.index)
+        return ReplicaIdentity("key", table.key, table.index)
     reason = {
         "n": "its replica identity is NOTHING",
         "d": "it has no primary key, and its replica identity is not FULL",
@@ -167,11 +169,11 @@ def _alone(table: Member, curable: bool) -> Identity:
     return _no(reason, curable)
 
 
-def _no(reason: str, curable: bool = False, tables: tuple[str, ...] = ()) -> Identity:
-    return Identity("none", reason=reason, curable=curable, tables=tables)
+def _no(reason: str, curable: bool = False, tables: tuple[str, ...] = ()) -> ReplicaIdentity:
+    return ReplicaIdentity("none", reason=reason, curable=curable, tables=tables)
 
 
-def full_sql(identity: Identity) -> tuple[sql.Composed, ...]:
+def full_sql(identity: ReplicaIdentity) -> tuple[sql.Composed, ...]:
     """The statements that give a table, or its partitions, REPLICA IDENTITY FULL."""
     # The names are quoted by PostgreSQL itself.
     return tuple(
@@ -180,7 +182,7 @@ def full_sql(identity: Identity) -> tuple[sql.Composed, ...]:
     )
 
 
-def auto_replica_identity(database: Database, identity: Identity, name: str) -> bool:
+def auto_replica_identity(database: Database, identity: ReplicaIdentity, name: str) -> bool:
     """Give a table REPLICA IDENTITY FULL where that makes it possible to follow; else False.
 
     Raises `capture-not-set-up` with the SQL for its owner, `source-busy` while it is locked.

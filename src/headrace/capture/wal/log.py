@@ -14,7 +14,7 @@ from headrace.capture.wal.visibility import Committed
 from headrace.source.connection import Database
 
 
-class Log(Protocol):
+class SlotLog(Protocol):
     """All that is not acknowledged, in the order of commits; positions given are on disk.
 
     Everything raises `slot-lost`, and `slot-busy` while someone else reads the slot.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from headrace.capture.wal.log import Log, PeekedLog
+from headrace.capture.wal.log import PeekedLog, SlotLog
 from headrace.capture.wal.publication import PUBLICATION
 from headrace.capture.wal.stream import unheard
 from headrace.capture.wal.streamed import Entry, StreamedLog
@@ -19,7 +19,7 @@ class Logs:
         self._lock = threading.Lock()
         self._streamed: dict[str, StreamedLog] = {}
 
-    def of(self, database: Database, slot: str) -> Log:
+    def of(self, database: Database, slot: str) -> SlotLog:
         """The log that a slot of a database hands out."""
         with self._lock:
             return self._known(database, slot) or PeekedLog(database, slot, PUBLICATION)

@@ -18,7 +18,7 @@ from psycopg import Connection
 
 from headrace.capture.snapshot import Snapshot
 from headrace.capture.wal.end import end_on_disk
-from headrace.capture.wal.log import Log
+from headrace.capture.wal.log import SlotLog
 from headrace.capture.wal.slot import read_status
 from headrace.capture.wal.visibility import Committed, released, widened
 from headrace.errors import NeedsReinit
@@ -33,7 +33,7 @@ IDLE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class News:
+class SlotChanges:
     """Whether a cut would find changes; up to `quiet` the log has none that are still to come."""
 
     found: bool
@@ -47,8 +47,8 @@ def pause(seconds: float) -> float:
 
 
 def look(
-    connection: Connection[Any], log: Log, snapshot: str, quiet: int, upto: int | None = None
-) -> News:
+    connection: Connection[Any], log: SlotLog, snapshot: str, quiet: int, upto: int | None = None
+) -> SlotChanges:
     """Ask for transactions since the last cut; `quiet` is that of the answer before, or 0.
 
     They are asked for up to a position, unless told all that is on disk. The answer is also true
@@ -56,7 +56,7 @@ def look(
     """
     flushed = _flushed(connection) if upto is None else upto
     if flushed <= quiet:
-        return News(False, quiet)
+        return SlotChanges(False, quiet)
     last = Snapshot.read(snapshot)
     started = time.monotonic()
     try:
@@ -68,15 +68,15 @@ def look(
             unseen = _unseen(log.transactions(flushed), last)
             found = _sees_any(connection, unseen)
     except NeedsReinit:
-        return News(True, quiet, time.monotonic() - started)
+        return SlotChanges(True, quiet, time.monotonic() - started)
     # A commit may be on disk a moment before anybody sees it: then the question stays open.
-    return News(found, quiet if unseen else flushed, time.monotonic() - started)
+    return SlotChanges(found, quiet if unseen else flushed, time.monotonic() - started)
 
 
 def advance_idle(
     database: Database,
     slot: str,
-    log: Log,
+    log: SlotLog,
     snapshot: str,
     record: Callable[[int], None],
     *,

@@ -18,7 +18,7 @@ from headrace.capture.wal.availability import (
     read_server,
     unbounded,
 )
-from headrace.capture.wal.identity import Identity, full_sql, identities
+from headrace.capture.wal.identity import ReplicaIdentity, full_sql, identities
 from headrace.source.table import SourceTable
 
 
@@ -43,7 +43,7 @@ def impossible(
 def obstacle(
     server: Server,
     table: SourceTable | None,
-    identity: Identity | None,
+    identity: ReplicaIdentity | None,
     *,
     unasked: bool = False,
     may_change: bool = False,
@@ -66,7 +66,7 @@ def obstacle(
 
 
 def of_table(
-    table: SourceTable, identity: Identity, *, may_change: bool = False
+    table: SourceTable, identity: ReplicaIdentity, *, may_change: bool = False
 ) -> Obstacle | None:
     """What keeps a table with this replica identity from being followed (pure)."""
     if not {column.number for column in table.stored}.issuperset(identity.key):

@@ -21,7 +21,7 @@ from headrace.capture.wal.byte_columns import Mask
 from headrace.capture.wal.decode import Decoded, Decoder, Images
 from headrace.capture.wal.events import events_of
 from headrace.capture.wal.following import Followed
-from headrace.capture.wal.log import Log
+from headrace.capture.wal.log import SlotLog
 from headrace.capture.wal.matching import differences, type_names
 from headrace.capture.wal.messages import FULL, RelationMessage, not_decodable
 from headrace.capture.wal.publication import read_publication
@@ -32,7 +32,7 @@ from headrace.source.table import SourceTable
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedSource:
     """A source to be read: `table` has its captured columns as they are recorded."""
 
     table: SourceTable
@@ -69,8 +69,8 @@ class LogRead:
 
 def read_log(
     cut: OpenCut,
-    log: Log,
-    wanted: Mapping[int, Wanted],
+    log: SlotLog,
+    wanted: Mapping[int, WantedSource],
     after: str | None,
     folder: Path,
 ) -> LogRead:
@@ -94,7 +94,7 @@ def read_log(
     )
 
 
-def _require_published(cut: OpenCut, wanted: Mapping[int, Wanted]) -> None:
+def _require_published(cut: OpenCut, wanted: Mapping[int, WantedSource]) -> None:
     """What is decoded follows the publication of now, which may be younger than the snapshot."""
     with cut.database.session() as connection:
         found = read_publication(connection)
@@ -110,7 +110,7 @@ class _Reading:
     """A reading under way; `spools` are the open files."""
 
     cut: OpenCut
-    wanted: Mapping[int, Wanted]
+    wanted: Mapping[int, WantedSource]
     after: Snapshot | None
     folder: Path
     spools: ExitStack = field(default_factory=ExitStack)
@@ -157,7 +157,7 @@ class _Reading:
             return stored_images(images, one.table)
         return events_of(images, one.table, one.followed.key)
 
-    def _require_match(self, relation: RelationMessage, one: Wanted) -> None:
+    def _require_match(self, relation: RelationMessage, one: WantedSource) -> None:
         """The log has all captured columns as they are recorded, and old rows as announced."""
         if relation not in self._matched:
             with self.cut.database.session() as connection:

@@ -33,7 +33,7 @@ HEADER_BYTES = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class DecodedColumn:
     """Where the values of one column lie; those that are `null` or `unchanged` lie nowhere."""
 
     starts: Places
@@ -47,7 +47,7 @@ class Rows:
     """The rows of some messages: `indexes` tells which, each column has an element a message."""
 
     indexes: Places
-    columns: tuple[Column, ...]
+    columns: tuple[DecodedColumn, ...]
 
     def values(self, messages: Packed, names: tuple[str, ...]) -> dict[str, pa.Array]:
         """The texts of each column as a binary array; NULL where they are NULL or unchanged."""
@@ -108,7 +108,7 @@ def find_rows(
 
 def _columns(
     messages: Packed, places: Places, limits: Places, count: int
-) -> tuple[list[Column], Places]:
+) -> tuple[list[DecodedColumn], Places]:
     """The columns of the rows that begin at `places`, and where those rows end."""
     _check(places + 2 <= limits)
     _check(messages.unsigned16(places) == count)
@@ -129,11 +129,11 @@ def _columns(
             at = start.copy()
             at[is_text] += messages.unsigned32(start[is_text] - 4)
         _check(at <= limits)
-        columns.append(Column(start, at, null, unchanged))
+        columns.append(DecodedColumn(start, at, null, unchanged))
     return columns, at
 
 
-def _filled(new: Column, old: Column, matching: Places) -> Column:
+def _filled(new: DecodedColumn, old: DecodedColumn, matching: Places) -> DecodedColumn:
     """The new column, values that are unchanged taken from the old row of the same message."""
     gaps = new.unchanged & (matching >= 0)
     if not gaps.any():
@@ -141,7 +141,7 @@ def _filled(new: Column, old: Column, matching: Places) -> Column:
     source = matching[gaps]
     starts, ends, null = new.starts.copy(), new.ends.copy(), new.null.copy()
     starts[gaps], ends[gaps], null[gaps] = old.starts[source], old.ends[source], old.null[source]
-    return Column(starts, ends, null, new.unchanged & ~gaps)
+    return DecodedColumn(starts, ends, null, new.unchanged & ~gaps)
 
 
 def _check(expected: Mask) -> None:

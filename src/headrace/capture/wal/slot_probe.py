@@ -12,21 +12,21 @@ from headrace.capture.cut import OpenCut
 from headrace.capture.recopy_reasons import Captured, captured_part
 from headrace.capture.wal.ceiling import Ceiling
 from headrace.capture.wal.following import Followed, Following
-from headrace.capture.wal.guard import Place, reason_to_leave, reason_to_leave_source
-from headrace.capture.wal.identity import Identity, identities
+from headrace.capture.wal.guard import ServerPosition, reason_to_leave, reason_to_leave_source
+from headrace.capture.wal.identity import ReplicaIdentity, identities
 from headrace.capture.wal.publication import Publication, read_publication
 from headrace.capture.wal.slot import SlotStatus, read_status
 from headrace.source.table import SourceTable
 
 
 @dataclass(frozen=True)
-class Look:
+class SlotState:
     """Publication and identities are those of one snapshot, the slot is as it is now."""
 
-    place: Place
+    place: ServerPosition
     status: SlotStatus | None
     publication: Publication | None
-    identities: Mapping[int, Identity]
+    identities: Mapping[int, ReplicaIdentity]
 
     def reasons(
         self, following: Following, sources: Mapping[int, Followed], ceiling: Ceiling
@@ -48,27 +48,27 @@ class Look:
         return found
 
 
-def look_in(cut: OpenCut, following: Following, sources: Iterable[Captured]) -> Look:
+def look_in(cut: OpenCut, following: Following, sources: Iterable[Captured]) -> SlotState:
     """Look at what concerns the sources of a cut, in its snapshot."""
-    place = Place(cut.cut.system_identifier, cut.cut.timeline, cut.cut.position)
+    place = ServerPosition(cut.cut.system_identifier, cut.cut.timeline, cut.cut.position)
     version = cut.database.version
     return look_at(cut.connection, place, following, sources, cut.tables, version)
 
 
 def look_at(
     connection: Connection[Any],
-    place: Place,
+    place: ServerPosition,
     following: Following,
     sources: Iterable[Captured],
     tables: Mapping[int, SourceTable],
     version: int,
-) -> Look:
+) -> SlotState:
     """Look at what concerns the captured columns of sources, in the snapshot of a connection.
 
     `tables` are the sources as they are now, by oid.
     """
     parts = [captured_part(one, tables[one.oid]) for one in sources if one.oid in tables]
-    return Look(
+    return SlotState(
         place,
         read_status(connection, following.slot),
         read_publication(connection),

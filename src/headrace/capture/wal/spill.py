@@ -23,7 +23,7 @@ class _File:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class SpilledBytes:
     """Where some bytes lie."""
 
     file: _File
@@ -45,19 +45,19 @@ class Spill:
     def files(self) -> int:
         return len(self._files)
 
-    def write(self, data: bytes) -> Place:
+    def write(self, data: bytes) -> SpilledBytes:
         if not self._files or self._files[-1].size >= self._file_bytes:
             self._files.append(_File())
         file = self._files[-1]
         left = memoryview(data)
         while left:
             left = left[os.pwrite(file.handle.fileno(), left, file.size + len(data) - len(left)) :]
-        place = Place(file, file.size, len(data))
+        place = SpilledBytes(file, file.size, len(data))
         file.size += len(data)
         file.used += 1
         return place
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: SpilledBytes) -> bytes:
         parts, done = [], 0
         while done < place.length:
             part = os.pread(place.file.handle.fileno(), place.length - done, place.start + done)
@@ -67,7 +67,7 @@ class Spill:
             done += len(part)
         return b"".join(parts)
 
-    def free(self, place: Place) -> None:
+    def free(self, place: SpilledBytes) -> None:
         """Forget some bytes."""
         place.file.used -= 1
         if not place.file.used:

@@ -26,7 +26,7 @@ from headrace.capture.wal.messages import (
     oid_of,
     xid_of,
 )
-from headrace.capture.wal.spill import Place, Spill
+from headrace.capture.wal.spill import Spill, SpilledBytes
 from headrace.capture.wal.visibility import Committed
 
 TELLING = frozenset({BEGIN, COMMIT, RELATION})
@@ -85,7 +85,7 @@ class _Segment:
     first: int
     count: int
     size: int
-    messages: pa.Array | tuple[Place, Place]
+    messages: pa.Array | tuple[SpilledBytes, SpilledBytes]
 
     @property
     def after(self) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.commands.change import All, File, Names, Query, query_text
 from headrace.cli.commands.each import Failed, for_each
 from headrace.cli.documents import refresh_document, status_document
@@ -23,7 +23,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A stream table.")]
 
 
 def alter(
-    call: Call,
+    call: Invocation,
     name: Name,
     query: Query = None,
     file: File = None,
@@ -63,7 +63,7 @@ def alter(
     _show(call, "altered", altered)
 
 
-def suspend(call: Call, names: Names = None, all_: All = False) -> int:
+def suspend(call: Invocation, names: Names = None, all_: All = False) -> int:
     """Suspend stream tables until they are resumed; what they serve stays readable.
 
     A refresh that runs ends first. --all leaves out those that are suspended already.
@@ -76,7 +76,7 @@ def suspend(call: Call, names: Names = None, all_: All = False) -> int:
 
 
 def resume(
-    call: Call,
+    call: Invocation,
     names: Names = None,
     all_: All = False,
     apply: Annotated[
@@ -101,7 +101,7 @@ def resume(
     return _show_all(call, "resumed", done, failed)
 
 
-def reinit(call: Call, names: Names = None, all_: All = False) -> int:
+def reinit(call: Invocation, names: Names = None, all_: All = False) -> int:
     """Make stream tables anew from their inputs, also where logs are lost or damaged."""
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
@@ -114,14 +114,16 @@ def reinit(call: Call, names: Names = None, all_: All = False) -> int:
     return failed.exit_code
 
 
-def _show(call: Call, act: str, table: TableStatus) -> None:
+def _show(call: Invocation, act: str, table: TableStatus) -> None:
     call.screen.document({"table": status_document(table)})
     call.screen.show(plain(f"{act} {table.name}"))
     for notice in table.notices:
         call.screen.note(f"notice: {notice}")
 
 
-def _show_all(call: Call, act: str, done: list[tuple[str, TableStatus]], failed: Failed) -> int:
+def _show_all(
+    call: Invocation, act: str, done: list[tuple[str, TableStatus]], failed: Failed
+) -> int:
     call.screen.document(
         {"tables": [status_document(table) for _, table in done], "errors": failed.documents}
     )

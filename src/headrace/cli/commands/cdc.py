@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.tables import table_of
 from headrace.cli.words import plain, roughly
 from headrace.errors import UserError
@@ -36,7 +36,7 @@ Convert = Annotated[
 
 
 def cdc(
-    call: Call, tables: Tables = None, print_sql: PrintSql = False, convert: Convert = False
+    call: Invocation, tables: Tables = None, print_sql: PrintSql = False, convert: Convert = False
 ) -> None:
     """Show how the changes of every source are captured, and what is wrong.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.commands.each import for_each
 from headrace.cli.documents import refresh_document, status_document
 from headrace.cli.naming import chosen, named, relation_names, sql_name
@@ -49,7 +49,7 @@ All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
 
 
 def create(
-    call: Call,
+    call: Invocation,
     name: NewName,
     query: Query = None,
     file: File = None,
@@ -72,7 +72,7 @@ def create(
 
 
 def replace(
-    call: Call,
+    call: Invocation,
     name: NewName,
     query: Query = None,
     file: File = None,
@@ -95,7 +95,7 @@ def replace(
     )
 
 
-def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = None) -> int:
+def refresh(call: Invocation, names: Names = None, all_: All = False, mode: Mode = None) -> int:
     """Bring stream tables to the newest state of their sources."""
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
@@ -116,7 +116,9 @@ def refresh(call: Call, names: Names = None, all_: All = False, mode: Mode = Non
     return failed.exit_code
 
 
-def _created(call: Call, act: str, name: str, make: Callable[[Headrace], TableStatus]) -> None:
+def _created(
+    call: Invocation, act: str, name: str, make: Callable[[Headrace], TableStatus]
+) -> None:
     """Make a table and tell what it took."""
     with call.project(changes=True) as project:
         started = time.perf_counter()
@@ -136,7 +138,7 @@ def _created(call: Call, act: str, name: str, make: Callable[[Headrace], TableSt
 
 
 def drop(
-    call: Call,
+    call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A stream table.")],
     cascade: Annotated[
         bool, typer.Option("--cascade", help="Also drop the stream tables that read it.")

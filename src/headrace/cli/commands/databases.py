@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.documents import database_document
 from headrace.cli.tables import databases_table, failing_databases
 from headrace.cli.words import plain
@@ -42,7 +42,7 @@ Priority = Annotated[
 
 
 def attach(
-    call: Call,
+    call: Invocation,
     alias: Alias,
     address: Address,
     setup: SetupAddress = None,
@@ -60,7 +60,7 @@ def attach(
 
 
 def alter_database(
-    call: Call,
+    call: Invocation,
     alias: Annotated[str, typer.Argument(metavar="ALIAS", help="An attached database, or home.")],
     share: Annotated[
         int | None,
@@ -88,7 +88,7 @@ def alter_database(
     call.screen.note(f"Altered {alias}.")
 
 
-def detach(call: Call, alias: Alias) -> None:
+def detach(call: Invocation, alias: Alias) -> None:
     """Let go of an attached database that no stream table reads any more."""
     with call.project() as project:
         project.detach(alias)
@@ -96,7 +96,7 @@ def detach(call: Call, alias: Alias) -> None:
     call.screen.note(f"Detached {alias}.")
 
 
-def databases(call: Call) -> None:
+def databases(call: Invocation) -> None:
     """Show the databases whose tables can be read, and what is captured of them."""
     with call.project() as project:
         found = project.databases()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.exits import DONE, NOT_EQUAL
 from headrace.cli.screen import Screen
 from headrace.errors import UserError
@@ -26,7 +26,7 @@ PIPE_WIDTH = 80
 
 
 def demo(
-    call: Call,
+    call: Invocation,
     seconds: Annotated[
         float, typer.Option("--seconds", min=1, max=LONGEST_DEMO, help="How long the shop is open.")
     ] = 30,
@@ -71,7 +71,7 @@ def _home(given: Path | None) -> Iterator[Path]:
         yield folder
 
 
-def _project(call: Call, home: Path) -> Headrace:
+def _project(call: Invocation, home: Path) -> Headrace:
     """A project that reads no variables and no file: they may name somebody's own database."""
     from headrace.api import Headrace
     from headrace.cli.log import keep_log

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.failures import error_document, tell
 from headrace.cli.naming import sql_name
 from headrace.errors import HeadraceError, Unavailable
@@ -33,7 +33,7 @@ class Failed:
 
 
 def for_each(
-    call: Call, doing: str, tables: Sequence[TableStatus], act: Callable[[str], Result]
+    call: Invocation, doing: str, tables: Sequence[TableStatus], act: Callable[[str], Result]
 ) -> tuple[list[tuple[str, Result]], Failed]:
     """Act on every table by its name in SQL. Where something outside is missing, nobody goes on."""
     done: list[tuple[str, Result]] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.commands.change import File, Query, query_text
 from headrace.cli.documents import explanation_document
 from headrace.cli.words import plain
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    call: Call,
+    call: Invocation,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A stream table that exists.")
     ] = None,
@@ -42,7 +42,7 @@ def explain(
     _show(call, explanation)
 
 
-def _show(call: Call, explanation: Explanation) -> None:
+def _show(call: Invocation, explanation: Explanation) -> None:
     """The library's own text, with the lines that begin a part made bold."""
     from rich.text import Text
 

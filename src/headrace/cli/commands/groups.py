@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.tables import groups_table
 
 
-def groups(call: Call) -> None:
+def groups(call: Invocation) -> None:
     """Show the groups: stream tables that belong together, and if they are published as one."""
     with call.project() as project:
         found = project.diamond_groups()

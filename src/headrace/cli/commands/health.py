@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.exits import DONE, NOT_WELL
 from headrace.cli.tables import table_of
 from headrace.cli.words import plain
@@ -17,7 +17,7 @@ Strict = Annotated[
 ]
 
 
-def health(call: Call, strict: Strict = False) -> int:
+def health(call: Invocation, strict: Strict = False) -> int:
     """Say whether all is well; the exit code is 1 if something is critical.
 
     Looked at are the daemon, stream tables, lag, capture, disk and roles.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.commands.change import ask
 from headrace.cli.tables import table_of
 from headrace.cli.words import counted, plain
@@ -47,7 +47,7 @@ DONE = PLANNED | {
 
 
 def plan(
-    call: Call,
+    call: Invocation,
     folder: Folder = None,
     prune: Prune = False,
     out: Annotated[
@@ -70,7 +70,7 @@ def plan(
 
 
 def apply(
-    call: Call,
+    call: Invocation,
     folder: Folder = None,
     prune: Prune = False,
     plan_file: Annotated[
@@ -103,7 +103,7 @@ def apply(
     call.screen.show("nothing to do" if done.nothing_to_do else _summary(done, DONE))
 
 
-def _show(call: Call, made: ProjectPlan) -> None:
+def _show(call: Invocation, made: ProjectPlan) -> None:
     """Every table with what happens to it and why; unchanged ones are only counted."""
     rows = [
         (

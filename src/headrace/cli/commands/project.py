@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.documents import setting_document
 from headrace.cli.project_file import check_project_file, write_project_file
 from headrace.cli.tables import set_values
 from headrace.errors import UserError
 
 
-def init(call: Call) -> None:
+def init(call: Invocation) -> None:
     """Make a project: a home folder, a catalog, and an embedded PostgreSQL if no --dsn is given.
 
     Options given here are kept in headrace.toml in the home folder. Repeating it does no harm.
@@ -42,7 +42,7 @@ def init(call: Call) -> None:
         call.screen.show(f"{name:<12}{shown[name]}")
 
 
-def list_settings(call: Call) -> None:
+def list_settings(call: Invocation) -> None:
     """List the settings of the project."""
     with call.project() as project:
         rows = _rows(dict(project.settings()))
@@ -51,7 +51,7 @@ def list_settings(call: Call) -> None:
 
 
 def change_setting(
-    call: Call,
+    call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A setting.")],
     value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="Its new value.")] = None,
     default: Annotated[bool, typer.Option("--default", help="Back to the default.")] = False,

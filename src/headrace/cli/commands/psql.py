@@ -13,13 +13,13 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.errors import HeadraceError, Unavailable, UserError
 from headrace.files.private import users_umask
 
 
 def psql(
-    call: Call,
+    call: Invocation,
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="Arguments of psql.")
     ] = None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.tables import table_of
 from headrace.cli.words import plain
 
 
-def repair(call: Call) -> None:
+def repair(call: Invocation) -> None:
     """Read all that is stored, and rebuild what is lost or damaged.
 
     Damaged sources are copied again, and no others; damaged stream tables are rebuilt, with all

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.exits import DONE, NOT_EQUAL
 from headrace.cli.words import plain
 from headrace.errors import HeadraceError, UserError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    call: Call,
+    call: Invocation,
     files: Annotated[
         list[Path],
         typer.Argument(

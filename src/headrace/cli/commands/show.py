@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.documents import listed_document, refresh_document, status_document
 from headrace.cli.naming import named, relation_names, sql_name
 from headrace.cli.redraw import Every, Picture, Times, Watch, redraw
@@ -33,7 +33,7 @@ Names = Annotated[
 NONE_YET = "There are no stream tables yet; `headrace create` makes one."
 
 
-def ls(call: Call) -> None:
+def ls(call: Invocation) -> None:
     """List the stream tables."""
     with call.project() as project:
         tables = project.status()
@@ -45,7 +45,7 @@ def ls(call: Call) -> None:
 
 
 def status(
-    call: Call,
+    call: Invocation,
     names: Names = None,
     watch: Watch = False,
     every: Every = 2.0,
@@ -64,7 +64,7 @@ def status(
     shown.print(call.screen)
 
 
-def _standing(call: Call, project: Headrace, given: list[str] | None) -> Picture:
+def _standing(call: Invocation, project: Headrace, given: list[str] | None) -> Picture:
     """The stream tables as they stand now."""
     tables = named(project, given) if given else project.status()
     found = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
@@ -80,7 +80,7 @@ def _standing(call: Call, project: Headrace, given: list[str] | None) -> Picture
 
 
 def history(
-    call: Call,
+    call: Invocation,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A stream table; all if not given.")
     ] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.commands.run import naming, statements_text
 from headrace.cli.commands.show import NONE_YET
 from headrace.cli.documents import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headrace.observe.strata_status import StrataExplanation
 
 
-def strata(call: Call) -> None:
+def strata(call: Invocation) -> None:
     """Show the strata: layers of stream tables, each on the finished ones below it."""
     with call.project() as project:
         found = project.stratum_status()
@@ -39,7 +39,7 @@ def strata(call: Call) -> None:
             call.screen.show(plain(str(edge)))
 
 
-def components(call: Call) -> None:
+def components(call: Invocation) -> None:
     """Show the components: stream tables that read each other, or themselves."""
     with call.project() as project:
         found = project.scc_status()
@@ -51,7 +51,7 @@ def components(call: Call) -> None:
 
 
 def graph(
-    call: Call,
+    call: Invocation,
     format_: Annotated[str, typer.Option("--format", help="text, mermaid or dot.")] = "text",
 ) -> None:
     """Draw sources, stream tables, components and strata; dashed edges are not monotone."""
@@ -63,7 +63,7 @@ def graph(
 
 
 def explain_strata(
-    call: Call,
+    call: Invocation,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Stream tables that exist."),
@@ -102,12 +102,14 @@ def explain_strata(
 
 def _queries(file: Path) -> dict[str, str]:
     """The queries of the tables that a file's statements would make or alter."""
-    from headrace.statements import Alter, Create, parse
+    from headrace.statements import AlterStatement, CreateStatement, parse
 
     queries: dict[str, str] = {}
     with naming(file):
         for statement in parse(statements_text(file)):
-            query = statement.query if isinstance(statement, Create | Alter) else None
+            query = (
+                statement.query if isinstance(statement, CreateStatement | AlterStatement) else None
+            )
             if query is None:
                 raise UserError(
                     "invalid-option",

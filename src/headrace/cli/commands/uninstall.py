@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.commands.change import ask
 from headrace.cli.words import counted
 
 
 def uninstall(
-    call: Call,
+    call: Invocation,
     print_sql: Annotated[
         bool, typer.Option("--print-sql", help="Print the SQL that it would run, and do nothing.")
     ] = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.words import plain
 
 Wait = Annotated[
@@ -18,7 +18,7 @@ Wait = Annotated[
 ]
 
 
-def up(call: Call, wait: Wait = 10.0) -> None:
+def up(call: Invocation, wait: Wait = 10.0) -> None:
     """Keep stream tables fresh by their schedules, until Ctrl-C or SIGTERM.
 
     Takes in changes of the sources, refreshes what is due, and does what other commands ask for

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.commands.each import for_each
 from headrace.cli.documents import receipt_document
 from headrace.cli.exits import DONE, NOT_EQUAL
@@ -60,7 +60,7 @@ Resume = Annotated[
 
 
 def verify(
-    call: Call,
+    call: Invocation,
     names: Names = None,
     all_: All = False,
     source: Source = False,
@@ -126,7 +126,7 @@ def is_verified(
 
 
 def receipts(
-    call: Call,
+    call: Invocation,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A stream table; all if not given.")
     ] = None,

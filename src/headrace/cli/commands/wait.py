@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.call import Call
+from headrace.cli.call import Invocation
 from headrace.cli.naming import named, sql_name
 from headrace.cli.words import plain, seconds
 from headrace.errors import UserError
@@ -23,7 +23,7 @@ Timeout = Annotated[
 
 
 def wait(
-    call: Call,
+    call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A stream table.")],
     fresh: Fresh = False,
     timeout: Timeout = 60.0,

@@ -8,7 +8,7 @@ tell. MIN and MAX keep the extremum itself.
 
 from __future__ import annotations
 
-from headrace.functions.aggregates.aggregate import AggregateFunction, Kept, State
+from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Kept
 from headrace.functions.aggregates.arrays import ARRAYS
 from headrace.functions.aggregates.bits import BITS
 from headrace.functions.aggregates.counts import COUNTS
@@ -37,7 +37,7 @@ __all__ = [
     "AGGREGATE_BY_NAME",
     "AggregateFunction",
     "GroupRows",
+    "HiddenState",
     "Kept",
-    "State",
     "state_type",
 ]

@@ -17,7 +17,7 @@ Inputs = Sequence[tuple[Value, ...]]
 
 
 @dataclass(frozen=True)
-class State:
+class HiddenState:
     """One hidden column: the sum over the group's rows of weight times `term`, or its extremum.
 
     An extremum comes right after the count of the values that it is one of.
@@ -60,7 +60,7 @@ class AggregateFunction:
     evaluate: Callable[[Inputs, Type], Value]
     spark: Callable[[GroupRows, Type], exp.Expression]
     syntax: str
-    states: Callable[..., tuple[State, ...] | None] = _no_states
+    states: Callable[..., tuple[HiddenState, ...] | None] = _no_states
     value: Callable[[tuple[Scalar, ...], Type], Scalar] = _no_value
     arguments: int = 1
     needed: int = 1

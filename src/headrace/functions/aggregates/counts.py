@@ -5,16 +5,16 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.algebra.scalar import Call, Literal, Scalar, Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
+from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows
 from headrace.functions.aggregates.terms import one_if, or_null, present
 from headrace.functions.function import spark_function
 from headrace.types import BIGINT, BOOLEAN, Type
 
 
-def _count_states(argument: Scalar | None) -> tuple[State, ...]:
+def _count_states(argument: Scalar | None) -> tuple[HiddenState, ...]:
     term = Literal(1, BIGINT) if argument is None else present(argument)
-    return (State("sum", term),)
+    return (HiddenState("sum", term),)
 
 
 def _spark_count(rows: GroupRows, _: Type) -> exp.Expression:
@@ -29,9 +29,9 @@ def _opposites(name: str) -> AggregateFunction:
     """Every value is true (none is false), or some value is."""
     all_ = name != "bool_or"
 
-    def states(argument: Scalar) -> tuple[State, ...]:
+    def states(argument: Scalar) -> tuple[HiddenState, ...]:
         counted = Call("not", (argument,), BOOLEAN) if all_ else argument
-        return (State("sum", one_if(counted)), State("sum", present(argument)))
+        return (HiddenState("sum", one_if(counted)), HiddenState("sum", present(argument)))
 
     def value(columns: tuple[Scalar, ...], type_: Type) -> Scalar:
         counted, values = columns

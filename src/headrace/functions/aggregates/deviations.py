@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from headrace.algebra.scalar import Call, Literal, Scalar, Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
+from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows, field, folded
 from headrace.functions.aggregates.regression import mean as float_mean
 from headrace.functions.aggregates.roots import ROOT, spark_root
@@ -35,7 +35,7 @@ MOST_DIGITS = 15
 """Of a number whose squares are summed up in 38 digits."""
 
 
-def _states(argument: Scalar) -> tuple[State, ...] | None:
+def _states(argument: Scalar) -> tuple[HiddenState, ...] | None:
     if argument.type.is_float:
         return None
     type_ = as_numeric(argument.type)
@@ -44,7 +44,9 @@ def _states(argument: Scalar) -> tuple[State, ...] | None:
         return None
     value: Scalar = argument if argument.type == type_ else Call("cast", (argument,), type_)
     square = Call("*", (value, value), product_type(type_, type_))
-    return tuple(State("sum", term) for term in (filled(value), filled(square), present(argument)))
+    return tuple(
+        HiddenState("sum", term) for term in (filled(value), filled(square), present(argument))
+    )
 
 
 def _variance(states: tuple[Scalar, ...], fewer: int) -> Scalar:

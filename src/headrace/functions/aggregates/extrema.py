@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 from sqlglot import exp
 
 from headrace.algebra.scalar import Scalar, Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
+from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows
 from headrace.functions.aggregates.terms import present
 from headrace.functions.aggregates.zeros import (
@@ -36,9 +36,12 @@ def extremum_type(argument: Type | None) -> Type | None:
     return None
 
 
-def _states(kept: OneOf["min", "max"]) -> Callable[[Scalar], tuple[State, ...]]:
-    def states(argument: Scalar) -> tuple[State, ...]:
-        return (State("sum", present(argument)), State(kept, without_sign_of_zero(argument)))
+def _states(kept: OneOf["min", "max"]) -> Callable[[Scalar], tuple[HiddenState, ...]]:
+    def states(argument: Scalar) -> tuple[HiddenState, ...]:
+        return (
+            HiddenState("sum", present(argument)),
+            HiddenState(kept, without_sign_of_zero(argument)),
+        )
 
     return states
 
@@ -64,8 +67,8 @@ def _extremum(name: OneOf["min", "max"]) -> AggregateFunction:
     )
 
 
-def _any_states(argument: Scalar) -> tuple[State, ...]:
-    return (State("sum", present(argument)), State("min", argument))
+def _any_states(argument: Scalar) -> tuple[HiddenState, ...]:
+    return (HiddenState("sum", present(argument)), HiddenState("min", argument))
 
 
 def _any(inputs: Inputs, _: Type) -> Value:

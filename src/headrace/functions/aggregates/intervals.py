@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from headrace.algebra.scalar import Call, Scalar, Value
-from headrace.functions.aggregates.aggregate import Inputs, State
+from headrace.functions.aggregates.aggregate import HiddenState, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows
 from headrace.functions.aggregates.terms import filled, or_null, present
 from headrace.functions.function import Function, spark_cast, spark_function
@@ -32,10 +32,13 @@ SUM, MEAN = "interval of parts", "interval of mean parts"
 _DAY_SECONDS = DAY // SECOND
 
 
-def interval_states(argument: Scalar) -> tuple[State, ...]:
+def interval_states(argument: Scalar) -> tuple[HiddenState, ...]:
     """The sums of the three parts, and the number of values."""
     parts = (Call(name, (argument,), BIGINT) for name in PARTS)
-    return (*(State("sum", filled(part)) for part in parts), State("sum", present(argument)))
+    return (
+        *(HiddenState("sum", filled(part)) for part in parts),
+        HiddenState("sum", present(argument)),
+    )
 
 
 def interval_value(function: str, states: tuple[Scalar, ...]) -> Scalar:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from headrace.algebra.scalar import Call, Scalar, Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs, State
+from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Inputs
 from headrace.functions.aggregates.group_rows import GroupRows
 from headrace.functions.aggregates.intervals import (
     MEAN,
@@ -67,10 +67,10 @@ def widened(argument: Scalar) -> Scalar:
     return argument
 
 
-def _states(argument: Scalar) -> tuple[State, ...]:
+def _states(argument: Scalar) -> tuple[HiddenState, ...]:
     if argument.type == INTERVAL:
         return interval_states(argument)
-    return (State("sum", filled(widened(argument))), State("sum", present(argument)))
+    return (HiddenState("sum", filled(widened(argument))), HiddenState("sum", present(argument)))
 
 
 def _sum(states: tuple[Scalar, ...], type_: Type) -> Scalar:
