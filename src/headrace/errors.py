@@ -60,7 +60,7 @@ class UserError(HeadraceError):
         "unsupported-function": "A function or operator has no exact counterpart on Spark.",
         "unsupported-type": "A column's type has no exact counterpart on Spark.",
         "unsupported-source": "A relation that cannot be captured, such as a foreign table.",
-        "text-order": "Ordering text needs collation C.",
+        "collation-unsupported": "Ordering text needs collation C.",
         "unknown-stream-table": "No stream table has that name.",
         "unknown-database": "No database is attached under that alias.",
         "name-exists": "A table, view or stream table of that name exists already.",
@@ -102,7 +102,7 @@ class Transient(HeadraceError):
 
     exit_code = 4
     codes = {
-        "source-busy": "A lock on a source table was not to be had in time.",
+        "source-locked": "Timed out waiting for a lock on a source table.",
         "slot-busy": "Somebody else reads a replication slot of ours.",
         "cut-interrupted": "Sources changed shape while a cut was taken.",
         "connection-lost": "The connection to PostgreSQL broke.",
@@ -139,7 +139,7 @@ class NeedsReinit(HeadraceError):
     codes = {
         "source-rewound": "The source database is not the one, or not as far, as was recorded.",
         "store-behind": "A log is shorter than the catalog's pin, or someone else changed it.",
-        "kept-otherwise": "Another version of Headrace made the table, and kept other relations.",
+        "state-incompatible": "Another version of Headrace created the table, with relations that this version cannot use.",
         "epoch-expired": "An epoch that was summed up with later ones cannot be read any more.",
         "slot-lost": "The replication slot or its publication is gone or was invalidated.",
         "wal-not-decodable": "What a replication slot sent cannot be decoded exactly.",

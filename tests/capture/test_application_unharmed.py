@@ -140,7 +140,7 @@ def test_a_transaction_can_be_prepared(
     application.execute("PREPARE TRANSACTION 'held'")
     with pytest.raises(Transient) as busy:
         follower.tick()
-    assert busy.value.code == "source-busy"
+    assert busy.value.code == "source-locked"
     application.execute("COMMIT PREPARED 'held'")
     tick = follower.tick()
     assert tick.copied is not None

@@ -55,7 +55,7 @@ def test_a_locked_table_is_busy(database: Database, application: Application, ds
         session.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(Transient) as busy, open_cut(database, [source], lock=[source.oid]):
             pass
-        assert busy.value.code == "source-busy"
+        assert busy.value.code == "source-locked"
         with open_cut(database, [source]) as cut:
             assert source.oid in cut.tables, "without copying no lock is needed"
 

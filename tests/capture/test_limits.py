@@ -133,7 +133,7 @@ def test_a_note_relied_upon_stays(broken: Follower, application: Application, ds
         assert one(application, NOTES) == 1
         with pytest.raises(Transient) as busy:
             broken.tick()
-        assert busy.value.code == "source-busy"
+        assert busy.value.code == "source-locked"
         application.execute("INSERT INTO t VALUES (3)")
     assert set(broken.tick().copied or ()) == {"t"}
     assert broken.bag("t").total() == 3

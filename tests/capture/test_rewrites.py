@@ -146,7 +146,7 @@ def test_labels_written_before_a_renaming(
         application.execute("ALTER TYPE mood RENAME VALUE 'good' TO 'fine'")
         with pytest.raises(Transient) as busy:
             follower.tick()
-        assert busy.value.code == "source-busy"
+        assert busy.value.code == "source-locked"
     follower.tick()
     assert follower.bag("t") == {("fine",): 1}
 

@@ -171,7 +171,7 @@ def test_a_transaction_that_reads_what_is_served_is_told_apart_from_a_bug(
         sql.execute("TABLE totals")
         with pytest.raises(headrace.Transient) as caught:
             totals.alter_stream_table("totals", query=query)
-    assert caught.value.code == "source-busy"
+    assert caught.value.code == "source-locked"
     assert len(totals.history("totals")) == 1
     assert_served(totals, sql, "totals")
 

@@ -78,7 +78,7 @@ def test_what_another_version_kept_is_not_gone_on_with(
     sql.execute("INSERT INTO orders VALUES (20, 1, 1)")
     with pytest.raises(headrace.NeedsReinit) as caught:
         tables.refresh("totals")
-    assert caught.value.code == "kept-otherwise"
+    assert caught.value.code == "state-incompatible"
     assert sql.execute("SELECT * FROM totals ORDER BY 1").fetchall() == before
     assert tables.reinit("totals").mode == "FULL"
     assert_served(tables, sql, "totals")

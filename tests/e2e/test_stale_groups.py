@@ -32,7 +32,7 @@ def stale(project: headrace.Headrace, sql: psycopg.Connection) -> headrace.Headr
 
     def watch(when: str, step: Step) -> None:
         if (when, type(step).__name__) == ("after", "RecordSources"):
-            raise Transient("source-busy", "public.orders is locked by another session")
+            raise Transient("source-locked", "public.orders is locked by another session")
 
     project._engine.watch = watch
     with pytest.raises(Transient):

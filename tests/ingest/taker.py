@@ -98,7 +98,7 @@ class Taker:
                 if self.streams:
                     self._keep_streaming(after)
         except Transient as error:
-            if error.code != "source-busy":
+            if error.code != "source-locked":
                 raise
             self.busy += 1
             self._note_changes(before)

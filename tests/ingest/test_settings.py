@@ -86,7 +86,7 @@ def test_a_writer_puts_it_off(world: World, monkeypatch: pytest.MonkeyPatch) -> 
         assert buffer(world) == (False, 1024)
         with pytest.raises(Transient) as caught:
             world.project.convert_buffers()
-        assert caught.value.code == "source-busy"
+        assert caught.value.code == "source-locked"
     world.follows()
     assert buffer(world) == (True, 1024)
 

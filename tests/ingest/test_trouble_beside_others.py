@@ -114,7 +114,7 @@ def test_a_busy_table_keeps_no_other_from_falling_back(world: World) -> None:
         assert [json.loads(one.payload)["source"] for one in told] == ["public.a", "public.b"]
         with pytest.raises(Transient) as caught:
             world.take(["a"])
-        assert caught.value.code == "source-busy"
+        assert caught.value.code == "source-locked"
     assert world.take(["a"]).copied == {"a"}
     world.cut()
 
@@ -138,7 +138,7 @@ def test_a_writer_that_is_in_the_way_of_one_copy_keeps_no_other_waiting(
         assert stopped.reason == "a transaction that wrote to public.c is still open"
         with pytest.raises(Transient) as caught:
             world.take(["c"])
-        assert caught.value.code == "source-busy"
+        assert caught.value.code == "source-locked"
     assert world.cut(["c"]).copied == {"c"}
     assert {one.status for one in world.sources.values()} == {Status.ACTIVE}
 

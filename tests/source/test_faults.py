@@ -13,9 +13,9 @@ from headrace.source.faults import FAULTS, translated
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (errors.LockNotAvailable(), "source-busy"),
-        (errors.DeadlockDetected(), "source-busy"),
-        (errors.SerializationFailure(), "source-busy"),
+        (errors.LockNotAvailable(), "source-locked"),
+        (errors.DeadlockDetected(), "source-locked"),
+        (errors.SerializationFailure(), "source-locked"),
         (errors.InsufficientPrivilege(), "permission-denied"),
         (errors.AdminShutdown(), "connection-lost"),
         (errors.CrashShutdown(), "connection-lost"),

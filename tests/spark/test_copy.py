@@ -259,7 +259,7 @@ def test_a_snapshot_that_is_gone_and_a_locked_table_may_be_tried_again(
             copy_table(
                 runner, database.conninfo, snapshot, table, ranges, 1, str(tmp_path / "busy")
             )
-    assert raised.value.code == "source-busy"
+    assert raised.value.code == "source-locked"
 
 
 def test_the_password_is_not_shown(

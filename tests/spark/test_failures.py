@@ -11,10 +11,10 @@ from tests.spark.test_run import NUMBERS, numbers
 
 
 def test_a_failure_on_an_executor_names_its_error() -> None:
-    text = f"Traceback ...\nWorkerFailure: {WorkerFailure('source-busy', 'it is <locked> now')}\n"
+    text = f"Traceback ...\nWorkerFailure: {WorkerFailure('source-locked', 'it is <locked> now')}\n"
     error = translate(RuntimeError(text))
     assert isinstance(error, Transient)
-    assert (error.code, error.message) == ("source-busy", "it is (locked> now")
+    assert (error.code, error.message) == ("source-locked", "it is (locked> now")
     assert isinstance(translate(WorkerFailure("value-does-not-fit", "x")), NeedsReinit)
     assert isinstance(translate(WorkerFailure("no-such-code", "x")), InternalError)
 

@@ -45,4 +45,4 @@ def unreadable(table: SourceTable, role: str, detail: str | None) -> UserError:
 
 
 def _busy(message: str) -> Transient:
-    return Transient("source-busy", message, hint="Try again when it has ended.")
+    return Transient("source-locked", message, hint="Try again when it has ended.")

@@ -135,7 +135,7 @@ def open_cut(
     triggers. `previous` is the snapshot of the last cut, and `epoch` its number: a server
     that is not as far is not continued, nor a source that was taken in further. What a cut
     contains is on disk when this returns, so that no crash of the server undoes it. Raises
-    `standby-server`, `source-busy`, `cut-interrupted`, `source-rewound`, `untrusted-object`.
+    `standby-server`, `source-locked`, `cut-interrupted`, `source-rewound`, `untrusted-object`.
     """
     oids = [source.oid for source in sources]
     database.require_own_capture()

@@ -55,7 +55,7 @@ def set_up(
     for readers that are rebuilt over columns which have changed; as is what was run already.
 
     Whatever is done anew is noted as dirt in the same transaction, so the source is copied after
-    it. Raises `source-busy` while others hold locks on the table, `capture-not-set-up` with the
+    it. Raises `source-locked` while others hold locks on the table, `capture-not-set-up` with the
     SQL for a DBA where rights are missing, `cut-interrupted` if the table changed meanwhile,
     `untrusted-object` where others made part of what capture relies on.
     """
@@ -112,7 +112,7 @@ def tear_down(database: Database, oid: int, *, patient: bool = True, for_good: b
     """Remove triggers, function, buffer and records of a source; with the last one the schema.
 
     Of a source that is read from the log, so not `for_good`, its epoch stays, and the schema.
-    `source-busy` while others hold locks on the table; who is not patient tries only once.
+    `source-locked` while others hold locks on the table; who is not patient tries only once.
     """
     relation: sql.Identifier | None = None
     database.require_own_capture(again=True)
@@ -174,7 +174,7 @@ def perform(
                 with translated():
                     raise
     raise Transient(
-        "source-busy",
+        "source-locked",
         f"{name} is locked by another session",
         detail=detail,
         hint="Try again when long transactions on the table have ended.",

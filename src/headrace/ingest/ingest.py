@@ -36,7 +36,7 @@ from headrace.source.introspect import inspect
 
 ATTEMPTS = 5
 # What keeps one source from being taken in, and no other.
-LEFT_OUT = frozenset({"source-busy", "capture-not-set-up", "untrusted-object"})
+LEFT_OUT = frozenset({"source-locked", "capture-not-set-up", "untrusted-object"})
 
 
 def ingest(

@@ -78,7 +78,7 @@ def _commit(
                 engine.catalog.commit(Change(put=(new,)), fence=fence, apply=apply)
             return
         except Transient as error:
-            if error.code != "source-busy" or attempt == attempts:
+            if error.code != "source-locked" or attempt == attempts:
                 raise
         time.sleep(PAUSE_SECONDS)
 

@@ -121,7 +121,7 @@ def publish(
                     engine.catalog.commit(change, fence=fence, apply=serve)
                 break
             except Transient as error:
-                if error.code != "source-busy" or not shared or attempt == ATTEMPTS:
+                if error.code != "source-locked" or not shared or attempt == ATTEMPTS:
                     raise
             time.sleep(PAUSE_SECONDS)
     for one in advanced:

@@ -176,7 +176,7 @@ def _type(function: AggregateFunction, arguments: Sequence[Scalar], node: exp.Ex
         return type_
     if name in ("min", "max") and types[0].is_text and not types[0].ordered:
         hint = 'Write COLLATE "C" after the text, or declare the column so.'
-        raise refuse("text-order", f"{name} on text needs collation C", node, hint)
+        raise refuse("collation-unsupported", f"{name} on text needs collation C", node, hint)
     way_out = {"character": "Cast it to text.", "interval": EQUAL_INTERVALS}.get(types[0].kind)
     shown = ", ".join(each.sql for each in types)
     raise refuse("unsupported-function", f"{name}({shown}) is not maintained", node, way_out)

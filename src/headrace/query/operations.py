@@ -46,7 +46,7 @@ def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
         for side in (first, second):
             if side.type.is_text and not side.type.ordered:
                 raise refuse(
-                    "text-order",
+                    "collation-unsupported",
                     f"{name} on text needs collation C",
                     node,
                     'Write COLLATE "C" after the text, or declare the column so.',
@@ -150,7 +150,7 @@ def _extreme(name: str, values: Sequence[Scalar]) -> Scalar:
         raise UserError("unsupported-query", message, hint="Cast the char(n) expression to text.")
     if any(value.type.is_text and not value.type.ordered for value in values):
         hint = 'Write COLLATE "C" after the text, or declare the column so.'
-        raise UserError("text-order", f"{name} on text needs collation C", hint=hint)
+        raise UserError("collation-unsupported", f"{name} on text needs collation C", hint=hint)
     return call(name, *values)
 
 

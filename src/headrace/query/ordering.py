@@ -43,7 +43,7 @@ def require_sortable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
         return
     if scalar.type.is_text and not scalar.type.keeps_blanks:
         raise refuse(
-            "text-order",
+            "collation-unsupported",
             f"{clause} on text needs collation C",
             node,
             'Write COLLATE "C" after the text, or declare the column so.',

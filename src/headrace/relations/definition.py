@@ -272,7 +272,7 @@ def relation_of(stage: Stage, pin: Pin) -> Relation:
 
 
 def require_kept(definition: Definition, state: State) -> None:
-    """Raise `kept-otherwise` unless what is kept for the table is what its stages read and write.
+    """Raise `state-incompatible` unless what is kept for the table is what its stages read and write.
 
     Another version of Headrace may have cut the same query in other places, or in more of them:
     then relations of the same columns can hold other rows.
@@ -291,7 +291,7 @@ def require_kept(definition: Definition, state: State) -> None:
 
 def _kept_otherwise(relation: str) -> NeedsReinit:
     return NeedsReinit(
-        "kept-otherwise",
+        "state-incompatible",
         "what is kept for the table is not what this version of Headrace keeps",
         detail=f"The relation is {relation}.",
         hint="Reinit the stream table: it is recomputed from scratch and keeps its served rows.",

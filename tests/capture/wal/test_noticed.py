@@ -244,7 +244,7 @@ def test_publishing_waits_for_no_writer(
         other.execute("LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
         with pytest.raises(Transient) as busy:
             publish(database, table)
-        assert (busy.value.code, busy.value.detail) == ("source-busy", WAIT)
+        assert (busy.value.code, busy.value.detail) == ("source-locked", WAIT)
         other.rollback()
         other.execute("INSERT INTO t VALUES (1)")
         assert publish(database, table)

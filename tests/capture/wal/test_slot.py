@@ -132,7 +132,7 @@ def test_making_a_slot_waits_for_open_transactions(
             writer.execute("INSERT INTO t VALUES (1)")
             with pytest.raises(Transient) as busy:
                 create(database, slot, seconds=1)
-            assert busy.value.code == "source-busy"
+            assert busy.value.code == "source-locked"
             assert read_status(connection, slot) is None, "nothing is left behind"
         create(database, slot)
         with pytest.raises(UserError) as twice:

@@ -185,7 +185,7 @@ def full_sql(identity: ReplicaIdentity) -> tuple[sql.Composed, ...]:
 def auto_replica_identity(database: Database, identity: ReplicaIdentity, name: str) -> bool:
     """Give a table REPLICA IDENTITY FULL where that makes it possible to follow; else False.
 
-    Raises `capture-not-set-up` with the SQL for its owner, `source-busy` while it is locked.
+    Raises `capture-not-set-up` with the SQL for its owner, `source-locked` while it is locked.
     """
     if identity.kind != "none" or not identity.curable:
         return False

@@ -82,7 +82,7 @@ def read_publication(connection: Connection[Any], name: str = PUBLICATION) -> Pu
 def publish(database: Database, table: SourceTable, name: str = PUBLICATION) -> bool:
     """Have a table published whole, in a publication that is made if need be; False if it was.
 
-    The caller has made sure of the table's replica identity. Raises `source-busy`,
+    The caller has made sure of the table's replica identity. Raises `source-locked`,
     `cut-interrupted`, and `capture-not-set-up` with the SQL for a DBA.
     """
     with database.session() as connection:
@@ -131,7 +131,7 @@ def unpublish(database: Database, oids: Iterable[int], name: str = PUBLICATION) 
     """Take tables out of the publication; with the last one it is dropped.
 
     Before the last one goes, the slot has to be dropped: it cannot be read without a publication.
-    Repeating it does no harm. Raises `source-busy`, and `capture-not-set-up` with the SQL.
+    Repeating it does no harm. Raises `source-locked`, and `capture-not-set-up` with the SQL.
     """
     leaving = frozenset(oids)
 

@@ -75,7 +75,7 @@ def create(database: Database, slot: str, *, seconds: int = CREATE_SECONDS) -> i
     """Make the slot, after the publication, and return the position from which it hands out.
 
     PostgreSQL waits for all transactions that are open now, also prepared ones, and in all
-    databases; after `seconds` that is `source-busy`, and nothing is left behind.
+    databases; after `seconds` that is `source-locked`, and nothing is left behind.
     """
     with database.connect() as connection:
         connection.execute("SET lock_timeout = 0")
@@ -85,7 +85,7 @@ def create(database: Database, slot: str, *, seconds: int = CREATE_SECONDS) -> i
             row = connection.execute(query, (slot, PLUGIN)).fetchone()
         except errors.QueryCanceled as error:
             raise Transient(
-                "source-busy",
+                "source-locked",
                 "the replication slot could not be made while older transactions are open",
                 hint="Look for old transactions in pg_stat_activity and pg_prepared_xacts.",
             ) from error
