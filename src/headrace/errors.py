@@ -139,7 +139,7 @@ class NeedsReinit(HeadraceError):
     codes = {
         "source-rewound": "The source database is not the one, or not as far, as was recorded.",
         "store-behind": "A log is shorter than the catalog's pin, or someone else changed it.",
-        "state-incompatible": "Another version of Headrace created the table, with relations that this version cannot use.",
+        "state-incompatible": "Another version of Headrace created the table with other relations.",
         "epoch-expired": "An epoch that was summed up with later ones cannot be read any more.",
         "slot-lost": "The replication slot or its publication is gone or was invalidated.",
         "wal-not-decodable": "What a replication slot sent cannot be decoded exactly.",

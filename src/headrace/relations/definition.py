@@ -272,7 +272,7 @@ def relation_of(stage: Stage, pin: Pin) -> Relation:
 
 
 def require_kept(definition: Definition, state: State) -> None:
-    """Raise `state-incompatible` unless what is kept for the table is what its stages read and write.
+    """Raise `state-incompatible` unless the stored relations are those that the stages use.
 
     Another version of Headrace may have cut the same query in other places, or in more of them:
     then relations of the same columns can hold other rows.
