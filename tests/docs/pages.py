@@ -16,7 +16,7 @@ NAMED = re.compile(r"`(?P<file>[a-z_/]+\.py): (?P<name>\w+)`")
 
 def pages() -> list[Path]:
     """Every Markdown page of the project that is ours to keep right."""
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def relative(page: Path) -> str:

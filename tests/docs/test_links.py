@@ -34,6 +34,13 @@ def test_functions_and_classes_that_a_page_names_exist(page: Path) -> None:
         assert found["name"] in defined(SOURCES / found["file"]), f"{label} does not exist"
 
 
+@pytest.mark.parametrize("page", pages(), ids=relative)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    files = re.findall(r"`([a-z_0-9]+/[a-z_0-9/]+\.py)\b", prose(page))
+    folders = (SOURCES, ROOT, ROOT / "tests")
+    assert not [file for file in files if not any((folder / file).exists() for folder in folders)]
+
+
 def defined(path: Path) -> set[str]:
     """The functions, classes and constants at the top of a file."""
     names: set[str] = set()
