@@ -34,7 +34,7 @@ from headrace.plan.operators import (
 from headrace.plan.passes import improve
 from headrace.plan.set_operation import SetOperation
 from headrace.plan.stages import cut_stages
-from headrace.query.ids import ColumnIds
+from headrace.query.identifiers import ColumnIds
 from headrace.types import BIGINT, INTEGER
 from tests.delta.test_rules_against_reference import (
     Names,

@@ -10,8 +10,8 @@ from headrace.algebra.scalar import Call, Scalar, Value
 from headrace.functions.comparison import COMPARISONS, comparable
 from headrace.functions.decimals import common_decimal, digits_before_point
 from headrace.functions.function import Function, spark_binary, spark_cast, spark_function
-from headrace.functions.let import let
 from headrace.functions.numbers import as_numeric, common_number
+from headrace.functions.spark import let
 from headrace.types import BOOLEAN, Type, array_of, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 

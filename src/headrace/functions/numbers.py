@@ -21,16 +21,16 @@ from headrace.functions.decimals import (
     spark_product,
     spark_quotient,
 )
-from headrace.functions.errors import EvaluationError
 from headrace.functions.floats import as_stored, evaluated, float_arithmetic
 from headrace.functions.function import (
+    EvaluationError,
     Function,
     Rendering,
     spark_binary,
     spark_cast,
     spark_function,
 )
-from headrace.functions.let import let
+from headrace.functions.spark import let
 from headrace.types import DOUBLE, Type, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 

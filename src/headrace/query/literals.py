@@ -15,10 +15,8 @@ from sqlglot import exp
 from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions import common_type, convert
 from headrace.functions.numbers import RANGE_OF_INTEGERS, fitted
-from headrace.query.array_texts import read_array
-from headrace.query.interval_texts import read_interval
-from headrace.query.refusal import refuse
-from headrace.query.unmatched import too_many_digits
+from headrace.query.literal_texts import read_array, read_interval
+from headrace.query.refusal import refuse, too_many_digits
 from headrace.types import Type, array_of, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 

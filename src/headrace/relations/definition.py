@@ -21,7 +21,7 @@ from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.stages import Stage, cut_stages, stage_types
 from headrace.query import BoundColumn, BoundQuery, BoundTable, BoundView, bind
 from headrace.query.bind import NO_RULES
-from headrace.query.rules import Rules
+from headrace.query.schema import Rules
 from headrace.store import Pin
 from headrace.types import BOOLEAN, Collation
 

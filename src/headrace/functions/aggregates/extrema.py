@@ -9,10 +9,12 @@ from typing import Literal as OneOf
 from sqlglot import exp
 
 from headrace.algebra.scalar import Scalar, Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Inputs
-from headrace.functions.aggregates.group_rows import GroupRows
-from headrace.functions.aggregates.terms import present
-from headrace.functions.aggregates.zeros import (
+from headrace.functions.aggregates.aggregate import (
+    AggregateFunction,
+    GroupRows,
+    HiddenState,
+    Inputs,
+    present,
     spark_unsigned_zero,
     unsigned_zero,
     without_sign_of_zero,

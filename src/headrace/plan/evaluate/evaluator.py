@@ -9,7 +9,7 @@ from decimal import localcontext
 
 from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar, Subquery, Value
 from headrace.functions import FUNCTION_BY_NAME, convert, fitted
-from headrace.functions.errors import EvaluationError
+from headrace.functions.function import EvaluationError
 from headrace.functions.numbers import WIDE
 from headrace.plan.evaluate.groups import accumulated, aggregated, merged
 from headrace.plan.evaluate.partitions import merged_top, topped, windowed

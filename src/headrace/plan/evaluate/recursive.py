@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from headrace.algebra.scalar import Value
-from headrace.functions.errors import EvaluationError
+from headrace.functions.function import EvaluationError
 from headrace.plan.operators import Operator, Recursive, Scan
 
 Bag = Counter[tuple[Value, ...]]

@@ -1,8 +1,9 @@
-"""The frame of a window as it is written: which rows of the partition a call sees."""
+"""OVER and WINDOW: the clauses of a window with names resolved, and its frame."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from sqlglot import exp
@@ -13,12 +14,62 @@ from headrace.functions.intervals import INTERVAL, parts_of
 from headrace.functions.logic import lossless
 from headrace.functions.numbers import own_digits
 from headrace.plan.operators import WHOLE, Frame, FrameBound
-from headrace.query.constants import constant, folded, whole_number
+from headrace.query.coerce import constant, folded, whole_number
+from headrace.query.identifiers import name_of
 from headrace.query.literals import Bound
 from headrace.query.ordering import Sorted
-from headrace.query.refusal import refuse
-from headrace.query.unmatched import too_many_digits
+from headrace.query.refusal import refuse, too_many_digits
 from headrace.types import DOUBLE, Type
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """PARTITION BY, ORDER BY and the frame of a window, as they are written."""
+
+    partition: tuple[exp.Expr, ...] = ()
+    order: tuple[exp.Expr, ...] = ()
+    frame: exp.Expr | None = None
+
+
+def named_windows(select: exp.Select) -> dict[str, Clauses]:
+    """The windows of the WINDOW clause; each may build on those before it."""
+    named: dict[str, Clauses] = {}
+    for node in select.args.get("windows") or ():
+        name = name_of(node.this)
+        if name in named:
+            raise refuse("invalid-query", f'window "{name}" is already defined', node)
+        named[name] = clauses_of(node, named)
+    return named
+
+
+def clauses_of(node: exp.Window, named: Mapping[str, Clauses]) -> Clauses:
+    """The clauses of one window; one that is built on a name may not say again what that says."""
+    order = node.args.get("order")
+    own = Clauses(
+        tuple(node.args.get("partition_by") or ()),
+        () if order is None else tuple(order.expressions),
+        node.args.get("spec"),
+    )
+    alias = node.args.get("alias")
+    if alias is None:
+        return own
+    name = name_of(alias)
+    if name not in named:
+        raise refuse("invalid-query", f'window "{name}" does not exist', node)
+    base = named[name]
+    if own == Clauses():
+        return base
+    if own.partition:
+        message = f'cannot override PARTITION BY clause of window "{name}"'
+        raise refuse("invalid-query", message, node)
+    if own.order and base.order:
+        message = f'cannot override ORDER BY clause of window "{name}"'
+        raise refuse("invalid-query", message, node)
+    if base.frame is not None:
+        message = f'cannot copy window "{name}" because it has a frame clause'
+        raise refuse("invalid-query", message, node)
+    return replace(own, partition=base.partition, order=own.order or base.order)
+
 
 _PLACES = {"unbounded preceding": 0, "preceding": 1, "current row": 2, "following": 3}
 _PLACES["unbounded following"] = 4

@@ -1,4 +1,4 @@
-"""GREATEST, LEAST and counting NULLs: functions of any number of arguments, NULLs among them."""
+"""GREATEST, LEAST, counts of NULL, and the value of a scalar subquery."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.comparison import comparable, order_key
-from headrace.functions.function import Function, Rendering, spark_cast, spark_function
+from headrace.functions.function import (
+    EvaluationError,
+    Function,
+    Rendering,
+    spark_cast,
+    spark_function,
+)
 from headrace.functions.logic import common_type
 from headrace.functions.spark import number, plus
 from headrace.types import INTEGER, Type
@@ -89,5 +95,38 @@ CHOICES: tuple[Function, ...] = (
         lambda *values: sum(value is not None for value in values),
         "num_nonnulls(a, b, …)",
         strict=False,
+    ),
+)
+
+
+MESSAGE = "more than one row returned by a subquery used as an expression"
+
+
+def _spark(
+    arguments: Sequence[exp.Expression], _types: Sequence[Type], _result: Type
+) -> exp.Expression:
+    rows, value = arguments
+    several = exp.GT(this=rows, expression=exp.Literal.number(1))
+    raised = spark_function("raise_error", exp.Literal.string(MESSAGE))
+    return exp.Case(ifs=[exp.If(this=several, true=raised)], default=value)
+
+
+def _evaluate(rows: Value, value: Value) -> Value:
+    assert isinstance(rows, int)
+    if rows > 1:
+        raise EvaluationError(MESSAGE)
+    return value
+
+
+SUBQUERIES: tuple[Function, ...] = (
+    Function(
+        "only row",
+        lambda arguments: arguments[1].type,
+        _spark,
+        _evaluate,
+        "(SELECT a …)",
+        strict=False,
+        raises=True,
+        note="More than one row is an error, as in PostgreSQL, for the rows that it is asked for.",
     ),
 )

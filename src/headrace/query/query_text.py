@@ -1,16 +1,44 @@
-"""Tables of attached databases in a text for PostgreSQL, which knows only those of its own."""
+"""The text of a view, and a text for PostgreSQL with tables of attached databases replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from headrace.query.guard import guarded
+from headrace.errors import UserError
+from headrace.query.clauses import check_clauses
+from headrace.query.guards import check_precedence
 from headrace.query.identifiers import table_name
-from headrace.query.parse import parse, tokenize
-from headrace.query.with_names import defined_by_with, named_tables
+from headrace.query.parse import guarded, parse, tokenize
+from headrace.query.schema import BoundView
+from headrace.query.with_clause import defined_by_with, named_tables
+
+
+@lru_cache(maxsize=256)
+def parse_view(view: BoundView) -> exp.Query:
+    """The view's query, checked as the outer one was; the same nodes wherever the view is used."""
+    query = parse(view.query)
+    check_clauses(query)
+    check_precedence(query)
+    return query
+
+
+@contextmanager
+def in_view(view: BoundView) -> Iterator[None]:
+    """Errors inside say which view they are in: places count in its text, not in the query's."""
+    try:
+        yield
+    except UserError as error:
+        where = f'In view "{view.schema}.{view.name}"'
+        if (error.detail or "").startswith("In view"):
+            raise
+        detail = where + "." if error.detail is None else f"{where}: {error.detail}"
+        raise UserError(error.code, error.message, detail=detail, hint=error.hint) from None
+
 
 Name = tuple[str | None, str]
 
