@@ -20,10 +20,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from headrace.algebra.scalar import Call, Column, Scalar, columns_of, substitute
-from headrace.delta.inverse import Inverse, inverse_of
-from headrace.delta.origins import Path, ScanOrigin, origins_of
+from headrace.delta.origins import Inverse, Path, ScanOrigin, inverse_of, origins_of
 from headrace.functions import can_raise, chain
-from headrace.plan.equal_columns import EqualColumns, Pair, equal_pair
+from headrace.plan.conditions import EqualColumns, Pair, equal_pair
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,

@@ -12,7 +12,7 @@ from headrace.errors import UserError
 from headrace.functions import cast
 from headrace.functions.decimals import QUOTIENT
 from headrace.lower import as_matches, lower
-from headrace.plan.depth import depth
+from headrace.plan.extent import depth
 from headrace.plan.keys import smallest_key
 from headrace.plan.operators import Operator, Project
 from headrace.plan.passes import improve

@@ -31,8 +31,8 @@ from headrace.algebra.scalar import (
 )
 from headrace.functions import call, cast, chain
 from headrace.functions.numbers import as_numeric, undeclared
-from headrace.plan.lateral import Lateral
 from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator, Project
+from headrace.plan.surface_operators import Lateral
 from headrace.query.coerce import as_type, common_to, compared, lossless_together
 from headrace.query.dialect import USING_ALIAS
 from headrace.query.grouping import is_quotient

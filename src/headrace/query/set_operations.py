@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Column, Scalar
 from headrace.plan.operators import Operator, Project, UnionAll
-from headrace.plan.set_operation import SetOperation
+from headrace.plan.surface_operators import SetOperation
 from headrace.query.block import Block, distinct
 from headrace.query.coerce import as_type, common_to
 from headrace.query.identifiers import ColumnIds

@@ -22,8 +22,8 @@ from sqlglot import exp
 from headrace.algebra.scalar import Literal, Scalar, Subquery
 from headrace.functions import cast
 from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
-from headrace.plan.lateral import Lateral
 from headrace.plan.operators import Unnest
+from headrace.plan.surface_operators import Lateral
 from headrace.query.array_expressions import listed_items
 from headrace.query.block import Block
 from headrace.query.coerce import settled, unified

@@ -13,7 +13,7 @@ from headrace.catalog.records import InputNames, Relation, Source, StreamTable, 
 from headrace.catalog.state import State
 from headrace.delta.order_joins import connect_joins
 from headrace.errors import NeedsReinit, UserError
-from headrace.graph.cycles import cycles
+from headrace.graph.components import cycles
 from headrace.graph.edges import classify
 from headrace.plan.loop import as_sets
 from headrace.plan.operators import Filter, Operator, Project, Scan, Window

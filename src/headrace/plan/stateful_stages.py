@@ -1,4 +1,4 @@
-"""The stage that ends in groups: what is kept of them, and what is shown."""
+"""Stages that end in groups, in a window or in the first rows of groups."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from dataclasses import replace
 
 from headrace.algebra.scalar import Column, Literal, Scalar, substitute
 from headrace.functions import AGGREGATE_BY_NAME, AggregateState, Kept, state_type
-from headrace.plan.operators import Aggregate, AggregateCall, Extremum, GroupState, Operator
-from headrace.plan.stage import Outputs, Stage
+from headrace.plan.operators import (
+    Aggregate,
+    AggregateCall,
+    Extremum,
+    GroupState,
+    Operator,
+    Top,
+    Window,
+)
+from headrace.plan.stage import Outputs, Partitions, Stage
 from headrace.types import BIGINT
 
 
@@ -69,3 +77,22 @@ def _sum_column(term: Scalar, sums: dict[Scalar, Column]) -> Column:
 
 def _replacing(scalars: dict[Column, Scalar]) -> Callable[[Column], Scalar]:
     return lambda column: scalars.get(column, column)
+
+
+def partition_stage(
+    name: str, region: Operator, operator: Window | Top, outputs: Outputs, condition: Scalar | None
+) -> Stage:
+    """The stage of `operator` over `region`, shown through `outputs` where `condition` holds.
+
+    A top whose first rows are all shown stores them whole, so that changes can be merged with it.
+    """
+    keys = _stored("partition_key", operator.keys)
+    merged = isinstance(operator, Top) and operator.is_merged and condition is None
+    rows = _stored("top", region.columns) if merged else ()
+    partitions = Partitions(operator, keys, rows)
+    return Stage(name, region, outputs, partitions=partitions, condition=condition, additive=merged)
+
+
+def _stored(name: str, columns: tuple[Column, ...]) -> tuple[tuple[Column, Column], ...]:
+    """The columns under new ids, as they are stored."""
+    return tuple((Column(f"{name}_{i}", c.type), c) for i, c in enumerate(columns, 1))

@@ -1,4 +1,4 @@
-"""Expressions put into expressions, as long as the outcome stays small enough to be written."""
+"""How deep a plan is, and how large an expression may become by composition."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.algebra.scalar import Call, Column, Scalar, substitute
+from headrace.plan.operators import Operator
+
+
+def depth(plan: Operator) -> int:
+    """The number of operators on the longest way down."""
+    deepest = 0
+    stack = [(plan, 1)]
+    while stack:
+        node, level = stack.pop()
+        deepest = max(deepest, level)
+        stack.extend((child, level + 1) for child in node.children)
+    return deepest
+
 
 LARGEST = 1000
 """Nodes of an expression that was composed; one that a query wrote may be larger."""

@@ -1,16 +1,59 @@
-"""Classes of columns that conditions make equal: a = b and b = c are one class {a, b, c}.
+"""What conditions imply: columns that they make equal, and rows of NULL that they reject.
 
-Only `=` between columns is gathered, which no NULL passes, and only between types of which equality
-is transitive: a = b and b = c say a = c. An integer and a float are compared as floats, so that two
-integers may equal one float and not each other.
+A condition rejects the NULLs of R if it is never true where all columns of R are NULL:
+
+    σ[c](L ⟕ R)  =  σ[c](L ⋈ R)      c rejects the NULLs of R
+
+Only plain cases are detected: strict functions of a column, IS NOT NULL, and their AND and OR.
+
+Equal columns form classes: a = b and b = c are one class {a, b, c}. Only `=` between columns, which
+no NULL passes, counts, and only between types of which equality is transitive: a = b and b = c
+imply a = c. An integer and a float are compared as floats, so that two integers may equal one float
+and not each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.algebra.scalar import Call, Column, Scalar
+from headrace.algebra.scalar import Call, Column, Literal, Scalar
+from headrace.functions import FUNCTION_BY_NAME
 from headrace.types import Type
+
+
+def rejects_nulls(condition: Scalar, columns: frozenset[Column]) -> bool:
+    """Whether the condition is false or NULL on every row where all `columns` are NULL."""
+    match condition:
+        case Call(function="and", arguments=arguments):
+            return any(rejects_nulls(argument, columns) for argument in arguments)
+        case Call(function="or", arguments=arguments):
+            return all(rejects_nulls(argument, columns) for argument in arguments)
+        case Call(function="not", arguments=(Call(function="is null") as test,)):
+            return is_null(test.arguments[0], columns)
+        case Literal(value=value):
+            return value is not True
+        case _:
+            return is_null(condition, columns)
+
+
+def is_null(scalar: Scalar, columns: frozenset[Column]) -> bool:
+    """Whether the expression is NULL on every row where all `columns` are NULL."""
+    match scalar:
+        case Column():
+            return scalar in columns
+        case Literal(value=value):
+            return value is None
+        case Call(function="coalesce", arguments=arguments):
+            return all(is_null(argument, columns) for argument in arguments)
+        case Call(function="in", arguments=(first, *_)):
+            return is_null(first, columns)
+        case Call(function=name, arguments=arguments):
+            return FUNCTION_BY_NAME[name].strict and any(
+                is_null(argument, columns) for argument in arguments
+            )
+        case _:
+            return False
+
 
 _TEXTS = frozenset({"text", "character varying"})
 
