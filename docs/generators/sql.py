@@ -28,7 +28,6 @@ from headrace.functions.tables import TABLE_FUNCTIONS
 from headrace.functions.text import LIKES
 from headrace.query.calls import REFUSED_CALLS
 from headrace.query.clauses import MISPLACED, REFUSED_ARGUMENTS, REFUSED_NODES, Refused
-from headrace.query.literals import FORMS
 from headrace.types import BOOLEAN, DOUBLE, KINDS, TEXT, Type, array_of, numeric
 
 NUMBER_KINDS = ("smallint", "integer", "bigint", "real", "double precision", "numeric")
@@ -228,7 +227,7 @@ def table_functions() -> str:
 
 def constants() -> str:
     """How a string that meets a type has to be written."""
-    return _table(("type", "how a constant is written"), [*FORMS.items()])
+    return _table(("type", "how a constant is written"), [(kind.name, kind.hint) for kind in KINDS])
 
 
 def refused_clauses() -> str:

@@ -116,12 +116,6 @@ Path = tuple[int, ...]
 """Where in a plan a node stands: which child of which child."""
 
 
-# What Arrow gives as a Python value of these is what expressions are defined over.
-COMPUTED = frozenset(
-    {"boolean", "smallint", "integer", "bigint", "text", "character varying", "date"}
-)
-
-
 @dataclass(frozen=True)
 class ScanOrigin:
     """Expressions over rows of the scan at `path`, which have all values in question."""
@@ -189,8 +183,9 @@ def _is_known(value: Scalar) -> bool:
     if isinstance(value, Column):
         return True
     read = columns_of(value)
-    kinds = {value.type.kind, *(column.type.kind for column in read)}
-    return len(read) == 1 and kinds <= COMPUTED and not can_raise(value)
+    types = (value.type, *(column.type for column in read))
+    exact = all(type_.row.python_value for type_ in types)
+    return len(read) == 1 and exact and not can_raise(value)
 
 
 def _read(values: tuple[Scalar, ...]) -> frozenset[Column]:

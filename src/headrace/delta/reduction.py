@@ -50,9 +50,6 @@ from headrace.plan.passes.push_filters import conjuncts
 GIVEN = ("change", "stale")
 """Versions that are there before anything is restricted."""
 
-# Their stored values are equal where both engines call them equal.
-PLAIN = frozenset({"boolean", "text", "character varying", "character", "date", "uuid", "bytea"})
-
 
 @dataclass(frozen=True)
 class Restriction:
@@ -228,7 +225,9 @@ class _Equal:
         one, other = (column.type for column in self.columns)
         if one.is_integer and other.is_integer:
             return True
-        return {one.kind, other.kind} <= PLAIN and (one.kind == other.kind or one.is_text)
+        if not (one.row.stored_equality and other.row.stored_equality):
+            return False
+        return one.kind == other.kind or (one.is_text and other.is_text)
 
 
 def _restriction(path: Path, scan: Scan, demand: _Demand) -> Restriction:

@@ -17,7 +17,7 @@ value.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -33,34 +33,20 @@ from headrace.types import TEXT, Type
 
 Expression = exp.Expression
 
-_DATE = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
-_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
-_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)"
-FORMS: Mapping[str, str] = {
-    "boolean": "true|false|t|f|yes|no|y|n|on|off|1|0",
-    "smallint": "[+-]?[0-9]+",
-    "integer": "[+-]?[0-9]+",
-    "bigint": "[+-]?[0-9]+",
-    "numeric": _NUMBER,
-    "double precision": rf"{_NUMBER}([eE][+-]?[0-9]{{1,2}})?",
-    "date": _DATE,
-    "timestamp": rf"{_DATE}( {_TIME})?",
-    "uuid": "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-}
-"""The text of each kind, blanks around it aside."""
-
 _TRUE = "true|t|yes|y|on|1"
 
 
 def readable(target: Type) -> bool:
-    return target.kind in FORMS
+    return target.row.form is not None
 
 
 def _form(target: Type) -> str:
     if target.kind == "numeric" and not target.declared:
         # Digits beyond the stored scale would be lost; PostgreSQL keeps them.
         return rf"[+-]?([0-9]+(\.[0-9]{{0,{target.scale}}}0*)?|\.[0-9]{{1,{target.scale}}}0*)"
-    return FORMS[target.kind]
+    form = target.row.form
+    assert form is not None
+    return form
 
 
 def spark_read(text: Expression, target: Type) -> Expression:
@@ -118,10 +104,6 @@ def _python(text: str, target: Type) -> Value:
     return fitted(int(text), target)
 
 
-_MOMENTS = ("date", "timestamp", "timestamptz")
-_PRINTED = (*_MOMENTS, "boolean", "time", "uuid", "enum", "jsonb")
-
-
 def castable(source: Type, target: Type) -> bool:
     """Whether the cast has one meaning in both engines."""
     if source == target:
@@ -139,11 +121,11 @@ def castable(source: Type, target: Type) -> bool:
         return target.is_integer or target.is_float
     if source.is_text:
         return target.is_text or readable(target)
-    if source.kind in _MOMENTS and target.kind in _MOMENTS:
+    if source.is_moment and target.is_moment:
         return True
     if (source.kind, target.kind) == ("boolean", "integer"):
         return True
-    return source.kind in _PRINTED and _is_sized_text(target)
+    return source.row.prints_alike and _is_sized_text(target)
 
 
 def _is_sized_text(target: Type) -> bool:
@@ -224,7 +206,7 @@ def convert(value: Value, source: Type, target: Type) -> Value:
         return _to_float(value, target)
     if target.is_text:
         return _to_text(value, source, target)
-    if target.kind in _MOMENTS:
+    if target.is_moment:
         return _to_moment(value, target)
     raise AssertionError(f"no cast from {source.kind} to {target.kind}")
 

@@ -49,11 +49,8 @@ def stored_moment(value: datetime) -> datetime:
 
 def stored_in_spark(value: Expression, type_: Type) -> Expression:
     """The date or timestamp; an error if it is beyond what can be stored."""
-    first, last = {
-        "date": ("0001-01-01", "9999-12-31"),
-        "timestamp": ("0001-01-01 00:00:00", "9999-12-30 23:59:59.999999"),
-        "timestamptz": ("0001-01-02 00:00:00", "9999-12-30 23:59:59.999999"),
-    }[type_.kind]
+    assert type_.row.bounds is not None
+    first, last = type_.row.bounds
 
     def check(found: Expression) -> Expression:
         low, high = (spark_cast(string(text), type_) for text in (first, last))

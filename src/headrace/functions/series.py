@@ -29,7 +29,6 @@ from headrace.types import BIGINT, INTEGER, Type, result_numeric
 
 Expression = exp.Expression
 
-KINDS = ("timestamp", "timestamptz")
 _SECONDS = result_numeric(18, 6)
 _DAYS_OF_ALL_MONTHS = 28
 
@@ -38,7 +37,7 @@ def time_type(arguments: Sequence[Scalar]) -> Type | None:
     """The type of the series, if it is one of times with a step as above."""
     start, stop, step = arguments
     kinds = {start.type.kind, stop.type.kind}
-    if len(kinds) != 1 or not kinds <= set(KINDS) or step.type.kind != "interval":
+    if len(kinds) != 1 or not kinds <= {"timestamp", "timestamptz"} or step.type.kind != "interval":
         return None
     if not isinstance(step, Literal):
         return None
@@ -110,7 +109,7 @@ def _types(arguments: Sequence[Scalar]) -> Types | None:
 
 def _spark(arguments: Sequence[Expression], _: Sequence[Type], result: Types) -> Expression:
     (type_,) = result
-    if type_.kind in KINDS:
+    if type_.is_moment:
         return _times(*arguments)
     steps = _whole if type_.is_integer else _decimals
     exact = [spark_cast(a, BIGINT if type_.is_integer else type_) for a in arguments]
@@ -170,7 +169,7 @@ def _evaluate(arguments: Sequence[Value], types: Types) -> Rows:
     stop: Any
     step: Any
     start, stop, step = arguments
-    if types[0].kind in KINDS:
+    if types[0].is_moment:
         parts = step_of(step)
         return _stepped(start, stop, sign(parts), lambda at: following(at, parts))
     if types[0].kind == "numeric":

@@ -15,8 +15,7 @@ from headrace.plan.evaluate import scalar as evaluate
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import refuse, unmatched
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, Type, plain_text
-
-_MOMENTS = {"date", "timestamp", "timestamptz"}
+from headrace.types.kinds import MOMENTS
 
 
 def settled(bound: Bound) -> Scalar:
@@ -52,7 +51,7 @@ def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
     """Both sides of a comparison, brought to types that compare alike in both engines."""
     first, second = operands(_compared_without_blanks(left), _compared_without_blanks(right))
     kinds = (first.type.kind, second.type.kind)
-    if set(kinds) <= _MOMENTS:
+    if set(kinds) <= set(MOMENTS):
         return as_moments(first, second)
     if kinds == ("interval", "interval"):
         # A month equals 30 days and a day 24 hours, whatever is written.

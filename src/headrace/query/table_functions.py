@@ -40,7 +40,6 @@ from headrace.query.values import ONE_ROW, nothing_in
 from headrace.types import BIGINT, INTEGER, Type
 
 JSONB, TIMESTAMP, TIMESTAMPTZ = Type("jsonb"), Type("timestamp"), Type("timestamptz")
-INTERVAL_STEPS = frozenset({"date", "timestamp", "timestamptz"})
 _HINT = "See docs/sql.md for the functions in FROM that are maintained."
 
 
@@ -110,18 +109,17 @@ def _typed(name: str, bounds: Sequence[Bound]) -> list[Scalar]:
         return [typed(b, JSONB) if isinstance(b, Untyped) else b for b in bounds]
     if name != "generate_series":
         return [settled(bound) for bound in bounds]
-    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
-    kinds = {type_.kind for type_ in known}
-    if kinds & INTERVAL_STEPS:
-        ends = TIMESTAMP if "timestamp" in kinds else TIMESTAMPTZ
+    types = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    if any(type_.is_moment for type_ in types):
+        ends = TIMESTAMP if TIMESTAMP in types else TIMESTAMPTZ
         bounds = [cast(b, ends) if _is_date(b) else b for b in bounds]
-        wanted = [ends, ends, Type("interval")]
+        requested_types = [ends, ends, Type("interval")]
     else:
-        wanted = [*(known or [INTEGER])] * 3
+        requested_types = [*(types or [INTEGER])] * 3
         bounds = [*bounds, Literal(1, INTEGER)] if len(bounds) == 2 else bounds
     return [
         typed(bound, type_) if isinstance(bound, Untyped) else bound
-        for bound, type_ in zip(bounds, wanted, strict=False)
+        for bound, type_ in zip(bounds, requested_types, strict=False)
     ]
 
 

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from headrace.functions.numbers import as_numeric
 from headrace.query.refusal import refuse
 from headrace.types import Type, array_of, has_arrays, numeric, plain_numeric, result_numeric
-from headrace.types.kinds import MAXIMUM_DIGITS
+from headrace.types.kinds import KIND_BY_NAME, KINDS, MAXIMUM_DIGITS
 
 _NAMES = frozenset(
     (
@@ -28,12 +28,7 @@ _NAMES = frozenset(
 )
 _TYPES = frozenset(Postgres.Tokenizer.KEYWORDS[name] for name in _NAMES)
 # What stands in pg_type; int, decimal or char are words of the grammar, which quotes take away.
-_QUOTED = frozenset(
-    (
-        *("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "bpchar", "varchar"),
-        *("text", "bytea", "date", "time", "timestamp", "timestamptz", "interval", "uuid", "jsonb"),
-    )
-)
+_QUOTED = frozenset(kind.catalog_name for kind in KINDS if kind.catalog_name is not None)
 
 
 class PostgresTokenizer(Postgres.Tokenizer):
@@ -69,16 +64,6 @@ _PLAIN: dict[exp.DType, str] = {
     exp.DType.INTERVAL: "interval",
     exp.DType.UUID: "uuid",
     exp.DType.JSONB: "jsonb",
-}
-_INTERNAL_NAMES = {
-    "boolean": "bool",
-    "smallint": "int2",
-    "integer": "int4",
-    "bigint": "int8",
-    "real": "float4",
-    "double precision": "float8",
-    "character varying": "varchar",
-    "character": "bpchar",
 }
 
 
@@ -142,4 +127,4 @@ def _refuse_type(node: exp.Expr) -> Exception:
 def internal_name(type_: Type) -> str:
     """PostgreSQL's own name of the type, which an unnamed cast gives to its column."""
     kind = (type_.element or type_).kind
-    return _INTERNAL_NAMES.get(kind, kind)
+    return KIND_BY_NAME[kind].catalog_name or kind

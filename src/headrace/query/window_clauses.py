@@ -162,7 +162,7 @@ def _distance(offset: Literal, key: Type, node: exp.Expr) -> Literal:
         if not lossless([key, own_digits(offset)]):
             raise too_many_digits("RANGE", [key, offset.type], node)
         return offset
-    if key.kind in ("date", "timestamp", "timestamptz") and offset.type.kind == "interval":
+    if key.is_moment and offset.type.kind == "interval":
         _require_one_unit(offset, node)
         return offset
     message = f"RANGE over {key.sql} with an offset of {offset.type.sql} is not maintained"

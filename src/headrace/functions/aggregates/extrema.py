@@ -22,8 +22,6 @@ from headrace.functions.aggregates.aggregate import (
 from headrace.functions.comparison import order_key
 from headrace.types import Type
 
-_PLAIN = ("date", "timestamp", "timestamptz", "time", "bytea")
-
 
 def extremum_type(argument: Type | None) -> Type | None:
     """The argument's type without digits or length of its own; text under collation C only."""
@@ -33,7 +31,7 @@ def extremum_type(argument: Type | None) -> Type | None:
         return Type("text", folds=argument.folds)
     if argument.kind == "character":
         return argument.without_length
-    if argument.kind in _PLAIN or argument.is_number:
+    if argument.row.has_extremum:
         return replace(argument, declared=False)
     return None
 
