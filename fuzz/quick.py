@@ -13,8 +13,8 @@ from headrace.algebra.scalar import Call, Column, Scalar, Subquery, Value, colum
 from headrace.functions.numbers import WIDE
 from headrace.plan.evaluate import Bag
 from headrace.plan.evaluate.evaluator import Evaluator, Read, Row
-from headrace.plan.lateral import Lateral
 from headrace.plan.operators import Filter, Join, MatchJoin, Operator
+from headrace.plan.surface_operators import Lateral
 
 Weighted = list[tuple[Row, int]]
 

@@ -12,25 +12,22 @@ from headrace.functions import (
     AggregateState,
     Function,
 )
-from headrace.functions.array_tests import ARRAY_TESTS
-from headrace.functions.arrays import ARRAYS
+from headrace.functions.arrays import ARRAY_TESTS, ARRAYS
 from headrace.functions.casts import castable
-from headrace.functions.choices import CHOICES
+from headrace.functions.conditionals import CHOICES
 from headrace.functions.documents import DOCUMENTS
 from headrace.functions.fields import FIELDS
 from headrace.functions.formats import FORMATS
 from headrace.functions.intervals import INTERVALS
-from headrace.functions.like import LIKES
-from headrace.functions.moments import MOMENTS
+from headrace.functions.moments import MOMENTS, ZONES
 from headrace.functions.numbers import NUMBERS
-from headrace.functions.regular_calls import REGULARS
+from headrace.functions.regular import REGULARS
 from headrace.functions.rounding import ROUNDINGS
 from headrace.functions.strings import STRINGS
 from headrace.functions.tables import TABLE_FUNCTIONS
-from headrace.functions.zones import ZONES
+from headrace.functions.text import LIKES
 from headrace.query.calls import REFUSED_CALLS
 from headrace.query.clauses import MISPLACED, REFUSED_ARGUMENTS, REFUSED_NODES, Refused
-from headrace.query.literals import FORMS
 from headrace.types import BOOLEAN, DOUBLE, KINDS, TEXT, Type, array_of, numeric
 
 NUMBER_KINDS = ("smallint", "integer", "bigint", "real", "double precision", "numeric")
@@ -230,7 +227,7 @@ def table_functions() -> str:
 
 def constants() -> str:
     """How a string that meets a type has to be written."""
-    return _table(("type", "how a constant is written"), [*FORMS.items()])
+    return _table(("type", "how a constant is written"), [(kind.name, kind.hint) for kind in KINDS])
 
 
 def refused_clauses() -> str:

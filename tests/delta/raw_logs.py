@@ -14,9 +14,9 @@ from decimal import localcontext
 from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.numbers import WIDE
 from headrace.plan.evaluate import Bag, Row, net, scalar
+from headrace.plan.evaluate.evaluator import unnested
 from headrace.plan.evaluate.groups import accumulated, merged
 from headrace.plan.evaluate.partitions import merged_top, topped, windowed
-from headrace.plan.evaluate.unnest import unnested
 from headrace.plan.operators import (
     Accumulate,
     Empty,

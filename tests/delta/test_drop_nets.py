@@ -10,7 +10,7 @@ import pytest
 
 from headrace.algebra.scalar import Column
 from headrace.delta.differentiate import stage_full
-from headrace.delta.drop_nets import drop_nets
+from headrace.delta.nets import drop_nets
 from headrace.plan.evaluate import Bag, net
 from headrace.plan.operators import Negate, Net, Operator, Scan, Window
 from headrace.plan.stages import Stage, cut_stages

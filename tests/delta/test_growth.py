@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.algebra.scalar import Column
-from headrace.delta.differentiate import Differentiation, stage_change
+from headrace.delta.differentiate import Differentiation, only_grows, stage_change
 from headrace.delta.fixed_point import Rounds
-from headrace.delta.growth import only_grows
 from headrace.plan.describe import describe
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import (

@@ -15,7 +15,7 @@ import pytest
 from headrace.algebra.scalar import Value
 from headrace.delta import differentiate
 from headrace.delta.differentiate import stage_change, stage_full, stale_change
-from headrace.functions.errors import EvaluationError
+from headrace.functions.function import EvaluationError
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.stages import Stage, cut_stages

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.scalar import Call, Column, Literal, Subquery
 from headrace.delta.differentiate import stage_change
-from headrace.delta.guard_errors import guard_errors
+from headrace.delta.nets import guard_errors
 from headrace.functions import call, cast
 from headrace.lower import lower
 from headrace.lower.set_operations import as_matches
@@ -32,9 +32,9 @@ from headrace.plan.operators import (
     Values,
 )
 from headrace.plan.passes import improve
-from headrace.plan.set_operation import SetOperation
 from headrace.plan.stages import cut_stages
-from headrace.query.ids import ColumnIds
+from headrace.plan.surface_operators import SetOperation
+from headrace.query.identifiers import ColumnIds
 from headrace.types import BIGINT, INTEGER
 from tests.delta.test_rules_against_reference import (
     Names,

@@ -14,7 +14,7 @@ from psycopg.types.string import TextLoader
 
 from headrace.algebra.scalar import Call, Column, Scalar, substitute, walk
 from headrace.functions import FUNCTIONS
-from headrace.functions.aggregates.intervals import INTERVAL_PARTS
+from headrace.functions.aggregates.sums import INTERVAL_PARTS
 from headrace.functions.tries import TRIES
 from headrace.plan.operators import Project, Scan
 from headrace.query import BoundColumn, BoundTable, bind

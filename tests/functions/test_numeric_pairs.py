@@ -17,7 +17,7 @@ from headrace.errors import UserError
 from headrace.functions.decimals import digits_before_point
 from headrace.functions.logic import lossless
 from headrace.functions.numbers import as_numeric
-from headrace.query.unmatched import spelled
+from headrace.query.refusal import spelled
 from headrace.spark.profiles import settings_of
 from headrace.types import Type, numeric
 from tests.functions import engines

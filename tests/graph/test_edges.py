@@ -10,7 +10,7 @@ from docs.generators.edges import QUERIES, Tables, edges
 from headrace.algebra.scalar import Column
 from headrace.graph.edges import Edge, classify
 from headrace.plan.operators import Negate, Recursive, Scan
-from headrace.plan.set_operation import SetOperation
+from headrace.plan.surface_operators import SetOperation
 from headrace.query import bind
 from headrace.types import INTEGER
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docs.generators.edges import QUERIES, Tables
-from headrace.functions.errors import EvaluationError
+from headrace.functions.function import EvaluationError
 from headrace.graph.edges import classify
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Operator, Scan

@@ -7,7 +7,7 @@ import pytest
 
 from headrace.errors import UserError
 from headrace.query import bind
-from headrace.query.builtin_types import PostgresTokenizer
+from headrace.query.type_names import PostgresTokenizer
 from tests.query.shop import Shop
 
 

@@ -13,7 +13,7 @@ import pytest
 from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
-from headrace.query.rules import Rules
+from headrace.query.schema import Rules
 from headrace.types import Collation, Type
 from tests.query.shop import Shop, load, read
 from tests.query.test_against_postgres import ours, postgres_types

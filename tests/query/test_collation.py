@@ -11,7 +11,7 @@ import pytest
 from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
 from headrace.query import BoundColumn, BoundTable, bind
-from headrace.query.rules import Rules
+from headrace.query.schema import Rules
 from headrace.source.collation import home_collation
 from headrace.types import INTEGER, Collation, Type
 from tests.query.shop import Shop, load, read

@@ -11,7 +11,7 @@ import pytest
 from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
-from headrace.query.rules import Rules
+from headrace.query.schema import Rules
 from headrace.types import Collation
 from tests.query.shop import load, read
 from tests.query.test_against_postgres import bag, ours, postgres_types

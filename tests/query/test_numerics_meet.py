@@ -20,7 +20,7 @@ from headrace.functions import EvaluationError
 from headrace.plan.evaluate import evaluate
 from headrace.plan.operators import Scan
 from headrace.query import BoundColumn, BoundTable, bind
-from headrace.query.unmatched import spelled
+from headrace.query.refusal import spelled
 from headrace.types import INTEGER, Type, numeric
 from tests.functions.numeric_pairs import PLAIN, Row, pairs, rows
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import InternalError, UserError
 from headrace.query import bind, table_names
-from headrace.query.operator_names import operator_names
+from headrace.query.guards import operator_names
 from headrace.query.parse import parse
 from tests.query.shop import Shop
 

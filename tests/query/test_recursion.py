@@ -10,7 +10,7 @@ import pytest
 
 from headrace.errors import UserError
 from headrace.functions import EvaluationError
-from headrace.plan.evaluate import evaluate, recursive
+from headrace.plan.evaluate import evaluate, evaluator
 from headrace.plan.operators import Filter, Operator, Recursive, Scan
 from headrace.query import bind, table_names
 from tests.query.recursions import CLOSURE, QUERIES, TREE, Graphs, load, read
@@ -130,7 +130,7 @@ def test_what_is_not_maintained_is_refused_by_name(query: str, message: str) -> 
 
 
 def test_a_query_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recursive, "MAXIMUM_LEVELS", 20)
+    monkeypatch.setattr(evaluator, "MAXIMUM_LEVELS", 20)
     bound = bind(recursive_query("SELECT src FROM edges UNION SELECT src + 1 FROM r"), Graphs())
     with pytest.raises(EvaluationError, match="more than 20 levels"):
         evaluate(bound.plan, read)

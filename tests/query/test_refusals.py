@@ -9,7 +9,7 @@ from headrace.errors import UserError
 from headrace.query import bind
 from headrace.query.calls import REFUSED_CALLS
 from headrace.query.clauses import ACCEPTED, REFUSED_ARGUMENTS, REFUSED_NODES
-from headrace.query.from_syntax import ADDED_ARGUMENTS
+from headrace.query.dialect import ADDED_ARGUMENTS
 from tests.query.shop import Shop
 
 REFUSED: tuple[tuple[str, str, str], ...] = (

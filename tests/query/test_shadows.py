@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.query import table_names
-from headrace.query.shadows import with_shadows
+from headrace.query.query_text import with_shadows
 
 SHADOWS = {("crm.public", "customer"): "pg_temp.one", ("crm.Odd Place", "Öl"): "pg_temp.two"}
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 
 from headrace.algebra.scalar import Outer, Subquery, walk
 from headrace.plan.evaluate import Bag, evaluate, net
-from headrace.plan.lateral import Lateral
 from headrace.plan.operators import Operator, Scan
+from headrace.plan.surface_operators import Lateral
 from headrace.query import bind
 from tests.query import sharing
 from tests.query.subqueries import TABLES, Small, queries

@@ -14,7 +14,7 @@ from headrace.plan.evaluate import evaluate
 from headrace.plan.operators import Operator, Top
 from headrace.query import bind
 from headrace.query.ordering import TIES_NOTICE
-from headrace.query.rules import UNORDERED_NOTICE, Rules
+from headrace.query.schema import UNORDERED_NOTICE, Rules
 from headrace.types import Collation
 from tests.query.shop import Shop, load, read
 from tests.query.test_against_postgres import bag

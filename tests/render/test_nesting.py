@@ -13,7 +13,7 @@ from headrace.functions import call
 from headrace.plan.evaluate import evaluate, net
 from headrace.plan.operators import Filter, Join, Net, Operator, Project, Scan, UnionAll
 from headrace.render import render
-from headrace.render.nesting import DEEPEST
+from headrace.render.pieces import DEEPEST
 from headrace.spark.run import Input, Runner
 from headrace.spark.session import Spark
 from headrace.types import BIGINT

@@ -20,7 +20,7 @@ from headrace.plan.operators import (
     Version,
 )
 from headrace.render import render
-from headrace.render.small import small_side
+from headrace.render.matches import small_side
 from headrace.types import INTEGER
 
 A, B = Column("a", INTEGER), Column("b", INTEGER)

@@ -2,16 +2,27 @@
 
 no state     d region
 additive     Merge of the stored groups with d region, TopMerge of stored first rows; then, if that
-             leaves stale groups, these anew; where rows only came, it leaves none
+             leaves stale groups, these recomputed; where rows are only inserted, it leaves none
 otherwise    the touched groups or partitions recomputed, minus their stored rows
 in full      the stage over the state after, minus everything stored
+
+`only_grows` decides whether a change can only add rows: then no row can have been removed. A plan
+that is monotone in all relations that changed gains rows, and loses none, when they gain rows:
+
+| operator | only gains rows if |
+|---|---|
+| Filter, Project, Unnest, Replicate, UnionAll, Join, semi join | all inputs do |
+| left and anti join | the preserved side does, and the other did not change |
+| any other | nothing below it changed |
+
+This is about the net change: logs that are read raw have rows that were added and removed again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.delta.guard_errors import guard_errors, is_net
+from headrace.delta.nets import guard_errors, is_net
 from headrace.delta.order_joins import order_joins
 from headrace.plan.operators import (
     Empty,
@@ -167,3 +178,21 @@ def stage_full(stage: Stage, *, stored: bool) -> Operator:
     if not stored:
         return new
     return UnionAll((new, Negate(Scan(stage.relation, stage.stored, "before"))))
+
+
+def only_grows(plan: Operator, changed: frozenset[str], grown: frozenset[str]) -> bool:
+    """Whether no row of the plan can go; of the relations that `changed`, those `grown` lost none.
+
+    Relations that the plan reads and that did not change do not matter.
+    """
+    if not relations_of(plan) & changed:
+        return True
+    match plan:
+        case Scan(relation=relation):
+            return relation in grown
+        case MatchJoin(left=left, right=right, kind="left" | "anti"):
+            return only_grows(left, changed, grown) and not relations_of(right) & changed
+        case Filter() | Project() | Unnest() | Replicate() | UnionAll() | Join() | MatchJoin():
+            return all(only_grows(child, changed, grown) for child in plan.children)
+        case _:
+            return False

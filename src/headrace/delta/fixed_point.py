@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
-from headrace.delta.growth import only_grows
+from headrace.delta.differentiate import only_grows
 from headrace.delta.loop import NONE, Names, again, carried, gained, lost, moved, started
 from headrace.plan.loop import Loop, Variable, reads
 from headrace.plan.operators import Empty, Operator

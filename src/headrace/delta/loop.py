@@ -27,7 +27,7 @@ from functools import lru_cache
 
 from headrace.algebra.scalar import Call, Column
 from headrace.delta.differentiate import Differentiation, drop_empty
-from headrace.delta.guard_errors import guard_errors
+from headrace.delta.nets import guard_errors
 from headrace.plan.loop import Loop, Variable, reads
 from headrace.plan.operators import (
     Empty,

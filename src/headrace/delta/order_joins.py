@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from headrace.algebra.scalar import Call, Column, Scalar, columns_of
 from headrace.functions import call, can_raise, chain
-from headrace.plan.equal_columns import EqualColumns, Pair, equal_pair
+from headrace.plan.conditions import EqualColumns, Pair, equal_pair
 from headrace.plan.operators import Join, Operator, Project, Scan
 from headrace.plan.passes.push_filters import conjuncts
 

@@ -20,10 +20,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from headrace.algebra.scalar import Call, Column, Scalar, columns_of, substitute
-from headrace.delta.inverse import Inverse, inverse_of
-from headrace.delta.origins import Path, ScanOrigin, origins_of
+from headrace.delta.origins import Inverse, Path, ScanOrigin, inverse_of, origins_of
 from headrace.functions import can_raise, chain
-from headrace.plan.equal_columns import EqualColumns, Pair, equal_pair
+from headrace.plan.conditions import EqualColumns, Pair, equal_pair
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -50,9 +49,6 @@ from headrace.plan.passes.push_filters import conjuncts
 
 GIVEN = ("change", "stale")
 """Versions that are there before anything is restricted."""
-
-# Their stored values are equal where both engines call them equal.
-PLAIN = frozenset({"boolean", "text", "character varying", "character", "date", "uuid", "bytea"})
 
 
 @dataclass(frozen=True)
@@ -229,7 +225,9 @@ class _Equal:
         one, other = (column.type for column in self.columns)
         if one.is_integer and other.is_integer:
             return True
-        return {one.kind, other.kind} <= PLAIN and (one.kind == other.kind or one.is_text)
+        if not (one.row.stored_equality and other.row.stored_equality):
+            return False
+        return one.kind == other.kind or (one.is_text and other.is_text)
 
 
 def _restriction(path: Path, scan: Scan, demand: _Demand) -> Restriction:

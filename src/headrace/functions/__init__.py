@@ -15,30 +15,25 @@ from headrace.functions.aggregates import (
     state_type,
 )
 from headrace.functions.aggregates import HiddenState as AggregateState
-from headrace.functions.aggregates.intervals import INTERVAL_PARTS
-from headrace.functions.aggregates.roots import ROOTS
-from headrace.functions.array_tests import ARRAY_TESTS
-from headrace.functions.arrays import ARRAYS
+from headrace.functions.aggregates.deviations import ROOTS
+from headrace.functions.aggregates.sums import INTERVAL_PARTS
+from headrace.functions.arrays import ARRAY_TESTS, ARRAYS
 from headrace.functions.casts import CASTS, castable, convert, widening
-from headrace.functions.choices import CHOICES
 from headrace.functions.comparison import COMPARISONS, comparable, order_key
+from headrace.functions.conditionals import CHOICES, SUBQUERIES
 from headrace.functions.documents import DOCUMENTS
-from headrace.functions.errors import EvaluationError
 from headrace.functions.fields import FIELDS
 from headrace.functions.formats import FORMATS
-from headrace.functions.function import Function, spark_cast
+from headrace.functions.function import EvaluationError, Function, spark_cast
 from headrace.functions.intervals import INTERVALS
-from headrace.functions.like import LIKES
 from headrace.functions.logic import LAZY, LOGIC, chain, common_type
-from headrace.functions.moments import MOMENTS
+from headrace.functions.moments import MOMENTS, ZONES
 from headrace.functions.numbers import NUMBERS, fitted
-from headrace.functions.regular_calls import REGULARS
+from headrace.functions.regular import REGULARS
 from headrace.functions.rounding import ROUNDINGS
 from headrace.functions.strings import STRINGS
-from headrace.functions.subqueries import SUBQUERIES
-from headrace.functions.text import TEXTS
+from headrace.functions.text import LIKES, TEXTS
 from headrace.functions.tries import TRIES
-from headrace.functions.zones import ZONES
 from headrace.types import Type
 
 FUNCTIONS: tuple[Function, ...] = (

@@ -1,6 +1,6 @@
-"""Casts that mean the same in both engines; everything else is refused.
+r"""Casts that mean the same in both engines, and text read as a value; other casts are refused.
 
-| from \\ to | integers | numeric(p,s) | floats | text | dates and timestamps |
+| from \ to | integers | numeric(p,s) | floats | text | dates and timestamps |
 |---|---|---|---|---|---|
 | integers | range checked | exact | nearest | decimal digits | – |
 | numeric | rounded half away from zero | rounded half away from zero | nearest | numeric(p,s) | – |
@@ -8,10 +8,15 @@
 | text | read | read | read as double | cut to length | read |
 | boolean | 0 and 1 | – | – | true, false | – |
 | dates and timestamps | – | – | – | ISO | at midnight, in UTC |
+
+Text is read strictly, so that it can mean one value only. PostgreSQL reads more forms than these
+('1_000', '0x1f', 'Jan 8 1999', 'today'). A text in another form is an error here, never another
+value.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -19,21 +24,84 @@ from decimal import Decimal
 from sqlglot import exp
 
 from headrace.algebra.scalar import Value
-from headrace.functions.errors import EvaluationError
 from headrace.functions.floats import as_stored, narrowed
-from headrace.functions.function import Function, spark_cast, spark_function
-from headrace.functions.let import let
-from headrace.functions.numbers import (
-    DIGITS_OF_INTEGERS,
-    as_numeric,
-    fitted,
-    round_to,
-)
-from headrace.functions.reading import read, readable, spark_read
+from headrace.functions.function import EvaluationError, Function, spark_cast, spark_function
+from headrace.functions.moments import stored_in_spark, stored_moment
+from headrace.functions.numbers import DIGITS_OF_INTEGERS, as_numeric, fitted, round_to
+from headrace.functions.spark import case, fails, let, string
 from headrace.types import TEXT, Type
 
-_MOMENTS = ("date", "timestamp", "timestamptz")
-_PRINTED = (*_MOMENTS, "boolean", "time", "uuid", "enum", "jsonb")
+Expression = exp.Expression
+
+_TRUE = "true|t|yes|y|on|1"
+
+
+def readable(target: Type) -> bool:
+    return target.row.form is not None
+
+
+def _form(target: Type) -> str:
+    if target.kind == "numeric" and not target.declared:
+        # Digits beyond the stored scale would be lost; PostgreSQL keeps them.
+        return rf"[+-]?([0-9]+(\.[0-9]{{0,{target.scale}}}0*)?|\.[0-9]{{1,{target.scale}}}0*)"
+    form = target.row.form
+    assert form is not None
+    return form
+
+
+def spark_read(text: Expression, target: Type) -> Expression:
+    """The text as a value of the type; an error in any other form."""
+
+    def read(found: Expression) -> Expression:
+        fits = spark_function("rlike", found.copy(), string(f"\\A({_form(target)})\\z"))
+        missing = exp.Is(this=found.copy(), expression=exp.Null())
+        return case(
+            missing,
+            spark_cast(exp.Null(), target),
+            fits,
+            _value(found.copy(), target),
+            fails(f"a text cannot be read as {target.kind}"),
+        )
+
+    return let((exp.Trim(this=text, expression=string(" "), position="BOTH"),), read)
+
+
+def _value(text: Expression, target: Type) -> Expression:
+    if target.kind == "boolean":
+        return spark_function("rlike", text, string(f"\\A({_TRUE})\\z"))
+    if target.kind in ("date", "timestamp"):
+        return stored_in_spark(spark_cast(text, target), target)
+    return spark_cast(text, target)
+
+
+def read(text: str, target: Type) -> Value:
+    """The same on a Python value."""
+    text = text.strip(" ")
+    if not re.fullmatch(_form(target), text, re.ASCII):
+        raise EvaluationError(f"a text cannot be read as {target.kind}")
+    try:
+        return _python(text, target)
+    except ValueError:
+        raise EvaluationError(f"a text cannot be read as {target.kind}") from None
+
+
+def _python(text: str, target: Type) -> Value:
+    match target.kind:
+        case "boolean":
+            return re.fullmatch(_TRUE, text) is not None
+        case "numeric":
+            return fitted(Decimal(text), target)
+        case "double precision":
+            return float(text)
+        case "date":
+            return date.fromisoformat(text)
+        case "timestamp":
+            whole, _, fraction = text.replace(" ", "T").partition(".")
+            moment = datetime.fromisoformat(whole)
+            return stored_moment(moment.replace(microsecond=int(fraction.ljust(6, "0") or 0)))
+        case "uuid":
+            return text
+    return fitted(int(text), target)
 
 
 def castable(source: Type, target: Type) -> bool:
@@ -53,11 +121,11 @@ def castable(source: Type, target: Type) -> bool:
         return target.is_integer or target.is_float
     if source.is_text:
         return target.is_text or readable(target)
-    if source.kind in _MOMENTS and target.kind in _MOMENTS:
+    if source.is_moment and target.is_moment:
         return True
     if (source.kind, target.kind) == ("boolean", "integer"):
         return True
-    return source.kind in _PRINTED and _is_sized_text(target)
+    return source.row.prints_alike and _is_sized_text(target)
 
 
 def _is_sized_text(target: Type) -> bool:
@@ -138,7 +206,7 @@ def convert(value: Value, source: Type, target: Type) -> Value:
         return _to_float(value, target)
     if target.is_text:
         return _to_text(value, source, target)
-    if target.kind in _MOMENTS:
+    if target.is_moment:
         return _to_moment(value, target)
     raise AssertionError(f"no cast from {source.kind} to {target.kind}")
 

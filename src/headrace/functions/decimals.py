@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from headrace.functions.function import spark_binary, spark_cast, spark_function
-from headrace.functions.let import let
+from headrace.functions.spark import let
 from headrace.types import Type, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 

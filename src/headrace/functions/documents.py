@@ -1,8 +1,8 @@
 """jsonb: the text at a constant path, the type of a document, the length of an array.
 
-A jsonb is stored as PostgreSQL prints it. Spark gives strings, whole numbers and truth values in it
-as they stand there, which is what `->>` gives; but it writes objects, arrays and fractions anew, in
-a form of its own. Where one of those stands at the path, its text is an error, never another text.
+A jsonb is stored as PostgreSQL prints it. Spark returns the strings, whole numbers and truth values
+in it unchanged, as `->>` does; but it prints objects, arrays and fractions in a form of its own.
+Where the path leads to one of these, the text is an error, never another text.
 """
 
 from __future__ import annotations
@@ -14,12 +14,22 @@ from typing import Any
 from sqlglot import exp
 
 from headrace.algebra.scalar import Literal, Scalar
-from headrace.functions.errors import EvaluationError
-from headrace.functions.function import Function, spark_function
-from headrace.functions.json_text import Number, parsed
-from headrace.functions.let import let
-from headrace.functions.spark import case, number, string, unless
+from headrace.functions.function import EvaluationError, Function, spark_function
+from headrace.functions.spark import case, let, number, string, unless
 from headrace.types import INTEGER, Type, plain_text
+
+
+class Number(str):
+    """A number as it is written."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.lstrip("-").isdigit()
+
+
+def parsed(text: str) -> Any:
+    return json.loads(text, parse_int=Number, parse_float=Number)
+
 
 Expression = exp.Expression
 

@@ -12,9 +12,8 @@ from sqlglot import exp
 from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions.function import Function, spark_cast, spark_function
 from headrace.functions.intervals import DAY, HOUR, MINUTE, SECOND, parts_of, spark_parts
-from headrace.functions.let import let
 from headrace.functions.moments import DATE, TIMESTAMP, TIMESTAMPTZ, micros_of
-from headrace.functions.spark import number, plus, string, times
+from headrace.functions.spark import let, number, plus, string, times
 from headrace.types import Type, result_numeric
 
 Expression = exp.Expression

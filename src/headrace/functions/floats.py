@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from headrace.functions.errors import EvaluationError
-from headrace.functions.function import spark_binary, spark_cast, spark_function
-from headrace.functions.let import let
+from headrace.functions.function import EvaluationError, spark_binary, spark_cast, spark_function
+from headrace.functions.spark import let
 from headrace.types import Type
 
 

@@ -1,4 +1,4 @@
-"""What the table of functions knows of each function."""
+"""The record of a function in the table, and the error of its evaluation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Scalar, Value
 from headrace.types import Type
+
+
+class EvaluationError(ArithmeticError):
+    """The pure evaluator met what PostgreSQL answers with an error."""
+
 
 Typing = Callable[[Sequence[Scalar]], Type | None]
 Rendering = Callable[[Sequence[exp.Expression], Sequence[Type], Type], exp.Expression]

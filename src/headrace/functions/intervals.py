@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.algebra.scalar import Scalar
-from headrace.functions.errors import EvaluationError
-from headrace.functions.function import Function, spark_cast, spark_function
-from headrace.functions.let import let
-from headrace.functions.spark import case, fails, long, minus, number, plus, string, times
+from headrace.functions.function import EvaluationError, Function, spark_cast, spark_function
+from headrace.functions.spark import case, fails, let, long, minus, number, plus, string, times
 from headrace.types import Type, result_numeric
 
 Expression = exp.Expression

@@ -10,13 +10,12 @@ from headrace.algebra.scalar import Call, Scalar, Value
 from headrace.functions.comparison import COMPARISONS, comparable
 from headrace.functions.decimals import common_decimal, digits_before_point
 from headrace.functions.function import Function, spark_binary, spark_cast, spark_function
-from headrace.functions.let import let
 from headrace.functions.numbers import as_numeric, common_number
+from headrace.functions.spark import let
 from headrace.types import BOOLEAN, Type, array_of, result_numeric
-from headrace.types.kinds import MAXIMUM_DIGITS
+from headrace.types.kinds import MAXIMUM_DIGITS, MOMENTS
 
 _ANY_NUMERIC = result_numeric(1, 0)
-_MOMENTS = ("date", "timestamp", "timestamptz")
 
 
 def common_type(types: Sequence[Type]) -> Type | None:
@@ -45,8 +44,8 @@ def common_type(types: Sequence[Type]) -> Type | None:
                 length is None or common.unsized or type_.unsized
             )
             common = Type(common.kind, length=length, ordered=ordered, folds=folds, unsized=unsized)
-        elif {common.kind, type_.kind} <= set(_MOMENTS):
-            common = max(common, type_, key=lambda each: _MOMENTS.index(each.kind))
+        elif common.is_moment and type_.is_moment:
+            common = max(common, type_, key=lambda each: MOMENTS.index(each.kind))
         elif common.element is not None and type_.element is not None:
             element = common_type([common.element, type_.element])
             if element is None:

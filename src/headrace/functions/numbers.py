@@ -21,22 +21,21 @@ from headrace.functions.decimals import (
     spark_product,
     spark_quotient,
 )
-from headrace.functions.errors import EvaluationError
 from headrace.functions.floats import as_stored, evaluated, float_arithmetic
 from headrace.functions.function import (
+    EvaluationError,
     Function,
     Rendering,
     spark_binary,
     spark_cast,
     spark_function,
 )
-from headrace.functions.let import let
+from headrace.functions.spark import let
 from headrace.types import DOUBLE, Type, result_numeric
-from headrace.types.kinds import MAXIMUM_DIGITS
+from headrace.types.kinds import INTEGERS, KINDS, MAXIMUM_DIGITS
 
-INTEGERS = ("smallint", "integer", "bigint")
-DIGITS_OF_INTEGERS = {"smallint": 5, "integer": 10, "bigint": 19}
-RANGE_OF_INTEGERS = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
+RANGE_OF_INTEGERS = {kind.name: kind.limits[1] + 1 for kind in KINDS if kind.limits is not None}
+DIGITS_OF_INTEGERS = {name: len(str(limit)) for name, limit in RANGE_OF_INTEGERS.items()}
 # Twice 38 digits and more: enough for every exact intermediate result.
 WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
 

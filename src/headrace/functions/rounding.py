@@ -11,11 +11,16 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions.decimals import spark_zero
-from headrace.functions.errors import EvaluationError
-from headrace.functions.function import Function, Rendering, Typing, spark_cast, spark_function
-from headrace.functions.let import let
+from headrace.functions.function import (
+    EvaluationError,
+    Function,
+    Rendering,
+    Typing,
+    spark_cast,
+    spark_function,
+)
 from headrace.functions.numbers import WIDE, common_number
-from headrace.functions.spark import case, minus, number, unless
+from headrace.functions.spark import case, let, minus, number, unless
 from headrace.types import DOUBLE, Type, result_numeric
 from headrace.types.kinds import MAXIMUM_DIGITS
 

@@ -1,28 +1,87 @@
 """generate_series: numbers or times from a start to a stop, both included, in equal steps.
 
-A step of zero is an error, a step that leads away from the stop gives nothing. Spark's `sequence`
+A step of zero is an error, a step that leads away from the stop returns no rows. Spark's `sequence`
 counts whole numbers, and on its own would count downward to a stop that lies below the start.
+
+A series of timestamps has a constant step of months or of smaller units. PostgreSQL adds the step
+repeatedly: a month after January 31 is February 29, and a month later March 29. Spark multiplies
+the step, and reaches March 31. They agree where every month has the day, so a step of months needs
+a constant start.
 """
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
-from headrace.algebra.scalar import Scalar, Value
-from headrace.functions.errors import EvaluationError
-from headrace.functions.function import spark_binary, spark_cast, spark_function
-from headrace.functions.let import let
+from headrace.algebra.scalar import Call, Literal, Scalar, Value
+from headrace.functions.function import EvaluationError, spark_binary, spark_cast, spark_function
+from headrace.functions.intervals import DAY, IntervalParts, parts_of
 from headrace.functions.logic import common_type
-from headrace.functions.spark import case, fails, long, minus, number, plus, times
+from headrace.functions.spark import case, fails, let, long, minus, number, plus, times
 from headrace.functions.table_function import Rows, TableFunction, Types
-from headrace.functions.time_series import KINDS, following, sign, spark_step, step_of, time_type
 from headrace.types import BIGINT, INTEGER, Type, result_numeric
 
 Expression = exp.Expression
+
+_SECONDS = result_numeric(18, 6)
+_DAYS_OF_ALL_MONTHS = 28
+
+
+def time_type(arguments: Sequence[Scalar]) -> Type | None:
+    """The type of the series, if it is one of times with a step as above."""
+    start, stop, step = arguments
+    kinds = {start.type.kind, stop.type.kind}
+    if len(kinds) != 1 or not kinds <= {"timestamp", "timestamptz"} or step.type.kind != "interval":
+        return None
+    if not isinstance(step, Literal):
+        return None
+    parts = step_of(step.value)
+    if parts.months and (parts.days or parts.micros or not _starts_early(start)):
+        return None
+    return start.type
+
+
+def step_of(interval: object) -> IntervalParts:
+    """The step's parts; of a NULL, none."""
+    return IntervalParts(0, 0, 0) if interval is None else parts_of(str(interval))
+
+
+def _starts_early(start: Scalar) -> bool:
+    while isinstance(start, Call) and start.function == "cast":
+        (start,) = start.arguments
+    value = start.value if isinstance(start, Literal) else None
+    return isinstance(value, date) and value.day <= _DAYS_OF_ALL_MONTHS
+
+
+def sign(step: IntervalParts) -> int:
+    """Whether the step leads forward (1), backward (-1) or nowhere."""
+    length = step.months or step.days * DAY + step.micros
+    return (length > 0) - (length < 0)
+
+
+def spark_step(step: IntervalParts) -> Expression:
+    """The step as an interval of Spark's."""
+    if step.months:
+        return spark_function("make_ym_interval", number(0), number(step.months))
+    micros = step.days * DAY + step.micros
+    seconds = spark_cast(exp.Literal.string(f"{Decimal(micros).scaleb(-6):f}"), _SECONDS)
+    return spark_function("make_dt_interval", number(0), number(0), number(0), seconds)
+
+
+def following(at: datetime, step: IntervalParts) -> datetime:
+    """The time one step later."""
+    month = at.month - 1 + step.months
+    year, month = at.year + month // 12, month % 12 + 1
+    day = min(at.day, calendar.monthrange(year, month)[1])
+    moved = at.replace(year=year, month=month, day=day)
+    return moved + timedelta(days=step.days, microseconds=step.micros)
+
 
 ZERO_STEP = "step size cannot equal zero"
 MOST_DIGITS = 16
@@ -50,7 +109,7 @@ def _types(arguments: Sequence[Scalar]) -> Types | None:
 
 def _spark(arguments: Sequence[Expression], _: Sequence[Type], result: Types) -> Expression:
     (type_,) = result
-    if type_.kind in KINDS:
+    if type_.is_moment:
         return _times(*arguments)
     steps = _whole if type_.is_integer else _decimals
     exact = [spark_cast(a, BIGINT if type_.is_integer else type_) for a in arguments]
@@ -110,7 +169,7 @@ def _evaluate(arguments: Sequence[Value], types: Types) -> Rows:
     stop: Any
     step: Any
     start, stop, step = arguments
-    if types[0].kind in KINDS:
+    if types[0].is_moment:
         parts = step_of(step)
         return _stepped(start, stop, sign(parts), lambda at: following(at, parts))
     if types[0].kind == "numeric":

@@ -9,12 +9,18 @@ from typing import Any
 from sqlglot import exp
 
 from headrace.algebra.scalar import Literal, Scalar
-from headrace.functions.errors import EvaluationError
-from headrace.functions.function import Function, Rendering, Typing, spark_cast, spark_function
-from headrace.functions.let import let
+from headrace.functions.function import (
+    EvaluationError,
+    Function,
+    Rendering,
+    Typing,
+    spark_cast,
+    spark_function,
+)
 from headrace.functions.spark import (
     at_least,
     case,
+    let,
     long,
     minus,
     number,

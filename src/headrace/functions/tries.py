@@ -16,9 +16,8 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Scalar, Value
 from headrace.functions.function import Function, Rendering, Typing, spark_cast, spark_function
-from headrace.functions.let import let
 from headrace.functions.numbers import RANGE_OF_INTEGERS, common_number
-from headrace.functions.spark import case, string
+from headrace.functions.spark import case, let, string
 from headrace.types import BIGINT, INTEGER, Type
 
 DATE = Type("date")

@@ -1,16 +1,20 @@
-"""Components: names that read each other, directly or not, belong together. Pure.
+"""Components: names that read each other, directly or not; and the cycles among them. Pure.
 
-Seen as one, they leave no circle: components can be put in an order in which each comes after all
-that it reads.
+Condensed to one node each, they form no cycle: components have an order in which each comes after
+all that it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 import networkx as nx
+
+from headrace.catalog.records import StreamTable
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -80,3 +84,27 @@ def way_round(graph: nx.DiGraph[Name], name: Name, last: Name | None = None) -> 
     lasts = sorted(graph.predecessors(name)) if last is None else [last]
     ways = [tuple(nx.shortest_path(graph, name, one)) for one in lasts]
     return min(ways, key=len)
+
+
+Reads = tuple[tuple[str, tuple[str, ...]], ...]
+Group = tuple[StreamTable, ...]
+"""One stream table, or all of a cycle."""
+
+
+def cycles(tables: Iterable[StreamTable]) -> dict[str, frozenset[str]]:
+    """For the relation of every stream table that is in a cycle, all of that cycle's."""
+    return _cycles(tuple((table.relation, table.inputs) for table in tables))
+
+
+@lru_cache(maxsize=64)
+def _cycles(reads: Reads) -> dict[str, frozenset[str]]:
+    found = (one.members for one in components(dict(reads)) if one.is_cyclic)
+    return {name: frozenset(members) for members in found for name in members}
+
+
+def grouped(ordered: Sequence[StreamTable], tables: Iterable[StreamTable]) -> tuple[Group, ...]:
+    """Tables in their order, those of a cycle together; `tables` are all that there are."""
+    known = cycles(tables)
+    alone = {table.relation: frozenset({table.relation}) for table in ordered}
+    groups = groupby(ordered, lambda table: known.get(table.relation, alone[table.relation]))
+    return tuple(tuple(group) for _, group in groups)

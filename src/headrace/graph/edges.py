@@ -25,7 +25,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headrace.algebra.scalar import Call, Outer, Scalar, Subquery
-from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
     Aggregate,
     Filter,
@@ -43,7 +42,7 @@ from headrace.plan.operators import (
     Window,
 )
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.set_operation import SetOperation
+from headrace.plan.surface_operators import Lateral, SetOperation
 
 Words = tuple[str, ...]
 """Operators that stand between a relation and the result and are not monotone in it."""

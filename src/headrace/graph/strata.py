@@ -1,19 +1,21 @@
-"""Strata: layers of stream tables, each complete before one that is not monotone in it begins.
+"""Strata: layers of stream tables, each complete before a table not monotone in it begins. Pure.
 
     stratum(t) = max over what t reads of  stratum(r)      where t is monotone in r
                                            stratum(r) + 1  where it is not
 
 Sources are in stratum 0, and so is a table that is monotone in sources alone. Members of a
 component share their stratum. A component that is not monotone in one of its own members has no
-least fixed point: it is unstratifiable. Pure.
+least fixed point: it is unstratifiable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Generic
 
+from headrace.catalog.records import StreamTable
 from headrace.graph.components import Name, components, graph_of, way_round
 
 Operators = tuple[str, ...]
@@ -66,3 +68,22 @@ def unstratifiable(reads: Reads[Name]) -> tuple[Unstratifiable[Name], ...]:
         for other, operators in sorted(reads.get(member, {}).items())
         if other in component.members and operators
     )
+
+
+def by_stratum(ordered: Sequence[StreamTable]) -> tuple[tuple[StreamTable, ...], ...]:
+    """Tables, given each after those it reads, by their strata from the lowest on.
+
+    A table whose edges are not known takes all of its inputs as ones that it is not monotone in.
+    """
+    known = {table.relation for table in ordered}
+    found = strata(
+        {
+            table.relation: {
+                one: table.edges.get(one, ("unknown",)) for one in table.inputs if one in known
+            }
+            for table in ordered
+        }
+    )
+    layered = sorted(ordered, key=lambda table: found[table.relation])
+    groups = groupby(layered, lambda table: found[table.relation])
+    return tuple(tuple(group) for _, group in groups)

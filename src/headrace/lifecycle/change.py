@@ -12,7 +12,7 @@ from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
 from headrace.engine.steps import AlterTable, BuildIndex, DropIndex
 from headrace.errors import HeadraceError, Transient
-from headrace.graph.cycles import cycles
+from headrace.graph.components import cycles
 from headrace.lifecycle.cycle_members import full_in_cycle
 from headrace.publish.lock import ATTEMPTS, PAUSE_SECONDS
 from headrace.publish.partitioning import check_partition

@@ -8,7 +8,7 @@ from dataclasses import replace
 from headrace.catalog import State
 from headrace.catalog.records import RefreshMode, Status, StreamTable, is_stale
 from headrace.engine import Engine
-from headrace.graph.cycles import cycles
+from headrace.graph.components import cycles
 from headrace.lifecycle.build import build
 from headrace.lifecycle.capture_modes import check_modes, declare_anew
 from headrace.lifecycle.change import change

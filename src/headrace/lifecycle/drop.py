@@ -10,7 +10,7 @@ from headrace.engine import Engine
 from headrace.engine.steps import DropTables
 from headrace.errors import UserError
 from headrace.graph import downstream
-from headrace.graph.cycles import cycles
+from headrace.graph.components import cycles
 from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.served import drop_served
 from headrace.refresh.refresh import require_table

@@ -13,7 +13,7 @@ from headrace.catalog.records import InputNames, Source, StreamTable, ViewRecord
 from headrace.engine import HOME
 from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import is_reserved
-from headrace.query.shadows import Name
+from headrace.query.query_text import Name
 from headrace.relations.definition import Input, as_named
 from headrace.source.introspect import find_tables
 from headrace.source.table import SourceTable

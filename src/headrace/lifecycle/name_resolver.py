@@ -17,7 +17,7 @@ from headrace.catalog.records import Source
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
 from headrace.query import table_names
-from headrace.query.shadows import Name, with_shadows
+from headrace.query.query_text import Name, with_shadows
 from headrace.source.connection import Database
 from headrace.source.describe import DescribedColumn, describe
 from headrace.source.introspect import find_table, inspect

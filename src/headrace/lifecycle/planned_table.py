@@ -27,7 +27,7 @@ from headrace.lifecycle.source_scheme import take_over
 from headrace.publish.partitioning import check_partition
 from headrace.publish.served_key import check_key
 from headrace.query import BoundQuery, bind
-from headrace.query.rules import Rules
+from headrace.query.schema import Rules
 from headrace.relations.definition import (
     Definition,
     Input,

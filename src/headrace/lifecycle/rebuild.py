@@ -12,7 +12,7 @@ from headrace.engine import Engine
 from headrace.engine.steps import AlterTable
 from headrace.errors import UserError
 from headrace.graph import downstream, upstream
-from headrace.graph.cycles import cycles
+from headrace.graph.components import cycles
 from headrace.lifecycle.build import build
 from headrace.lifecycle.capture_modes import declare_anew
 from headrace.lifecycle.change import change

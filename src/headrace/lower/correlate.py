@@ -1,6 +1,6 @@
-"""correlate: rows of an inner query beside the enclosing rows that they are for.
+"""correlate and inline: an inner query beside the enclosing rows, or computed on them.
 
-Three ways, the first that fits:
+correlate has three forms, and takes the first that fits:
 
 | the inner query | joined with |
 |---|---|
@@ -8,13 +8,15 @@ Three ways, the first that fits:
 | reads them in conditions at its top only | itself, on these conditions |
 | reads them anywhere | itself for every distinct value read (`depend`), on equal values |
 
-The second computes rows that no enclosing row asks for. One whose expressions can raise must not:
-PostgreSQL never sees those rows.
+The second form computes rows that no enclosing row needs. A query whose expressions can raise must
+not take it: PostgreSQL never evaluates them on those rows.
+
+inline computes an inner query without tables of its own on the enclosing row itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.algebra.scalar import (
     Outer,
@@ -25,10 +27,9 @@ from headrace.algebra.scalar import (
     outer_reads,
 )
 from headrace.functions import can_raise
-from headrace.lower.depend import Depend
-from headrace.lower.fresh import Fresh, distinct, same
-from headrace.lower.pull import pull
-from headrace.plan.operators import Operator, Project
+from headrace.lower.build import Fresh, distinct, same
+from headrace.lower.depend import Depend, pull
+from headrace.plan.operators import Filter, Operator, Project, Unnest, Values
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,50 @@ def inward(scalar: Scalar) -> Scalar:
 
 def _inward(outer: Outer) -> Scalar:
     return outer.scalar
+
+
+def inline(inner: Operator, enclosing: Operator) -> Operator | None:
+    """Every enclosing row beside the inner query's rows for it; None if it has tables."""
+    match inner:
+        case Values(fields=(), rows=((),)):
+            return enclosing
+        case Values(fields=fields, rows=(row,)):
+            computed = zip(fields, map(inward, row), strict=True)
+            return Project(enclosing, (*((c, c) for c in enclosing.columns), *computed))
+        case Values(fields=fields, rows=rows):
+            cells = tuple(inward(cell) for row in rows for cell in row)
+            return Unnest(enclosing, "rows", cells, fields)
+        case Filter(child=child) | Unnest(child=child):
+            below = inline(child, enclosing)
+            if below is None:
+                return None
+            scalars = tuple(map(inward, inner.scalars))
+            return inner.with_children(below).with_scalars(scalars)
+        case Project(child=child, outputs=outputs):
+            below = inline(child, enclosing)
+            if below is None:
+                return None
+            shown = ((column, inward(scalar)) for column, scalar in outputs)
+            return Project(below, (*((c, c) for c in enclosing.columns), *shown))
+        case _:
+            return None
+
+
+def inline_kept(inner: Operator, enclosing: Operator) -> Operator | None:
+    """The same where a row without inner rows is kept, padded with NULLs."""
+    if _has_rows(inner):
+        return inline(inner, enclosing)
+    if isinstance(inner, Unnest) and _has_rows(inner.child):
+        return inline(replace(inner, keep=True), enclosing)
+    return None
+
+
+def _has_rows(inner: Operator) -> bool:
+    """Whether the inner query has a row for every enclosing one."""
+    match inner:
+        case Values():
+            return True
+        case Project(child=child):
+            return _has_rows(child)
+        case _:
+            return False

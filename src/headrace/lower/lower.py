@@ -26,13 +26,10 @@ from headrace.algebra.scalar import (
 )
 from headrace.errors import UserError
 from headrace.functions import call
-from headrace.lower.correlate import correlate, inward
-from headrace.lower.fresh import Fresh, conjunction, keep
-from headrace.lower.inline import inline, inline_kept
-from headrace.lower.selects import selects
+from headrace.lower.build import Fresh, conjunction, keep, selects
+from headrace.lower.correlate import correlate, inline, inline_kept, inward
 from headrace.lower.set_operations import as_matches, counted
 from headrace.lower.value import attach_row, attach_value
-from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
     Filter,
     FullJoin,
@@ -46,7 +43,7 @@ from headrace.plan.operators import (
     Values,
 )
 from headrace.plan.passes.push_filters import conjuncts
-from headrace.plan.set_operation import SetOperation
+from headrace.plan.surface_operators import Lateral, SetOperation
 from headrace.types import BOOLEAN
 
 FALSE, TRUE = Literal(False, BOOLEAN), Literal(True, BOOLEAN)

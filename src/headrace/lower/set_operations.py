@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar, Subquery
 from headrace.functions import call
-from headrace.lower.fresh import Fresh, conjunction, distinct, keep, same
+from headrace.lower.build import Fresh, conjunction, distinct, keep, same
 from headrace.plan.operators import (
     Aggregate,
     AggregateCall,
@@ -24,7 +24,7 @@ from headrace.plan.operators import (
     UnionAll,
 )
 from headrace.plan.rename import renamed
-from headrace.plan.set_operation import SetOperation
+from headrace.plan.surface_operators import SetOperation
 from headrace.types import BIGINT, INTEGER
 
 _NONE = Literal(0, BIGINT)

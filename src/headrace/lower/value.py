@@ -30,11 +30,10 @@ from headrace.algebra.scalar import (
     substitute,
 )
 from headrace.functions import call
+from headrace.lower.build import Fresh, conjunction, on_empty_input
 from headrace.lower.correlate import correlate, depending, inward, raises, reads_of
-from headrace.lower.empty import on_empty_input
-from headrace.lower.fresh import Fresh, conjunction
-from headrace.lower.pull import reads_outside
-from headrace.plan.compose import compose
+from headrace.lower.depend import reads_outside
+from headrace.plan.extent import compose
 from headrace.plan.operators import (
     Aggregate,
     AggregateCall,

@@ -13,7 +13,7 @@ from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Receipt, Refresh, RefreshMode, StreamTable, TierInForce
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit, UserError
-from headrace.graph.cycles import Group, cycles
+from headrace.graph.components import Group, cycles
 from headrace.graph.draw import FORMATS
 from headrace.graph.network import Network
 from headrace.ingest.append_only import growing, is_declared, reverted

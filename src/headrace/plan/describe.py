@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar, Subquery, walk
-from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -39,7 +38,7 @@ from headrace.plan.operators import (
     Window,
     WindowCall,
 )
-from headrace.plan.set_operation import SetOperation
+from headrace.plan.surface_operators import Lateral, SetOperation
 from headrace.types import Type
 
 _INFIX = frozenset(

@@ -1,14 +1,23 @@
 """Stages: a plan cut at its stateful operators, and where its change would grow beyond measure.
 
-The change of a region with n joins has about n² / 2 of them, as each term of it reads the state of
-what stands below. A region therefore has at most `MOST_JOINS`, of which an outer, semi or anti join
+The change of a region with n joins has about n² / 2 joins, as each term of it reads the state of
+the inputs below. A region therefore has at most `MOST_JOINS`, of which an outer, semi or anti join
 counts for two: beyond, a side of the join is computed before it, as a relation of its own. So is a
-side with joins where the change has it several times: the one that an outer, semi or anti join
-looks for matches in, if it has more than `MOST_MATCHED`, and any of a full join, or of an outer
-join whose condition can raise.
+side with joins that the change contains several times: the side in which an outer, semi or anti
+join looks for matches, if it has more than `MOST_MATCHED`, and any side of a full join, or of an
+outer join whose condition can raise.
 
-A side that is compared with a single row, such as an average, is read whole whenever that changes:
-no key leads from the one to the other. If it has joins it is a relation of its own, too.
+A side that is compared with a single row, such as an average, is read whole whenever that row
+changes: no key relates the two. If the side has joins it is a relation of its own, too.
+
+A match that can raise is evaluated on the pairs that an inner join leaves:
+
+    P = σ[f](L ⋈[s] R)        s ∧ f is the condition, f can raise
+    L ⋉ R = L ⋉ P             L ▷ R = L ▷ P            P compared with L by the columns that the
+    L ⟕ R = P ∪ (L ▷ P, padded)                        condition reads, NULLs equal
+
+The change of a join has pairs of an old and a new row that never existed together. In the change
+of P they cancel before f is evaluated; in the change of a left, semi or anti join they could not.
 """
 
 from __future__ import annotations
@@ -17,11 +26,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from typing import TypeGuard
 
-from headrace.algebra.scalar import Call, Column, Literal, Scalar
-from headrace.functions import call
-from headrace.plan.compose import compose
-from headrace.plan.group_stage import group_stage
+from headrace.algebra.scalar import Call, Column, Literal, Scalar, columns_of
+from headrace.functions import call, can_raise, chain
+from headrace.plan.extent import compose
 from headrace.plan.loop import reads
 from headrace.plan.loop_stage import cycle_stage, loop_stage, nested_stage, recursion_below
 from headrace.plan.operators import (
@@ -34,14 +43,61 @@ from headrace.plan.operators import (
     Project,
     Recursive,
     Top,
+    UnionAll,
     Window,
 )
-from headrace.plan.partition_stage import partition_stage
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.plan.rename import matching, numbered, outline, renamed
-from headrace.plan.split_match import can_raise_on_a_pair, split_match
 from headrace.plan.stage import Outputs, Stage, stage_types
+from headrace.plan.stateful_stages import group_stage, partition_stage
 from headrace.types import BOOLEAN
+
+
+def can_raise_on_a_pair(plan: Operator) -> TypeGuard[MatchJoin | FullJoin]:
+    """Whether it is an outer, semi or anti join whose condition can raise."""
+    return isinstance(plan, (MatchJoin, FullJoin)) and any(map(can_raise, plan.scalars))
+
+
+def split_match(plan: MatchJoin | FullJoin) -> Operator:
+    """The same rows, with the condition tried on pairs. Both sides occur several times."""
+    if isinstance(plan, FullJoin):
+        left, project = plan.divided().inputs
+        assert isinstance(left, MatchJoin) and isinstance(project, Project)
+        assert isinstance(project.child, MatchJoin)
+        return UnionAll((split_match(left), replace(project, child=split_match(project.child))))
+    assert plan.condition is not None
+    read = tuple(c for c in plan.left.columns if c in columns_of(plan.condition))
+    if any(column.type.comparison == "none" for column in read):
+        return plan
+    terms = conjuncts(plan.condition)
+    safe = tuple(term for term in terms if not can_raise(term))
+    risky = chain("and", tuple(term for term in terms if can_raise(term)))
+    pairs = Filter(Join(plan.left, plan.right, chain("and", safe) if safe else None), risky)
+    if plan.kind != "left":
+        return _matched(plan, pairs, read)
+    unmatched = _matched(replace(plan, kind="anti"), pairs, read)
+    kept = tuple((column, column) for column in plan.left.columns)
+    padding = tuple((column, Literal(None, column.type)) for column in plan.right.columns)
+    return UnionAll((pairs, Project(unmatched, (*kept, *padding))))
+
+
+def _matched(plan: MatchJoin, pairs: Operator, read: tuple[Column, ...]) -> Operator:
+    """The rows of the left side that stand in some pair, or in none."""
+    if not read:
+        found = Project(pairs, ((_seen(pairs.columns[0]), pairs.columns[0]),))
+        return MatchJoin(plan.left, found, plan.kind)
+    found = Project(pairs, tuple((_seen(column), column) for column in read))
+    same = tuple(_same(column, _seen(column)) for column in read)
+    return MatchJoin(plan.left, found, plan.kind, chain("and", same))
+
+
+def _seen(column: Column) -> Column:
+    return replace(column, id=f"{column.id}_seen")
+
+
+def _same(left: Column, right: Column) -> Scalar:
+    return call("is not distinct from", left, right)
+
 
 __all__ = ["Stage", "cut_stages", "stage_types"]
 

@@ -10,16 +10,15 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Column, Literal, Outer, Scalar, walk
 from headrace.functions import AGGREGATE_BY_NAME, AggregateFunction, call, cast
-from headrace.functions.aggregates.zeros import without_sign_of_zero
+from headrace.functions.aggregates.aggregate import without_sign_of_zero
 from headrace.functions.text import text_of
 from headrace.query.array_expressions import as_element
 from headrace.query.coerce import settled
 from headrace.query.grouping import AggregateRequest
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.ordering import sorted_entry
-from headrace.query.refusal import EQUAL_INTERVALS, incomparable, located, refuse
-from headrace.query.rules import order_by_value
-from headrace.query.unmatched import require_exact
+from headrace.query.refusal import EQUAL_INTERVALS, incomparable, located, refuse, require_exact
+from headrace.query.schema import order_by_value
 from headrace.types import BIGINT, DOUBLE, Type, plain_text
 
 if TYPE_CHECKING:

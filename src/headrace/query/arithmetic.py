@@ -1,14 +1,18 @@
-"""+ and - on numbers, dates, timestamps and intervals: PostgreSQL's choice of the operator."""
+"""Arithmetic and bit operators: PostgreSQL's choice of the operator by its operands' types."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
 
 from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions import FUNCTION_BY_NAME, EvaluationError, call
 from headrace.functions.intervals import INTERVAL
 from headrace.functions.moments import DATE, TIMESTAMP, TIMESTAMPTZ
-from headrace.query.coerce import as_moments, operands
+from headrace.query.coerce import as_moments, operands, settled
 from headrace.query.literals import Bound, Untyped, typed
-from headrace.query.unmatched import too_many_digits
+from headrace.query.refusal import located, too_many_digits
 
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMPTZ)
 _SUMS = {"+": "a sum", "-": "a difference"}
@@ -75,3 +79,21 @@ def folded(row: str, *arguments: Scalar) -> Scalar:
         return Literal(FUNCTION_BY_NAME[row].evaluate(*values), called.type)
     except EvaluationError:
         return called
+
+
+_ROWS: dict[type[exp.Expr], str] = {
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "#",
+    exp.BitwiseNot: "bits not",
+    exp.BitwiseRightShift: ">>",
+}
+BITS = tuple(_ROWS)
+
+
+def bits(node: exp.Expr, bounds: Sequence[Bound]) -> Scalar:
+    """The call that a node of `BITS` stands for."""
+    with located(node):
+        if len(bounds) == 1:
+            return call(_ROWS[type(node)], settled(bounds[0]))
+        return call(_ROWS[type(node)], *operands(bounds[0], bounds[1]))

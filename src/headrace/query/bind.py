@@ -12,25 +12,59 @@ from headrace.errors import UserError
 from headrace.functions import cast
 from headrace.functions.decimals import QUOTIENT
 from headrace.lower import as_matches, lower
-from headrace.plan.depth import depth
+from headrace.plan.extent import depth
 from headrace.plan.keys import smallest_key
 from headrace.plan.operators import Operator, Project
 from headrace.plan.passes import improve
 from headrace.query.block import Block
 from headrace.query.clauses import check_clauses
 from headrace.query.context import Context, nested_too_deeply
-from headrace.query.guard import guarded
-from headrace.query.identifiers import table_name
-from headrace.query.ids import ColumnIds
-from headrace.query.order_clauses import is_read
-from headrace.query.ordering import TIES_NOTICE, breaks_ties
-from headrace.query.parse import parse
-from headrace.query.precedence import check_precedence
-from headrace.query.queries import bind_query
-from headrace.query.rules import UNORDERED_NOTICE, Rules, following
-from headrace.query.schema import BoundTable, BoundView, Schema
-from headrace.query.with_names import defined_by_with, named_tables
+from headrace.query.expressions import Expressions
+from headrace.query.guards import check_precedence
+from headrace.query.identifiers import ColumnIds, table_name
+from headrace.query.limits import limited, without_parentheses
+from headrace.query.ordering import TIES_NOTICE, breaks_ties, is_read
+from headrace.query.parse import guarded, parse
+from headrace.query.schema import UNORDERED_NOTICE, BoundTable, BoundView, Rules, Schema, following
+from headrace.query.scope import Scope
+from headrace.query.select import bind_select
+from headrace.query.set_operations import Branches
+from headrace.query.values import bind_values
+from headrace.query.with_clause import defined_by_with, named_tables, with_defined
 from headrace.types import Type
+
+
+def bind_query(node: exp.Expr, context: Context) -> Block:
+    """The query's plan. A query of WITH is bound wherever it is used, each time with new ids."""
+    with_ = node.args.get("with_")
+    return _bind(node, context if with_ is None else with_defined(with_, context))
+
+
+def _bind(node: exp.Expr, context: Context) -> Block:
+    match node:
+        case exp.Select():
+            return bind_select(node, context, bind_query)
+        case exp.Subquery():
+            return bind_query(without_parentheses(node), context)
+        case exp.SetOperation():
+            constants = Expressions(Scope((), ()), "LIMIT").bind
+            return limited(node, _set_operation(node, context), constants, context.keys)
+        case exp.Values():
+            return bind_values(node, context, bind_query)
+    raise AssertionError(f"check_clauses accepts no {node.key}")
+
+
+def _set_operation(node: exp.SetOperation, context: Context) -> Block:
+    """A chain of set operations reads from the left, and may be long."""
+    chain: list[exp.SetOperation] = [node]
+    while isinstance(chain[-1].this, exp.SetOperation):
+        chain.append(chain[-1].this)
+    branches = Branches.of(bind_query(chain[-1].this, context))
+    for link in reversed(chain):
+        right = bind_query(link.args["expression"], context)
+        branches = branches.followed(right, context.ids, link)
+    return branches.block(context.ids)
+
 
 ORDER_NOTICE = "ORDER BY is ignored: a table has no order. Order the rows when you read them."
 NO_RULES = Rules()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from headrace.query.from_syntax import USING_ALIAS
-from headrace.query.order_clauses import ORDERING, is_read
+from headrace.query.dialect import USING_ALIAS
+from headrace.query.ordering import ORDERING, is_read
 from headrace.query.parse import too_deep
 from headrace.query.refusal import refuse
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's implicit conversions, made explicit."""
+"""PostgreSQL's implicit conversions, made explicit, and constant expressions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from headrace.algebra.scalar import Literal, Scalar
+from headrace.algebra.scalar import Call, Literal, Scalar, walk
 from headrace.functions import EvaluationError, call, cast, common_type, convert
 from headrace.functions.logic import lossless
 from headrace.functions.numbers import as_numeric, common_number, own_digits
+from headrace.plan.evaluate import scalar as evaluate
 from headrace.query.literals import Bound, Untyped, typed
-from headrace.query.refusal import refuse
-from headrace.query.unmatched import unmatched
-from headrace.types import BOOLEAN, DOUBLE, Type, plain_text
-
-_MOMENTS = {"date", "timestamp", "timestamptz"}
+from headrace.query.refusal import refuse, unmatched
+from headrace.types import BIGINT, BOOLEAN, DOUBLE, Type, plain_text
+from headrace.types.kinds import MOMENTS
 
 
 def settled(bound: Bound) -> Scalar:
@@ -52,7 +51,7 @@ def compared(left: Bound, right: Bound) -> tuple[Scalar, Scalar]:
     """Both sides of a comparison, brought to types that compare alike in both engines."""
     first, second = operands(_compared_without_blanks(left), _compared_without_blanks(right))
     kinds = (first.type.kind, second.type.kind)
-    if set(kinds) <= _MOMENTS:
+    if set(kinds) <= set(MOMENTS):
         return as_moments(first, second)
     if kinds == ("interval", "interval"):
         # A month equals 30 days and a day 24 hours, whatever is written.
@@ -203,3 +202,42 @@ def _brought(scalar: Scalar, common: Type) -> Scalar:
     if common.is_text and scalar.type.kind == common.kind:
         return scalar
     return cast(scalar, common)
+
+
+def folded(scalar: Scalar) -> Literal | None:
+    """The value of an expression that reads nothing; None if it does."""
+    if not all(isinstance(node, (Literal, Call)) for node in walk(scalar)):
+        return None
+    return Literal(evaluate(scalar, {}), scalar.type)
+
+
+def constant(bound: Bound, what: str, node: exp.Expr, type_: Type | None = None) -> Literal:
+    """A constant, refused where it is none; one without a type is read as `type_`."""
+    scalar = typed(bound, type_) if isinstance(bound, Untyped) and type_ else settled(bound)
+    try:
+        literal = folded(scalar)
+    except EvaluationError as error:
+        raise refuse("invalid-query", f"{what}: {error}", node) from None
+    if literal is None:
+        raise refuse(
+            "unsupported-query",
+            f"{what} that is not a constant is not maintained",
+            node,
+            "Write it as a number.",
+        )
+    return literal
+
+
+def whole_number(bound: Bound, what: str, node: exp.Expr) -> int | None:
+    """A constant integer; None for NULL."""
+    literal = constant(bound, what, node, BIGINT)
+    if literal.value is None:
+        return None
+    if literal.type.is_number:
+        # As an assignment to bigint: rounded.
+        literal = folded(cast(literal, BIGINT)) or literal
+    if not literal.type.is_integer:
+        message = f"{what} must be an integer, not {literal.type.sql}"
+        raise refuse("invalid-query", message, node)
+    assert isinstance(literal.value, int)
+    return literal.value

@@ -9,15 +9,13 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Literal, Outer, Scalar, columns_of, walk
 from headrace.functions import call, cast, chain
-from headrace.query.array_expressions import one_or_all, quantified_array
-from headrace.query.arrays import array_items
+from headrace.query.array_expressions import array_items, one_or_all, quantified_array
 from headrace.query.coerce import condition, lossless_together, settled, unified
-from headrace.query.inner import Inner, quantified
 from headrace.query.literals import Bound, Untyped
 from headrace.query.operations import compare, negation, repeatable
-from headrace.query.refusal import located, refuse
+from headrace.query.refusal import located, refuse, require_exact
 from headrace.query.scope import Scope
-from headrace.query.unmatched import require_exact
+from headrace.query.subqueries import Inner, quantified
 from headrace.types import BOOLEAN
 
 OPERATORS: dict[type[exp.Expr], str] = {

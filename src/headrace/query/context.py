@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headrace.errors import UserError
 from headrace.plan.keys import Keys
-from headrace.query.ids import ColumnIds
+from headrace.query.identifiers import ColumnIds
 from headrace.query.schema import Schema
 from headrace.query.scope import Scope
 from headrace.types import Type

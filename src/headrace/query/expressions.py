@@ -9,7 +9,7 @@ from sqlglot import exp
 from headrace.algebra.scalar import Literal, Scalar
 from headrace.functions import call, cast, chain
 from headrace.query.aggregate_calls import request, within_aggregate, written
-from headrace.query.arithmetic import arithmetic, negated
+from headrace.query.arithmetic import BITS, arithmetic, bits, negated
 from headrace.query.array_expressions import (
     PAIRS,
     cast_constructor,
@@ -17,16 +17,12 @@ from headrace.query.array_expressions import (
     paired,
     subscripted,
 )
-from headrace.query.array_queries import gathered, percentiles
-from headrace.query.bits import BITS, bits
-from headrace.query.calls import refuse_call
+from headrace.query.calls import KEYWORD_CALLS, keyword_call, refuse_call
 from headrace.query.clauses import SESSION, SESSION_WORDS
 from headrace.query.coerce import condition, settled, unified
 from headrace.query.comparisons import COMPARISONS, Comparisons, is_compared
-from headrace.query.document_paths import extracted, is_extraction
 from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
-from headrace.query.keyword_calls import KEYWORD_CALLS, keyword_call
 from headrace.query.literals import Bound, Untyped, interval_constant, number
 from headrace.query.matching import MATCHES, matches, meant
 from headrace.query.operations import (
@@ -34,12 +30,15 @@ from headrace.query.operations import (
     compare,
     concatenate,
     constant_as,
+    extracted,
+    is_extraction,
     negation,
     repeatable,
 )
-from headrace.query.order_clauses import is_array_of_query
+from headrace.query.ordering import is_array_of_query
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
+from headrace.query.subqueries import gathered, percentiles
 from headrace.query.type_names import named_type
 from headrace.query.windows import OF_WINDOWS, Windows
 from headrace.types import BOOLEAN, plain_text

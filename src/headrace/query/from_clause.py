@@ -12,17 +12,16 @@ from headrace.plan.operators import Scan
 from headrace.query.block import Block
 from headrace.query.context import Context, Defined, WorkingTable
 from headrace.query.expressions import Expressions
-from headrace.query.from_items import Item, join_items, join_using, lateral_item, shared_names
 from headrace.query.identifiers import name_of, table_name
-from headrace.query.inner import Inner, unwrapped
-from headrace.query.joins import join_kind
+from headrace.query.joins import Item, join_items, join_kind, join_using, lateral_item, shared_names
+from headrace.query.query_text import in_view, parse_view
 from headrace.query.recursion import bind_recursive
 from headrace.query.refusal import refuse
 from headrace.query.schema import BoundTable, BoundView, Qualified
 from headrace.query.scope import UNNAMED_VALUES, FromTable, Scope, Visible
+from headrace.query.subqueries import Inner, unwrapped
 from headrace.query.table_functions import bind_table_function, function_of
 from headrace.query.values import ONE_ROW, nothing_in
-from headrace.query.view_text import in_view, parse_view
 
 BindQuery = Callable[[exp.Expr, Context], Block]
 

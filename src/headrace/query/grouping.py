@@ -19,7 +19,7 @@ from headrace.algebra.scalar import (
 )
 from headrace.functions import AGGREGATE_BY_NAME
 from headrace.plan.operators import AggregateCall, SortKey
-from headrace.query.ids import ColumnIds
+from headrace.query.identifiers import ColumnIds
 from headrace.query.refusal import refuse
 from headrace.query.scope import Scope
 from headrace.types import BIGINT, INTEGER, Type

@@ -14,12 +14,11 @@ from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.plan.keys import Keys, smallest_key
 from headrace.plan.operators import Filter, Operator, Project, SortKey, Top
 from headrace.query.block import Block
-from headrace.query.constants import whole_number
+from headrace.query.coerce import whole_number
 from headrace.query.literals import Bound
-from headrace.query.order_clauses import distinct_on
-from headrace.query.ordering import output_place, require_sortable, ties_by
+from headrace.query.ordering import distinct_on, output_place, require_sortable, ties_by
 from headrace.query.refusal import refuse
-from headrace.query.rules import order_by_value
+from headrace.query.schema import order_by_value
 from headrace.types import BOOLEAN
 
 Bind = Callable[[exp.Expr], Bound]

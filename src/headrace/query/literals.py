@@ -15,12 +15,10 @@ from sqlglot import exp
 from headrace.algebra.scalar import Literal, Scalar, Value
 from headrace.functions import common_type, convert
 from headrace.functions.numbers import RANGE_OF_INTEGERS, fitted
-from headrace.query.array_texts import read_array
-from headrace.query.interval_texts import read_interval
-from headrace.query.refusal import refuse
-from headrace.query.unmatched import too_many_digits
+from headrace.query.literal_texts import read_array, read_interval
+from headrace.query.refusal import refuse, too_many_digits
 from headrace.types import Type, array_of, result_numeric
-from headrace.types.kinds import MAXIMUM_DIGITS
+from headrace.types.kinds import KIND_BY_NAME, MAXIMUM_DIGITS
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def interval_constant(node: exp.Interval) -> Literal:
         return Literal(read_interval(text.name, unit and unit.name), Type("interval"))
     except (ValueError, ArithmeticError):
         message = "this interval cannot be read"
-        raise refuse("unsupported-query", message, node, FORMS["interval"]) from None
+        raise refuse("unsupported-query", message, node, KIND_BY_NAME["interval"].hint) from None
 
 
 def typed(untyped: Untyped, type_: Type) -> Literal:
@@ -74,12 +72,12 @@ def typed(untyped: Untyped, type_: Type) -> Literal:
     if type_.kind == "numeric":
         value = _decimal(text.strip())
         if value is None:
-            raise _unreadable(untyped, type_, FORMS["numeric"])
+            raise _unreadable(untyped, type_, type_.row.hint)
         return _numeric(value, node)
     try:
-        return Literal(fitted(_READERS[type_.kind](text), type_), type_)
+        return Literal(fitted(READERS[type_.kind](text), type_), type_)
     except (ValueError, ArithmeticError):
-        raise _unreadable(untyped, type_, FORMS[type_.kind]) from None
+        raise _unreadable(untyped, type_, type_.row.hint) from None
 
 
 def _array(untyped: Untyped, element: Type) -> Literal:
@@ -88,7 +86,7 @@ def _array(untyped: Untyped, element: Type) -> Literal:
     try:
         texts = read_array(untyped.text)
     except ValueError:
-        raise _unreadable(untyped, array_of(element), FORMS["array"]) from None
+        raise _unreadable(untyped, array_of(element), KIND_BY_NAME["array"].hint) from None
     items = [typed(Untyped(text, untyped.node), element) for text in texts]
     if element.kind == "numeric":
         types = [element, *(item.type for item in items)]
@@ -184,7 +182,7 @@ def _bytes(text: str) -> Value:
     return bytes.fromhex(_strict(r"\\x([0-9a-f]{2})*", text)[2:])
 
 
-_READERS: dict[str, Callable[[str], Value]] = {
+READERS: dict[str, Callable[[str], Value]] = {
     "boolean": _boolean,
     "smallint": _integer,
     "integer": _integer,
@@ -202,26 +200,3 @@ _READERS: dict[str, Callable[[str], Value]] = {
     # jsonb is carried as the text PostgreSQL prints, which only PostgreSQL can produce.
     "jsonb": lambda text: _strict("(?!)", text),
 }
-_INTEGER_FORM = "Write a whole number within the type's range."
-_FLOAT_FORM = "Write a finite number in decimal digits."
-FORMS: dict[str, str] = {
-    "boolean": "Write true or false.",
-    "smallint": _INTEGER_FORM,
-    "integer": _INTEGER_FORM,
-    "bigint": _INTEGER_FORM,
-    "numeric": "Write a number in decimal digits.",
-    "real": _FLOAT_FORM,
-    "double precision": _FLOAT_FORM,
-    "bytea": "Write it in hexadecimal: '\\x0a1b'.",
-    "date": "Write it in ISO form: '2024-12-31'.",
-    "timestamp": "Write it in ISO form: '2024-12-31 23:59:59.5'.",
-    "timestamptz": "Write it in ISO form, in UTC or with its offset: '2024-12-31 23:59:59+00'.",
-    "time": "Write it in ISO form: '23:59:59.5'.",
-    "interval": "Write whole numbers with units, a sign for each if the first is negative: "
-    "'1 year 2 months 3 days 04:05:06', '-1 day -02:00'.",
-    "uuid": "Write it in canonical form: '00000000-0000-0000-0000-000000000000'.",
-    "enum": "Write one of its labels.",
-    "jsonb": "Constants of jsonb are not maintained.",
-    "array": "Write it as '{1,2}', or with ARRAY[…].",
-}
-"""For each kind, how a constant of it is written: the hint when one cannot be read."""

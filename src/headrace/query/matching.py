@@ -9,9 +9,9 @@ from sqlglot import exp
 from headrace.algebra.scalar import Literal, Scalar
 from headrace.errors import UserError
 from headrace.functions import call
-from headrace.functions.like import escaped_by
 from headrace.functions.regular import from_similar
 from headrace.functions.strings import lowered
+from headrace.functions.text import escaped_by
 from headrace.query.coerce import settled
 from headrace.query.literals import Bound, Untyped
 from headrace.query.refusal import located

@@ -1,8 +1,9 @@
-"""Operations on bound operands: PostgreSQL's conversions, then a call of a table row."""
+"""Operations on bound operands, among them chains of -> and #> as one path into a document."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -11,16 +12,75 @@ from sqlglot import exp
 from headrace.algebra.scalar import Call, Literal, Scalar, walk
 from headrace.errors import UserError
 from headrace.functions import call, cast
+from headrace.functions.documents import JSONB, path_text
 from headrace.functions.numbers import undeclared
 from headrace.query.array_expressions import ARRAY_CALLS, alike, is_array, joined
 from headrace.query.calls import CALLABLE, REGULAR, NamedFunction, refuse_call
 from headrace.query.coerce import compared, first_of_nullif, operands, settled, unified
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.parse import UNARY_PLUS, too_deep
-from headrace.query.refusal import located, refuse
+from headrace.query.refusal import located, refuse, require_exact
 from headrace.query.special_calls import SPECIAL, counted
-from headrace.query.unmatched import require_exact
 from headrace.types import BOOLEAN, TEXT, Type, plain_text
+
+EXTRACTIONS = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
+_TEXTS = (exp.JSONExtractScalar, exp.JSONBExtractScalar)
+_KEYS = re.compile(r"\{([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\}")
+
+
+def is_extraction(node: exp.Expr) -> bool:
+    """An extraction, or a cast of its key, which the parser takes for one of the whole."""
+    return isinstance(node.this if isinstance(node, exp.Cast) else node, EXTRACTIONS)
+
+
+def extracted(node: exp.Expr, bind: Callable[[exp.Expr], Bound]) -> Scalar:
+    """The text at the end of a chain; `bind` binds the document that it begins with."""
+    outermost = _uncast(node)
+    if not isinstance(outermost, _TEXTS):
+        hint = "Write ->> or #>> for the text of what is there."
+        raise refuse("unsupported-type", "a part of a document as jsonb", node, hint)
+    keys: list[str] = []
+    inner: exp.Expr = outermost
+    while is_extraction(inner):
+        link = _uncast(inner)
+        if link is not outermost and isinstance(link, _TEXTS):
+            break
+        keys = [*_keys(link), *keys]
+        inner = link.this
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+    document = settled(bind(inner))
+    if document.type != JSONB:
+        message = f"{document.type.sql} is no document"
+        raise refuse("unsupported-type", message, node, "Only jsonb is maintained.")
+    with located(node):
+        return call("json text", document, Literal(path_text(keys), plain_text()))
+
+
+def _uncast(node: exp.Expr) -> exp.Expr:
+    """`a -> 'key'::text` is a cast of the key, which is text already."""
+    if not isinstance(node, exp.Cast):
+        return node
+    if node.args["to"].this != exp.DType.TEXT:
+        hint = "Put parentheses around what is cast."
+        raise refuse("unsupported-query", "a cast of a document's key", node, hint)
+    inner: exp.Expr = node.this
+    return inner
+
+
+def _keys(link: exp.Expr) -> list[str]:
+    written = link.args["expression"]
+    while isinstance(written, (exp.Paren, exp.Cast)):
+        written = written.this
+    if isinstance(written, exp.Literal) and written.is_string:
+        if isinstance(link, (exp.JSONExtract, exp.JSONExtractScalar)):
+            return [written.name]
+        keys = _KEYS.fullmatch(written.name)
+        if keys is not None:
+            return [*keys[1].split(",")]
+    hint = "Write keys of objects, as constants."
+    raise refuse("unsupported-function", "this path into a document", link, hint)
+
 
 LARGEST_REPEATED = 2000
 """Nodes of an operand, times its repetitions, that lowering may put into a plan."""

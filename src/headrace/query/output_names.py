@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.query.guard import guarded
+from headrace.query.calls import KEYWORD_CALLS, column_name
 from headrace.query.identifiers import name_of
-from headrace.query.keyword_calls import KEYWORD_CALLS, column_name
-from headrace.query.parse import UNARY_PLUS, parse
+from headrace.query.parse import UNARY_PLUS, guarded, parse
 from headrace.query.type_names import internal_name, named_type
 
 UNNAMED = "?column?"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -11,12 +13,10 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from headrace.errors import UserError
-from headrace.query.builtin_types import NotBuiltIn, PostgresTokenizer
-from headrace.query.from_syntax import FromParser
-from headrace.query.operator_names import check_operator_names, check_unicode_names
-from headrace.query.plain_forms import with_plain_forms
-from headrace.query.white_space import check_white_space
+from headrace.errors import HeadraceError, InternalError, UserError
+from headrace.query.dialect import FromParser, with_plain_forms
+from headrace.query.guards import check_operator_names, check_unicode_names, check_white_space
+from headrace.query.type_names import NotBuiltIn, PostgresTokenizer
 
 UNARY_PLUS = "+"
 _WITH_KEYWORDS = frozenset(
@@ -37,7 +37,7 @@ class _QueryParser(FromParser):
     the user wrote, and what it means is decided by `headrace.functions`; only those with keywords
     between their arguments are left to it. A unary plus stays too, since PostgreSQL names `+x`
     otherwise than `x`, and unnest is a function like any other. The text of an interval is left
-    to `headrace.query.interval_texts`.
+    to `headrace.query.literal_texts`.
     """
 
     FUNCTIONS: ClassVar[Any] = {}
@@ -225,3 +225,21 @@ def _refuse_casts_of_typed_constants(tokens: list[Token]) -> None:
                 detail=f"At line {operator.line}, column {operator.col - 1}.",
                 hint="Put parentheses around the constant and its type.",
             )
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Raise a HeadraceError for every exception: nothing is known of a query that is not read."""
+    try:
+        yield
+    except HeadraceError:
+        raise
+    except RecursionError:
+        raise too_deep() from None
+    except Exception as error:
+        raise InternalError(
+            "internal-error",
+            f"the query could not be read: {type(error).__name__}",
+            detail=str(error) or None,
+            hint="This is a mistake in Headrace. Write the query in another form.",
+        ) from error

@@ -16,12 +16,10 @@ from headrace.plan.operators import Operator, Project, Recursive
 from headrace.query.block import Block
 from headrace.query.coerce import settled
 from headrace.query.context import Context, WorkingTable
-from headrace.query.identifiers import name_of
-from headrace.query.ids import ColumnIds
-from headrace.query.recursion_rules import recursive_union
+from headrace.query.identifiers import ColumnIds, name_of
 from headrace.query.refusal import refuse
 from headrace.query.set_operations import Branches, Part
-from headrace.query.with_clause import with_defined
+from headrace.query.with_clause import recursive_union, with_defined
 from headrace.types import Type
 from headrace.types.kinds import MAXIMUM_DIGITS
 

@@ -14,7 +14,7 @@ from headrace.query.identifiers import name_of
 from headrace.query.refusal import did_you_mean, refuse
 
 if TYPE_CHECKING:
-    from headrace.query.inner import Inner
+    from headrace.query.subqueries import Inner
 
 _SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
 

@@ -13,26 +13,23 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Scalar
 from headrace.plan.operators import Filter, Project
-from headrace.query.block import Block, distinct
+from headrace.query.block import Block, distinct, group_identity, row_identity
 from headrace.query.coerce import settled
 from headrace.query.context import Context
 from headrace.query.expressions import Expressions
 from headrace.query.from_clause import BindQuery, FromClause
-from headrace.query.group_keys import group_keys
-from headrace.query.grouped import Grouped, Having
+from headrace.query.group_by import Grouped, Having, group_keys
 from headrace.query.grouping import Aggregates, is_quotient
 from headrace.query.identifiers import name_of
-from headrace.query.inner import Inner
 from headrace.query.limits import Ordering, Outputs, ordering_of
 from headrace.query.literals import Untyped
 from headrace.query.output_names import output_name
-from headrace.query.recursion_rules import require_no_working_table
-from headrace.query.refusal import incomparable, refuse
-from headrace.query.row_identity import group_identity, row_identity
-from headrace.query.rows_in_select import rows_in_select
+from headrace.query.refusal import incomparable, refuse, require_exact
 from headrace.query.scope import Scope
-from headrace.query.unmatched import require_exact
+from headrace.query.subqueries import Inner
+from headrace.query.table_functions import rows_in_select
 from headrace.query.windows import Windows
+from headrace.query.with_clause import require_no_working_table
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,12 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Column, Scalar
 from headrace.plan.operators import Operator, Project, UnionAll
-from headrace.plan.set_operation import SetOperation
+from headrace.plan.surface_operators import SetOperation
 from headrace.query.block import Block, distinct
 from headrace.query.coerce import as_type, common_to
-from headrace.query.ids import ColumnIds
+from headrace.query.identifiers import ColumnIds
 from headrace.query.literals import Bound, Untyped
-from headrace.query.refusal import incomparable, located, refuse
-from headrace.query.unmatched import require_exact
+from headrace.query.refusal import incomparable, located, refuse, require_exact
 from headrace.types import Type
 
 Part = tuple[Operator, tuple[Bound, ...]]

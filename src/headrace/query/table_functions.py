@@ -1,7 +1,13 @@
-"""Functions in FROM: a row of `TABLE_FUNCTIONS` over what stands to the left of them.
+"""Functions that return rows, in FROM and in the select list.
 
-A function is bound as a query of its own over one row, which reads its surroundings through
-`Outer`.
+A function in FROM is a row of `TABLE_FUNCTIONS` over the items to its left. It is bound as a query
+of its own over one row, which reads the enclosing query through `Outer`.
+
+A function in the select list that returns rows equals the same function in FROM:
+
+    SELECT a, unnest(b) FROM t WHERE c   =   SELECT a, u FROM t, unnest(b) AS u WHERE c
+
+It is evaluated after WHERE, and a star does not include it.
 """
 
 from __future__ import annotations
@@ -13,24 +19,27 @@ from typing import TypeGuard
 
 from sqlglot import exp
 
-from headrace.algebra.scalar import Literal, Scalar
+from headrace.algebra.scalar import Literal, Scalar, Subquery
 from headrace.functions import cast
 from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
 from headrace.plan.operators import Unnest
-from headrace.query.arrays import listed_items
+from headrace.plan.surface_operators import Lateral
+from headrace.query.array_expressions import listed_items
 from headrace.query.block import Block
 from headrace.query.coerce import settled, unified
 from headrace.query.context import Context
 from headrace.query.expressions import Expressions
+from headrace.query.grouping import Aggregates
 from headrace.query.identifiers import name_of
-from headrace.query.inner import BindQuery
+from headrace.query.joins import Item
 from headrace.query.literals import Bound, Untyped, typed
 from headrace.query.refusal import located, refuse
+from headrace.query.scope import FromTable, Visible
+from headrace.query.subqueries import BindQuery
 from headrace.query.values import ONE_ROW, nothing_in
 from headrace.types import BIGINT, INTEGER, Type
 
 JSONB, TIMESTAMP, TIMESTAMPTZ = Type("jsonb"), Type("timestamp"), Type("timestamptz")
-INTERVAL_STEPS = frozenset({"date", "timestamp", "timestamptz"})
 _HINT = "See docs/sql.md for the functions in FROM that are maintained."
 
 
@@ -100,18 +109,17 @@ def _typed(name: str, bounds: Sequence[Bound]) -> list[Scalar]:
         return [typed(b, JSONB) if isinstance(b, Untyped) else b for b in bounds]
     if name != "generate_series":
         return [settled(bound) for bound in bounds]
-    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
-    kinds = {type_.kind for type_ in known}
-    if kinds & INTERVAL_STEPS:
-        ends = TIMESTAMP if "timestamp" in kinds else TIMESTAMPTZ
+    types = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    if any(type_.is_moment for type_ in types):
+        ends = TIMESTAMP if TIMESTAMP in types else TIMESTAMPTZ
         bounds = [cast(b, ends) if _is_date(b) else b for b in bounds]
-        wanted = [ends, ends, Type("interval")]
+        requested_types = [ends, ends, Type("interval")]
     else:
-        wanted = [*(known or [INTEGER])] * 3
+        requested_types = [*(types or [INTEGER])] * 3
         bounds = [*bounds, Literal(1, INTEGER)] if len(bounds) == 2 else bounds
     return [
         typed(bound, type_) if isinstance(bound, Untyped) else bound
-        for bound, type_ in zip(bounds, wanted, strict=False)
+        for bound, type_ in zip(bounds, requested_types, strict=False)
     ]
 
 
@@ -159,3 +167,67 @@ def _listed(lists: Sequence[tuple[Scalar, ...]], context: Context) -> Unnest:
 
 def _not_maintained(name: str, call: exp.Anonymous) -> Exception:
     return refuse("unsupported-function", f"{name} in FROM is not maintained", call, _HINT)
+
+
+_HIDDEN = "rows of a function"
+
+
+def rows_in_select(
+    select: exp.Select, item: Item, context: Context, inner: BindQuery
+) -> tuple[exp.Select, Item]:
+    """The block with such a function in its FROM; its own FROM is bound as `item`."""
+    found = [(i, call) for i, node in enumerate(select.expressions) for call in _calls(node)]
+    if not found:
+        return select, item
+    (place, call), *others = found
+    name = name_of(call.this)
+    if others or call is not _value(select.expressions[place]) or _is_computed(select):
+        message = f"{name} beside other rows, groups or windows is not maintained"
+        hint = "Write the function in FROM of an inner query."
+        raise refuse("unsupported-query", message, call, hint)
+    block = bind_table_function(exp.Table(this=call.copy()), context.inside(item.scope), inner)
+    if len(block.names) > 1:
+        message = f"{name} gives rows of several columns"
+        raise refuse("unsupported-query", message, call, "Write the function in FROM.")
+    (column,) = block.plan.columns
+    source = FromTable(_HIDDEN, None, (Visible(name, column, column.type.sql),))
+    scope = replace(item.scope, sources=(*item.scope.sources, source))
+    plan = Lateral(item.plan, Subquery("rows", block.plan))
+    shown = [exp.to_identifier(part, quoted=True) for part in (name, _HIDDEN)]
+    select = select.copy()
+    target = select.expressions[place]
+    _value(target).replace(exp.Column(this=shown[0], table=shown[1]))
+    return select, replace(item, plan=plan, scope=scope)
+
+
+def _value(target: exp.Expr) -> exp.Expr:
+    """What an entry of the select list computes."""
+    target = target.this if isinstance(target, exp.Alias) else target
+    while isinstance(target, exp.Paren):
+        target = target.this
+    return target
+
+
+def _calls(target: exp.Expr) -> list[exp.Anonymous]:
+    """The functions that give rows, those of inner queries left out."""
+    found: list[exp.Anonymous] = []
+    waiting: list[exp.Expr] = [target]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Anonymous) and _gives_rows(name_of(node.this)):
+            found.append(node)
+        if not isinstance(node, exp.Query):
+            waiting.extend(node.iter_expressions())
+    return found
+
+
+def _gives_rows(name: str) -> bool:
+    return name == "unnest" or (name in TABLE_FUNCTION_BY_NAME and name != "rows")
+
+
+def _is_computed(select: exp.Select) -> bool:
+    """Whether the block's rows are groups, or have windows."""
+    if select.args.get("group") or select.args.get("having"):
+        return True
+    calls = (c for node in select.expressions for c in node.find_all(exp.Anonymous, exp.Window))
+    return any(isinstance(c, exp.Window) or Aggregates.knows(name_of(c.this)) for c in calls)

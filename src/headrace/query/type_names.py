@@ -1,15 +1,52 @@
-"""Type names in casts."""
+"""Names of types: those in casts, and those that only PostgreSQL has built in.
+
+sqlglot takes `string` and `double` for types, and a quoted name for the same as one without quotes.
+To PostgreSQL these may be types of a user.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.tokenizer_core import TokenType
 
 from headrace.functions.numbers import as_numeric
 from headrace.query.refusal import refuse
 from headrace.types import Type, array_of, has_arrays, numeric, plain_numeric, result_numeric
-from headrace.types.kinds import MAXIMUM_DIGITS
+from headrace.types.kinds import KIND_BY_NAME, KINDS, MAXIMUM_DIGITS
+
+_NAMES = frozenset(
+    (
+        *("BOOL", "BOOLEAN", "INT2", "SMALLINT", "INT", "INT4", "INTEGER", "INT8", "BIGINT"),
+        *("REAL", "FLOAT", "FLOAT4", "FLOAT8", "DOUBLE PRECISION", "DEC", "DECIMAL", "NUMERIC"),
+        *("CHAR", "CHARACTER", "BPCHAR", "CHAR VARYING", "CHARACTER VARYING", "VARCHAR", "TEXT"),
+        *("BYTEA", "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL", "UUID", "JSONB"),
+    )
+)
+_TYPES = frozenset(Postgres.Tokenizer.KEYWORDS[name] for name in _NAMES)
+# What stands in pg_type; int, decimal or char are words of the grammar, which quotes take away.
+_QUOTED = frozenset(kind.catalog_name for kind in KINDS if kind.catalog_name is not None)
+
+
+class PostgresTokenizer(Postgres.Tokenizer):
+    """sqlglot's tokenizer for PostgreSQL without other systems' names of the types we know."""
+
+    KEYWORDS: ClassVar[dict[str, TokenType]] = {
+        name: type_
+        for name, type_ in Postgres.Tokenizer.KEYWORDS.items()
+        if type_ not in _TYPES or name in _NAMES
+    }
+
+
+class NotBuiltIn(set[str]):
+    """All quoted names but those of built-in types."""
+
+    def __contains__(self, name: object) -> bool:
+        return name not in _QUOTED
+
 
 _PLAIN: dict[exp.DType, str] = {
     exp.DType.BOOLEAN: "boolean",
@@ -27,16 +64,6 @@ _PLAIN: dict[exp.DType, str] = {
     exp.DType.INTERVAL: "interval",
     exp.DType.UUID: "uuid",
     exp.DType.JSONB: "jsonb",
-}
-_INTERNAL_NAMES = {
-    "boolean": "bool",
-    "smallint": "int2",
-    "integer": "int4",
-    "bigint": "int8",
-    "real": "float4",
-    "double precision": "float8",
-    "character varying": "varchar",
-    "character": "bpchar",
 }
 
 
@@ -100,4 +127,4 @@ def _refuse_type(node: exp.Expr) -> Exception:
 def internal_name(type_: Type) -> str:
     """PostgreSQL's own name of the type, which an unnamed cast gives to its column."""
     kind = (type_.element or type_).kind
-    return _INTERNAL_NAMES.get(kind, kind)
+    return KIND_BY_NAME[kind].catalog_name or kind

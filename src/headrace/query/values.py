@@ -13,10 +13,10 @@ from headrace.query.coerce import as_type, common_to
 from headrace.query.context import Context
 from headrace.query.expressions import Expressions
 from headrace.query.grouping import is_quotient
-from headrace.query.inner import BindQuery, Inner
 from headrace.query.literals import Bound
 from headrace.query.refusal import located, refuse
 from headrace.query.scope import Scope
+from headrace.query.subqueries import BindQuery, Inner
 
 ONE_ROW = Values((), ((),))
 """The row that a SELECT without FROM computes its columns for."""

@@ -8,7 +8,7 @@ from headrace.catalog import State
 from headrace.catalog.records import is_stale
 from headrace.engine import Engine
 from headrace.errors import InternalError
-from headrace.graph.cycles import Group
+from headrace.graph.components import Group
 from headrace.ingest.append_only import growing
 from headrace.publish.publish import Advanced
 from headrace.refresh.attempt import RefreshAttempt

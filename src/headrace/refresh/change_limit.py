@@ -6,7 +6,7 @@ from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable
 from headrace.engine import Engine
 from headrace.errors import HeadraceError, UserError
-from headrace.graph.cycles import Group
+from headrace.graph.components import Group
 from headrace.refresh.sizes import changed_rows
 from headrace.refresh.unread import rows_where_read
 

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from headrace.catalog import State
 from headrace.catalog.records import Relation, StageRun, StreamTable
-from headrace.delta.drop_nets import drop_nets, is_grouped
+from headrace.delta.differentiate import only_grows
 from headrace.delta.fixed_point import NotConverged
-from headrace.delta.growth import only_grows
+from headrace.delta.nets import drop_nets, is_grouped
 from headrace.engine import Engine
 from headrace.engine.steps import ComputeLoop, ComputeStage, Step
 from headrace.errors import contained

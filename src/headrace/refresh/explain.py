@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from headrace.catalog.records import OutputColumn, Refresh
 from headrace.delta.loop import rounds
 from headrace.engine.steps import ComputeLoop, ComputeStage, Publish, Step, TakeCut
-from headrace.graph.cycles import Group
+from headrace.graph.components import Group
 from headrace.graph.network import Network, NetworkEdge
 from headrace.plan.describe import describe
 from headrace.plan.operators import Operator, Scan

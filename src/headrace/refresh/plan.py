@@ -8,12 +8,12 @@ from functools import lru_cache
 from headrace.catalog.records import RefreshMode, Status, StreamTable
 from headrace.delta.differentiate import (
     Differentiation,
+    only_grows,
     relations_of,
     stage_change,
     stage_full,
     stale_change,
 )
-from headrace.delta.growth import only_grows
 from headrace.delta.reduction import reduction
 from headrace.engine.steps import ComputeLoop, ComputeStage, Mode, Publish, Step
 from headrace.plan.operators import STALE, FullJoin, MatchJoin, Net, Operator, Scan, Top

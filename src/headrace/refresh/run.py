@@ -13,8 +13,8 @@ from headrace.engine import Engine
 from headrace.engine.steps import RecordFailure
 from headrace.errors import HeadraceError, Transient, Unavailable, contained
 from headrace.graph import upstream
-from headrace.graph.cycles import Group, grouped
-from headrace.graph.layers import by_stratum
+from headrace.graph.components import Group, grouped
+from headrace.graph.strata import by_stratum
 from headrace.publish.publish import NOTHING, Advanced, Serve, Unread, publish, serve_nothing
 from headrace.refresh.advance import advance, changed_inputs
 from headrace.refresh.attempt import RefreshAttempt, told

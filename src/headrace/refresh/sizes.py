@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from headrace.catalog import State
 from headrace.catalog.records import Effort, StreamTable
 from headrace.engine import Engine
-from headrace.graph.cycles import Group
+from headrace.graph.components import Group
 from headrace.relations.input_reader import InputReader
 from headrace.render import PlanInput
 

@@ -15,7 +15,7 @@ from headrace.algebra.scalar import Column
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.engine import Engine
-from headrace.graph.cycles import Group
+from headrace.graph.components import Group
 from headrace.plan.operators import Net, Scan
 from headrace.relations.definition import define, used_columns
 from headrace.relations.input_reader import InputReader

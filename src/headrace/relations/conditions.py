@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.scalar import Column, Scalar, Value, columns_of, walk
-from headrace.functions.errors import EvaluationError
+from headrace.functions.function import EvaluationError
 from headrace.plan.evaluate import scalar
 from headrace.plan.operators import Scan
 

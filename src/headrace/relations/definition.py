@@ -13,7 +13,7 @@ from headrace.catalog.records import InputNames, Relation, Source, StreamTable, 
 from headrace.catalog.state import State
 from headrace.delta.order_joins import connect_joins
 from headrace.errors import NeedsReinit, UserError
-from headrace.graph.cycles import cycles
+from headrace.graph.components import cycles
 from headrace.graph.edges import classify
 from headrace.plan.loop import as_sets
 from headrace.plan.operators import Filter, Operator, Project, Scan, Window
@@ -21,7 +21,7 @@ from headrace.plan.passes.prune_columns import prune_columns
 from headrace.plan.stages import Stage, cut_stages, stage_types
 from headrace.query import BoundColumn, BoundQuery, BoundTable, BoundView, bind
 from headrace.query.bind import NO_RULES
-from headrace.query.rules import Rules
+from headrace.query.schema import Rules
 from headrace.store import Pin
 from headrace.types import BOOLEAN, Collation
 

@@ -1,4 +1,4 @@
-"""Groups as Spark SQL: their state accumulated from rows, or merged with a change."""
+"""Groups and aggregate calls as Spark SQL: state accumulated from rows, or merged with a change."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from headrace.algebra.scalar import Column
+from headrace.functions import AGGREGATE_BY_NAME, GroupRows
 from headrace.functions.function import spark_binary, spark_cast, spark_function
-from headrace.plan.operators import STALE, GroupState, Merge
-from headrace.render.aggregate_calls import expanded, rendered_call
+from headrace.plan.operators import STALE, AggregateCall, GroupState, Merge
 from headrace.render.extrema import (
     any_stale,
     changed_values,
@@ -32,6 +32,36 @@ from headrace.render.pieces import (
 )
 from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import BIGINT
+
+
+def rendered_call(call: AggregateCall) -> exp.Expression:
+    """The call over columns named by their ids, in its own type."""
+    function = AGGREGATE_BY_NAME[call.function]
+    rows = GroupRows(
+        tuple(column(argument.id) for argument in call.arguments),
+        tuple(argument.type for argument in call.arguments),
+        function.needed,
+        call.distinct,
+        tuple((column(key.column.id), key.descending, key.nulls_first) for key in call.order),
+        None if call.only is None else column(call.only.id),
+    )
+    return spark_cast(function.spark(rows, call.output.type), call.output.type)
+
+
+def expanded(
+    columns: tuple[Column, ...], rows: exp.Expression, alias: Callable[[], str]
+) -> exp.Select:
+    """Weighted rows that are there, each as often as its weight says, with weight 1."""
+    copies = exp.Lateral(
+        this=spark_function("explode", spark_function("sequence", bigint(1), column(WEIGHT))),
+        view=True,
+        alias=exp.TableAlias(this=identifier(alias()), columns=[identifier("copy")]),
+    )
+    return (
+        weighted(bigint(1), *columns_named(columns))
+        .from_(rows, copy=False)
+        .lateral(copies, copy=False)
+    )
 
 
 def accumulate(

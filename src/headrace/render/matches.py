@@ -1,12 +1,15 @@
-"""Left, semi, anti and full joins as Spark's own.
+"""Left, semi, anti and full joins as Spark's own, and the side of a join that has few rows.
 
-The weights of a pair are multiplied; a side that is padded counts 1. Sides that are looked for a
-match in are netted: Spark sees one in every row that it is given.
+The weights of a pair are multiplied; a padded side counts 1. A side that is searched for matches is
+netted: Spark finds a match in every row of it.
 
-Rematch is one such join, too. A row says by its side whether it is matched with the state after or
-with the one before, and so does a row of these states:
+Rematch is such a join, too. A row says by its side whether it is matched with the state after or
+with the state before, and so does a row of these states:
 
     Σ side · (rows on both sides)  op[condition and the same side]  (after and before, netted)
+
+A side has few rows if it reads only changes. Changes that a query of one partition reads are held
+in memory already, so the join can hold another copy.
 """
 
 from __future__ import annotations
@@ -15,7 +18,20 @@ from sqlglot import exp
 
 from headrace.algebra.scalar import Column
 from headrace.functions.function import spark_binary, spark_function
-from headrace.plan.operators import FullJoin, MatchJoin, Rematch
+from headrace.plan.operators import (
+    Filter,
+    FullJoin,
+    Join,
+    MatchJoin,
+    Negate,
+    Net,
+    Operator,
+    Part,
+    Project,
+    Rematch,
+    Scan,
+    UnionAll,
+)
 from headrace.render.pieces import (
     WEIGHT,
     aliased,
@@ -27,6 +43,36 @@ from headrace.render.pieces import (
 )
 from headrace.render.scalars import column, identifier, render_scalar
 from headrace.types import BIGINT
+
+_FEW = frozenset({"change", "found", "lost", "stale"})
+
+
+def small_side(plan: Join | MatchJoin | FullJoin) -> int | None:
+    """The place of the side that is worth hashing, if Spark can hash it for this join."""
+    if plan.condition is None:
+        return None
+    hashable: tuple[int, ...]
+    match plan:
+        case Join():
+            hashable = (0, 1)
+        case MatchJoin(kind="left"):
+            hashable = (0,)
+        case MatchJoin():
+            hashable = (1,)
+        case FullJoin():
+            hashable = ()
+    return next((place for place in hashable if _is_small(plan.children[place])), None)
+
+
+def _is_small(plan: Operator) -> bool:
+    match plan:
+        case Scan(version=version):
+            return version in _FEW
+        case Filter() | Project() | Negate() | Net() | Part() | UnionAll():
+            return all(map(_is_small, plan.children))
+        case _:
+            return False
+
 
 _JOINS = {"left": "left", "semi": "left semi", "anti": "left anti"}
 Side = tuple[str, exp.Expression]

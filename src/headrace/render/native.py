@@ -29,15 +29,13 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
-from headrace.render.aggregate_calls import rendered_call
+from headrace.render.groups import rendered_call
 from headrace.render.matches import matched_with
-from headrace.render.nesting import Nesting
 from headrace.render.partitions import native_top, native_window
-from headrace.render.pieces import WEIGHT, as_table, joined
+from headrace.render.pieces import WEIGHT, Nesting, as_table, joined
 from headrace.render.plans import rendered, summed
 from headrace.render.rows import copied, unnest, values
-from headrace.render.scalars import column, identifier, render_scalar
-from headrace.render.text import text_of
+from headrace.render.scalars import column, identifier, render_scalar, text_of
 from headrace.types import BIGINT
 
 

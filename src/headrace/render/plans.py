@@ -37,11 +37,20 @@ from headrace.plan.operators import (
 )
 from headrace.render.groups import accumulate, merge
 from headrace.render.inputs import input_name
-from headrace.render.matches import AFTER, BEFORE, SIDE, match_join, on_side, rematch, sided
-from headrace.render.nesting import Nesting
+from headrace.render.matches import (
+    AFTER,
+    BEFORE,
+    SIDE,
+    match_join,
+    on_side,
+    rematch,
+    sided,
+    small_side,
+)
 from headrace.render.partitions import top, window
 from headrace.render.pieces import (
     WEIGHT,
+    Nesting,
     aliased,
     as_table,
     bigint,
@@ -54,12 +63,9 @@ from headrace.render.pieces import (
     select_weighted,
     weighted,
 )
-from headrace.render.rows import replicate, unnest, values
-from headrace.render.scalars import column, identifier, render_scalar
-from headrace.render.small import small_side
-from headrace.render.text import text_of
+from headrace.render.rows import beside_known, once, part, replicate, unnest, unseen, values
+from headrace.render.scalars import column, identifier, render_scalar, text_of
 from headrace.render.top_merge import top_merge
-from headrace.render.unseen import beside_known, once, part, unseen
 
 
 def render(

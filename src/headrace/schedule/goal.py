@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from headrace.catalog import State
 from headrace.catalog.records import Source, StreamTable, is_stale, taken_in
 from headrace.graph import upstream
-from headrace.graph.cycles import cycles
+from headrace.graph.components import cycles
 
 
 class Goal:

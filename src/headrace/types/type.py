@@ -66,7 +66,7 @@ class Type:
                 object.__setattr__(self, "room", precision - scale)
         if (self.kind == "array") != (self.element is not None):
             raise ValueError("an array, and nothing else, has a type of its elements")
-        if self.element is not None and self.element.kind in NO_ELEMENTS:
+        if self.element is not None and not has_arrays(self.element):
             raise ValueError(f"an array of {self.element.kind} cannot be stored")
 
     @property
@@ -154,11 +154,11 @@ class Type:
 
     @property
     def is_integer(self) -> bool:
-        return self.kind in ("smallint", "integer", "bigint")
+        return self.row.family == "integer"
 
     @property
     def is_float(self) -> bool:
-        return self.kind in ("real", "double precision")
+        return self.row.family == "float"
 
     @property
     def is_number(self) -> bool:
@@ -166,7 +166,12 @@ class Type:
 
     @property
     def is_text(self) -> bool:
-        return self.kind in ("text", "character varying", "character")
+        return self.row.family == "text"
+
+    @property
+    def is_moment(self) -> bool:
+        """Whether values are points in time: dates and timestamps."""
+        return self.row.family == "moment"
 
     @property
     def keeps_blanks(self) -> bool:
@@ -200,10 +205,6 @@ class Type:
         return Type(**{**fields, "element": Type.from_json(element)})
 
 
-# Trailing blanks of char(n) do not count, and array operators would have to know it.
-NO_ELEMENTS = ("array", "character")
-
-
 def _misfit_of_array(row: Kind, element: str | None) -> str | None:
     if element is None:
         return row.misfit
@@ -219,7 +220,8 @@ def array_of(element: Type) -> Type:
 
 def has_arrays(element: Type) -> bool:
     """Whether arrays of the type are stored."""
-    return element.kind not in NO_ELEMENTS
+    # Trailing blanks of char(n) do not count, which array operators do not implement.
+    return element.row.in_arrays
 
 
 # Digits after the point of a numeric column without typmod; 20 are left before it.

@@ -14,9 +14,9 @@ from headrace.catalog import State
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.engine import HOME
 from headrace.errors import UserError
-from headrace.graph.cycles import cycles
+from headrace.graph.components import cycles
 from headrace.query import BoundView, table_names
-from headrace.query.shadows import Name, with_shadows, without_semicolon
+from headrace.query.query_text import Name, with_shadows, without_semicolon
 from headrace.relations.definition import InputSchema, schema_of
 from headrace.types import Type
 

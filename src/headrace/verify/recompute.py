@@ -10,7 +10,7 @@ from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.delta.fixed_point import NotConverged
 from headrace.engine import Engine
-from headrace.graph.cycles import Group
+from headrace.graph.components import Group
 from headrace.plan.operators import Operator, Scan
 from headrace.relations.definition import Definition, define
 from headrace.relations.input_reader import InputReader

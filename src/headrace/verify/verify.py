@@ -21,7 +21,7 @@ from headrace.catalog.records import Receipt, StreamTable, is_stale
 from headrace.engine import Engine
 from headrace.errors import Transient, UserError
 from headrace.graph import upstream
-from headrace.graph.cycles import grouped
+from headrace.graph.components import grouped
 from headrace.refresh.refresh import require_table
 from headrace.store import WEIGHT, net
 from headrace.verify.comparison import Comparison, compared

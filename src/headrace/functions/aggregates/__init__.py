@@ -8,17 +8,19 @@ tell. MIN and MAX keep the extremum itself.
 
 from __future__ import annotations
 
-from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Kept
-from headrace.functions.aggregates.arrays import ARRAYS
-from headrace.functions.aggregates.bits import BITS
-from headrace.functions.aggregates.counts import COUNTS
+from headrace.functions.aggregates.aggregate import (
+    AggregateFunction,
+    GroupRows,
+    HiddenState,
+    Kept,
+    state_type,
+)
+from headrace.functions.aggregates.counts import BITS, COUNTS
 from headrace.functions.aggregates.deviations import DEVIATIONS
 from headrace.functions.aggregates.extrema import EXTREMA
-from headrace.functions.aggregates.group_rows import GroupRows
-from headrace.functions.aggregates.ordered import ORDERED
+from headrace.functions.aggregates.ordered import ARRAYS, ORDERED
 from headrace.functions.aggregates.regression import REGRESSIONS
 from headrace.functions.aggregates.sums import SUMS
-from headrace.functions.aggregates.terms import state_type
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
     *COUNTS,

@@ -1,13 +1,24 @@
-"""COUNT, and what counts of true and false tell: BOOL_AND, BOOL_OR, EVERY."""
+"""COUNT, and aggregates of truth values and of bits: BOOL_AND, BOOL_OR, BIT_AND, BIT_OR."""
 
 from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
 
 from sqlglot import exp
 
 from headrace.algebra.scalar import Call, Literal, Scalar, Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Inputs
-from headrace.functions.aggregates.group_rows import GroupRows
-from headrace.functions.aggregates.terms import one_if, or_null, present
+from headrace.functions.aggregates.aggregate import (
+    AggregateFunction,
+    GroupRows,
+    HiddenState,
+    Inputs,
+    one_if,
+    or_null,
+    present,
+)
 from headrace.functions.function import spark_function
 from headrace.types import BIGINT, BOOLEAN, Type
 
@@ -63,4 +74,27 @@ COUNTS: tuple[AggregateFunction, ...] = (
     _opposites("bool_and"),
     _opposites("bool_or"),
     _opposites("every"),
+)
+
+
+def _integer(argument: Type | None) -> Type | None:
+    return argument if argument is not None and argument.is_integer else None
+
+
+def _of_bits(name: str, combine: Callable[[Any, Any], Any]) -> AggregateFunction:
+    def evaluate(inputs: Inputs, _: Type) -> Value:
+        value: Value = reduce(combine, (value for (value,) in inputs)) if inputs else None
+        return value
+
+    def spark(rows: GroupRows, _: Type) -> exp.Expression:
+        return rows.call(name, rows.value)
+
+    repeats = name == "bit_xor"
+    return AggregateFunction(name, _integer, evaluate, spark, f"{name}(a)", repeats=repeats)
+
+
+BITS: tuple[AggregateFunction, ...] = (
+    _of_bits("bit_and", operator.and_),
+    _of_bits("bit_or", operator.or_),
+    _of_bits("bit_xor", operator.xor),
 )

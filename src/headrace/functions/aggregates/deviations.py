@@ -1,15 +1,16 @@
-"""Variances and standard deviations.
+"""Variances and standard deviations, and the square root of a numeric.
 
 Integers up to 32 bits and numerics of up to 15 digits keep Σx and Σx², which 38 digits hold for
 10⁸ of the largest rows. With n values and any q near their mean, r = Σx − qn, the sum of squares
 about the mean is a − r²/n with a = Σx² − q(Σx + r), and no larger than Σx²; one division gives
-(an − r²) / n(n − 1), so a variance that has an end comes out exactly. The others are computed from
-all values of a group.
+(an − r²) / n(n − 1), so a variance with finitely many digits is exact. Variances of other types are
+computed from all values of a group.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -17,19 +18,82 @@ from typing import Any
 from sqlglot import exp
 
 from headrace.algebra.scalar import Call, Literal, Scalar, Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Inputs
-from headrace.functions.aggregates.group_rows import GroupRows, field, folded
+from headrace.functions.aggregates.aggregate import (
+    AggregateFunction,
+    GroupRows,
+    HiddenState,
+    Inputs,
+    field,
+    filled,
+    folded,
+    or_null,
+    present,
+)
 from headrace.functions.aggregates.regression import mean as float_mean
-from headrace.functions.aggregates.roots import ROOT, spark_root
 from headrace.functions.aggregates.sums import quotient_type, spark_average
-from headrace.functions.aggregates.terms import filled, or_null, present
 from headrace.functions.decimals import LONG_QUOTIENT, product_type, spark_product, spark_quotient
-from headrace.functions.errors import EvaluationError
-from headrace.functions.function import spark_binary, spark_cast, spark_function
-from headrace.functions.let import bound
+from headrace.functions.function import (
+    EvaluationError,
+    Function,
+    spark_binary,
+    spark_cast,
+    spark_function,
+)
 from headrace.functions.numbers import WIDE, as_numeric, fitted
-from headrace.functions.spark import case, fails, long, minus, number, plus, times
+from headrace.functions.spark import bound, case, fails, let, long, minus, number, plus, times
 from headrace.types import BIGINT, DOUBLE, Type, result_numeric
+
+_HALF = result_numeric(1, 1)
+ROOT = "square root"
+
+
+def spark_root(value: exp.Expression) -> exp.Expression:
+    """Newton's step from the root of the double: its error is squared, and so below the digits."""
+
+    def root(v: exp.Expression) -> exp.Expression:
+        near = spark_cast(spark_function("sqrt", spark_cast(v.copy(), DOUBLE)), LONG_QUOTIENT)
+        types = LONG_QUOTIENT, LONG_QUOTIENT
+        # The least root that is not zero is above the least number of these digits.
+        twice = spark_binary(
+            exp.Add, near, spark_quotient(v.copy(), near.copy(), types, LONG_QUOTIENT)
+        )
+        half = spark_cast(exp.Literal.string("0.5"), _HALF)
+        stepped = spark_cast(
+            spark_binary(exp.Mul, spark_cast(twice, result_numeric(37, 18)), half), LONG_QUOTIENT
+        )
+        zero = spark_cast(number(0), LONG_QUOTIENT)
+        negative = exp.LT(this=v.copy(), expression=number(0))
+        return case(
+            exp.EQ(this=v.copy(), expression=number(0)),
+            zero,
+            negative,
+            fails("cannot take square root of a negative number"),
+            stepped,
+        )
+
+    return let((spark_cast(value, LONG_QUOTIENT),), root)
+
+
+def _type(arguments: Sequence[Scalar]) -> Type | None:
+    (argument,) = arguments
+    return LONG_QUOTIENT if argument.type.kind == "numeric" else None
+
+
+def _root(value: Decimal) -> Decimal:
+    return WIDE.sqrt(value)
+
+
+ROOTS: tuple[Function, ...] = (
+    Function(
+        ROOT,
+        _type,
+        lambda a, *_: spark_root(a[0]),
+        _root,
+        "",
+        raises=True,
+    ),
+)
+
 
 MOST_DIGITS = 15
 """Of a number whose squares are summed up in 38 digits."""

@@ -9,18 +9,18 @@ from typing import Literal as OneOf
 from sqlglot import exp
 
 from headrace.algebra.scalar import Scalar, Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, HiddenState, Inputs
-from headrace.functions.aggregates.group_rows import GroupRows
-from headrace.functions.aggregates.terms import present
-from headrace.functions.aggregates.zeros import (
+from headrace.functions.aggregates.aggregate import (
+    AggregateFunction,
+    GroupRows,
+    HiddenState,
+    Inputs,
+    present,
     spark_unsigned_zero,
     unsigned_zero,
     without_sign_of_zero,
 )
 from headrace.functions.comparison import order_key
 from headrace.types import Type
-
-_PLAIN = ("date", "timestamp", "timestamptz", "time", "bytea")
 
 
 def extremum_type(argument: Type | None) -> Type | None:
@@ -31,7 +31,7 @@ def extremum_type(argument: Type | None) -> Type | None:
         return Type("text", folds=argument.folds)
     if argument.kind == "character":
         return argument.without_length
-    if argument.kind in _PLAIN or argument.is_number:
+    if argument.row.has_extremum:
         return replace(argument, declared=False)
     return None
 

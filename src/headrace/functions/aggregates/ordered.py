@@ -1,6 +1,6 @@
-"""Aggregates of rows in an order: STRING_AGG, percentiles and MODE.
+"""Aggregates of rows in an order: ARRAY_AGG, STRING_AGG, percentiles and MODE.
 
-Only all rows of a group can tell them, so groups are recomputed when touched.
+They need all rows of a group, so groups are recomputed when touched.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from typing import Any
 from sqlglot import exp
 
 from headrace.algebra.scalar import Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs
-from headrace.functions.aggregates.group_rows import GroupRows, field
+from headrace.functions.aggregates.aggregate import AggregateFunction, GroupRows, Inputs, field
 from headrace.functions.comparison import order_key
 from headrace.functions.function import spark_cast, spark_function
-from headrace.functions.let import bound
-from headrace.functions.spark import case, long, minus, number, plus, string, times
-from headrace.types import BIGINT, DOUBLE, INTEGER, Type
+from headrace.functions.spark import bound, case, long, minus, number, plus, string, times
+from headrace.types import BIGINT, DOUBLE, INTEGER, Type, array_of, has_arrays
 
 Expression = exp.Expression
 
@@ -215,4 +213,38 @@ ORDERED: tuple[AggregateFunction, ...] = (
     _within("percentile_cont", _middle_type, _continuous, _spark_continuous, "p", DOUBLE),
     _within("percentile_disc", _sorted_type, _discrete, _spark_discrete, "p"),
     _within("mode", _sorted_type, _most_frequent, _spark_most_frequent, ""),
+)
+
+
+def _gathered_type(argument: Type | None) -> Type | None:
+    if argument is None or not has_arrays(argument):
+        return None
+    return array_of(argument.bare)
+
+
+def _gathered(inputs: Inputs, _: Type) -> Value:
+    return tuple(value for (value,) in inputs) or None
+
+
+def _spark_gathered(rows: GroupRows, _: Type) -> exp.Expression:
+    def gathered(values: exp.Expression) -> exp.Expression:
+        names = [exp.to_identifier("x")]
+        plain = exp.Lambda(this=field("x", "a1"), expressions=names)
+        empty = exp.EQ(this=spark_function("size", values.copy()), expression=number(0))
+        return case(empty, exp.Null(), spark_function("transform", values, plain))
+
+    return bound((rows.array(),), gathered)
+
+
+ARRAYS: tuple[AggregateFunction, ...] = (
+    AggregateFunction(
+        "array_agg",
+        _gathered_type,
+        _gathered,
+        _spark_gathered,
+        "array_agg(a ORDER BY b)",
+        needed=0,
+        order="written",
+        note="NULLs are elements too. Not of arrays.",
+    ),
 )

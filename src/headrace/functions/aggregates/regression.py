@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.algebra.scalar import Value
-from headrace.functions.aggregates.aggregate import AggregateFunction, Inputs
-from headrace.functions.aggregates.group_rows import GroupRows, field, folded
+from headrace.functions.aggregates.aggregate import (
+    AggregateFunction,
+    GroupRows,
+    Inputs,
+    field,
+    folded,
+)
 from headrace.functions.function import spark_cast, spark_function
-from headrace.functions.let import bound
-from headrace.functions.spark import case, long, minus, number, plus, times
+from headrace.functions.spark import bound, case, long, minus, number, plus, times
 from headrace.types import BIGINT, DOUBLE, Type
 
 Expression = exp.Expression

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import localcontext
 
 from headrace.algebra.scalar import Call, Column, Literal, Outer, Scalar, Subquery, Value
 from headrace.functions import FUNCTION_BY_NAME, convert, fitted
-from headrace.functions.errors import EvaluationError
+from headrace.functions.function import EvaluationError
 from headrace.functions.numbers import WIDE
+from headrace.functions.tables import TABLE_FUNCTION_BY_NAME
 from headrace.plan.evaluate.groups import accumulated, aggregated, merged
 from headrace.plan.evaluate.partitions import merged_top, topped, windowed
-from headrace.plan.evaluate.recursive import levels
-from headrace.plan.evaluate.set_operations import combined
-from headrace.plan.evaluate.unnest import unnested
-from headrace.plan.lateral import Lateral
 from headrace.plan.operators import (
     Accumulate,
     Aggregate,
@@ -44,11 +41,75 @@ from headrace.plan.operators import (
     Values,
     Window,
 )
-from headrace.plan.set_operation import SetOperation
+from headrace.plan.surface_operators import Lateral, SetOperation
 
 Bag = Counter[tuple[Value, ...]]
-Row = Mapping[Column, Value]
+
+
+def combined(plan: SetOperation, left: Bag, right: Bag) -> Bag:
+    """The operation on two bags; a row without a positive weight is not there."""
+    # Counters leave out what is not positive: & is the lesser, − the difference.
+    if not plan.once:
+        return left & right if plan.kind == "intersect" else +left - +right
+    wanted = plan.kind == "intersect"
+    return Counter(dict.fromkeys((row for row in +left if (right[row] > 0) == wanted), 1))
+
+
+def unnested(
+    plan: Unnest, rows: list[tuple[Row, int]], scalar: Callable[[Scalar, Row], Value]
+) -> Iterator[tuple[Row, int]]:
+    """The rows of `plan` from those of its child; `scalar` evaluates an argument."""
+    function = TABLE_FUNCTION_BY_NAME[plan.function]
+    types = tuple(column.type for column in plan.outputs)
+    added = plan.columns[len(plan.child.columns) :]
+    for row, weight in rows:
+        found = function.rows([scalar(argument, row) for argument in plan.arguments], types)
+        for number, values in enumerate(found, 1):
+            yield {**row, **dict(zip(added, (*values, number), strict=False))}, weight
+        if plan.keep and not found:
+            yield {**row, **dict.fromkeys(added)}, weight
+
+
 Read = Callable[[Scan], Bag]
+
+MAXIMUM_LEVELS = 10_000
+
+
+def levels(plan: Recursive, read: Read, evaluate: Callable[[Operator, Read], Bag]) -> Bag:
+    """The sum of all levels."""
+    total: Bag = Counter()
+    level = _next(plan, evaluate(plan.base, read), total)
+    for _ in range(MAXIMUM_LEVELS):
+        total.update(level)
+        level = _next(plan, evaluate(plan.step, _reading(plan.variable, level, read)), total)
+        if not level:
+            return total
+    raise EvaluationError(f"a recursive query has more than {MAXIMUM_LEVELS} levels")
+
+
+def _next(plan: Recursive, found: Bag, total: Bag) -> Bag:
+    """The rows that make a level of what was found."""
+    if plan.once:
+        return Counter(row for row, weight in found.items() if weight > 0 and row not in total)
+    return Counter({row: weight for row, weight in found.items() if weight})
+
+
+def _reading(variable: str, level: Bag, outside: Read) -> Read:
+    """Scans of the variable give the level's rows, the others what they gave before."""
+
+    def read(scan: Scan) -> Bag:
+        if scan.relation != variable:
+            return outside(scan)
+        places = [int(physical.removeprefix("c")) - 1 for physical, _ in scan.fields]
+        bag: Bag = Counter()
+        for row, weight in level.items():
+            bag[tuple(row[place] for place in places)] += weight
+        return bag
+
+    return read
+
+
+Row = Mapping[Column, Value]
 
 
 def evaluate(plan: Operator, read: Read) -> Bag:

@@ -15,10 +15,6 @@ from headrace.functions import EvaluationError
 from headrace.plan.evaluate import scalar as evaluated
 from headrace.plan.operators import Operator
 
-_KINDS = frozenset(
-    ("boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamp", "text")
-)
-
 
 def fold_constants(plan: Operator) -> Operator:
     """The plan with calls of constants replaced by their values."""
@@ -32,7 +28,7 @@ def folded(scalar: Scalar) -> Scalar:
         return scalar
     call = replace(scalar, arguments=tuple(map(folded, scalar.arguments)))
     constant = all(isinstance(argument, Literal) for argument in call.arguments)
-    if not constant or not call.arguments or call.type.kind not in _KINDS:
+    if not constant or not call.arguments or not call.type.row.foldable:
         return call
     try:
         return Literal(evaluated(call, {}), call.type)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from headrace.algebra.scalar import Column, Scalar, columns_of
 from headrace.functions import can_raise
-from headrace.plan.null_rejection import is_null
+from headrace.plan.conditions import is_null
 from headrace.plan.operators import (
     Aggregate,
     Filter,

@@ -12,7 +12,7 @@ from collections import Counter
 
 from headrace.algebra.scalar import Call, Column, Scalar, walk
 from headrace.functions import can_raise
-from headrace.plan.compose import compose
+from headrace.plan.extent import compose
 from headrace.plan.operators import Operator, Project
 
 

@@ -21,8 +21,8 @@ from dataclasses import replace
 
 from headrace.algebra.scalar import Call, Column, Literal, Scalar, columns_of
 from headrace.functions import can_raise, chain
-from headrace.plan.compose import compose
-from headrace.plan.null_rejection import rejects_nulls
+from headrace.plan.conditions import rejects_nulls
+from headrace.plan.extent import compose
 from headrace.plan.operators import (
     Aggregate,
     Filter,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import chain
-from headrace.plan.compose import LARGEST, extent
+from headrace.plan.extent import LARGEST, extent
 from headrace.plan.operators import Aggregate, Operator, Top, Window
 from headrace.plan.rename import numbered, renamed
 

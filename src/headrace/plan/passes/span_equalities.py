@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from headrace.algebra.scalar import Call, Column, Literal, Scalar
 from headrace.functions import call, can_raise, chain
-from headrace.plan.equal_columns import EqualColumns, Pair, alike, equal_pair
+from headrace.plan.conditions import EqualColumns, Pair, alike, equal_pair
 from headrace.plan.operators import Filter, Join, Operator
 from headrace.plan.passes.push_filters import conjuncts, push_filters
 

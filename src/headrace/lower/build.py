@@ -1,0 +1,52 @@
+"""Plans that lowering builds: new columns, aggregates of no rows, VALUES as a union."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from headrace.algebra.scalar import Column, Literal, Scalar
+from headrace.functions import call, chain
+from headrace.plan.operators import Aggregate, AggregateCall, Operator, Project, Values
+from headrace.types import BIGINT, Type
+
+COUNTS = frozenset({"count", "regr_count"})
+
+
+def on_empty_input(aggregate: AggregateCall) -> Scalar:
+    """The call's result after a left join: a count is 0 where there is no group, others NULL."""
+    if aggregate.function not in COUNTS:
+        return aggregate.output
+    return call("coalesce", aggregate.output, Literal(0, BIGINT))
+
+
+def selects(plan: Values) -> tuple[Operator, ...]:
+    """Every row as a SELECT without FROM, all with the same columns."""
+    rows = (tuple(zip(plan.fields, row, strict=True)) for row in plan.rows)
+    return tuple(Project(Values((), ((),)), outputs) for outputs in rows)
+
+
+Fresh = Callable[[str, Type], Column]
+"""Gives a column that the plan does not have yet, from a name for people and its type."""
+
+
+def conjunction(terms: Iterable[Scalar]) -> Scalar | None:
+    """All of the terms, or None for no condition at all."""
+    found = tuple(terms)
+    return chain("and", found) if found else None
+
+
+def same(left: Iterable[Scalar], right: Iterable[Scalar]) -> tuple[Scalar, ...]:
+    """Pairwise equality in which NULLs are equal, as identity needs it."""
+    return tuple(call("is not distinct from", a, b) for a, b in zip(left, right, strict=True))
+
+
+def keep(plan: Operator, columns: Iterable[Column]) -> Operator:
+    """The plan with exactly these of its columns."""
+    wanted = tuple(columns)
+    if plan.columns == wanted:
+        return plan
+    return Project(plan, tuple((column, column) for column in wanted))
+
+
+def distinct(plan: Operator) -> Operator:
+    return Aggregate(plan, plan.columns, ())

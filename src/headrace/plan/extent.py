@@ -1,0 +1,56 @@
+"""How deep a plan is, and how large an expression may become by composition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.algebra.scalar import Call, Column, Scalar, substitute
+from headrace.plan.operators import Operator
+
+
+def depth(plan: Operator) -> int:
+    """The number of operators on the longest way down."""
+    deepest = 0
+    stack = [(plan, 1)]
+    while stack:
+        node, level = stack.pop()
+        deepest = max(deepest, level)
+        stack.extend((child, level + 1) for child in node.children)
+    return deepest
+
+
+LARGEST = 1000
+"""Nodes of an expression that was composed; one that a query wrote may be larger."""
+DEEPEST = 32
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many nodes an expression has, and how many of them stand above each other."""
+
+    nodes: int
+    depth: int
+
+
+ONE = Extent(1, 1)
+
+
+def extent(scalar: Scalar, of: Mapping[Column, Extent] | None = None) -> Extent:
+    """The expression's extent; `of` gives those of what would replace its columns."""
+    if isinstance(scalar, Column) and of is not None:
+        return of.get(scalar, ONE)
+    if not isinstance(scalar, Call):
+        return ONE
+    inner = [extent(argument, of) for argument in scalar.arguments]
+    nodes = 1 + sum(each.nodes for each in inner)
+    return Extent(nodes, 1 + max((each.depth for each in inner), default=0))
+
+
+def compose(scalar: Scalar, values: Mapping[Column, Scalar]) -> Scalar | None:
+    """The expression with columns replaced by their values; None if it would become too large."""
+    before = extent(scalar)
+    after = extent(scalar, {column: extent(value) for column, value in values.items()})
+    if after.nodes > max(before.nodes, LARGEST) or after.depth > max(before.depth, DEEPEST):
+        return None
+    return substitute(scalar, lambda column: values.get(column, column))
