@@ -17,9 +17,8 @@ from headrace.capture.observe import Observed
 from headrace.capture.setup import set_up, tear_down
 from headrace.capture.wal.following import Followed, Following
 from headrace.capture.wal.identity import identities
-from headrace.capture.wal.lsn import to_text
 from headrace.capture.wal.publication import publish, read_publication
-from headrace.capture.wal.slot import SlotStatus, create, drop
+from headrace.capture.wal.slot import SlotStatus, create, drop, to_text
 from headrace.catalog import Change
 from headrace.catalog.records import CaptureMode, DatabaseRecord, Source, Status
 from headrace.embedded import EmbeddedServer
@@ -29,7 +28,7 @@ from headrace.observe.capture_status import SourceCapture
 from headrace.observe.cdc_status import MEGABYTE, SourceHealth, health_of
 from headrace.settings import Settings
 from headrace.source.introspect import find_table, inspect
-from headrace.source.server_identity import server_identity
+from headrace.source.server import server_identity
 from tests.conftest import extra_database
 from tests.lifecycle.made import put_tables
 from tests.readers.states import NOON, state_of, table

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.capture.wal import log
+from headrace.capture.wal import slot_reader as log
 from headrace.capture.wal.slot import read_status
 from headrace.catalog.records import CaptureMode, Status
 from headrace.embedded import EmbeddedServer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.capture.wal import possible
+from headrace.capture.wal import availability as possible
 from headrace.capture.wal.availability import Server
 from headrace.capture.wal.identity import ReplicaIdentity
 from headrace.catalog.records import CaptureMode

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.capture.wal import log
+from headrace.capture.wal import slot_reader as log
 from headrace.capture.wal.slot import SlotStatus, read_status
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.streaming_reader import StreamedLog
 from headrace.catalog.records import CaptureMode
 from headrace.daemon.context import DaemonContext
 from headrace.daemon.ingester import SourceIngesters

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from headrace.capture.standing import Standing, standing
 from headrace.capture.wal.pending import look, pause
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.streaming_reader import StreamedLog
 from headrace.catalog import Change, State, records
 from headrace.catalog.records import CaptureMode, Status
 from headrace.daemon.context import ENDING, DaemonContext

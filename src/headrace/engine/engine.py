@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from headrace.capture.wal.logs import Logs
+from headrace.capture.wal.streaming_reader import Logs
 from headrace.catalog import Catalog, Change, State, new_relation_id, records
 from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
 from headrace.engine.steps import PinRecovered, RollBack, Step

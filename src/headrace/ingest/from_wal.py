@@ -14,14 +14,11 @@ from psycopg import Connection
 from headrace.capture.announced import UNKNOWN
 from headrace.capture.cut import OpenCut
 from headrace.capture.recopy_reasons import captured_part, reason_to_copy_followed
-from headrace.capture.wal.ceiling import Ceiling
-from headrace.capture.wal.copied import CopiedLog
 from headrace.capture.wal.following import Following
-from headrace.capture.wal.guard import ServerPosition
-from headrace.capture.wal.log import PeekedLog, SlotLog
 from headrace.capture.wal.pending import advance_idle, look
 from headrace.capture.wal.read import LogRead, WantedSource, read_log
-from headrace.capture.wal.slot_probe import look_at, look_in
+from headrace.capture.wal.slot_probe import Ceiling, ServerPosition, look_at, look_in
+from headrace.capture.wal.slot_reader import CopiedLog, PeekedLog, SlotLog
 from headrace.catalog import Change, State
 from headrace.catalog.records import CaptureMode, DatabaseRecord, Source
 from headrace.engine import Engine

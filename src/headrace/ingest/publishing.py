@@ -24,7 +24,7 @@ from headrace.ingest.modes import record_modes
 from headrace.ingest.wal_eligibility import Suitable, suitable
 from headrace.source.connection import Database
 from headrace.source.faults import translated
-from headrace.source.server_identity import server_identity
+from headrace.source.server import server_identity
 
 # Seconds for which making a slot waits for transactions that are open.
 SLOT_SECONDS = 5

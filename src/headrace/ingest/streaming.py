@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.capture.wal.stream import unheard
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.streaming_reader import StreamedLog
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode
 from headrace.engine import Engine

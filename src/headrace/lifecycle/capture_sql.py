@@ -10,9 +10,8 @@ from psycopg import sql
 from headrace.capture.health import capture_present, check
 from headrace.capture.recopy_reasons import captured_part
 from headrace.capture.statements import CaptureOptions, Roles, script, setup_sql
-from headrace.capture.wal.availability import Server, obstacles, read_server
+from headrace.capture.wal.availability import Server, obstacles, of_table, read_server
 from headrace.capture.wal.identity import ReplicaIdentity, full_sql, identities
-from headrace.capture.wal.possible import of_table
 from headrace.capture.wal.publication import Entry, Publication, publish_sql, read_publication
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode

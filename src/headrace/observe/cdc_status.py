@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from headrace.capture.observe import Observed, observe
-from headrace.capture.wal.ceiling import LEVELS, Ceiling, Level
-from headrace.capture.wal.lsn import to_text
-from headrace.capture.wal.slot import SlotStatus
+from headrace.capture.wal.slot import SlotStatus, to_text
+from headrace.capture.wal.slot_probe import LEVELS, Ceiling, Level
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, DatabaseRecord, Source, Status
 from headrace.engine import Engine

@@ -12,14 +12,13 @@ import psycopg
 import pyarrow as pa
 
 from headrace.capture.cut import open_cut
-from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.log import SlotLog
-from headrace.capture.wal.logs import Logs
-from headrace.capture.wal.messages import COMMIT, begin_of, end_of
+from headrace.capture.wal.decoder import Decoder
+from headrace.capture.wal.protocol import COMMIT, begin_of, end_of
 from headrace.capture.wal.publication import publish
 from headrace.capture.wal.slot import create, drop, read_status
+from headrace.capture.wal.slot_reader import SlotLog
 from headrace.capture.wal.stream import Stream
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.streaming_reader import Logs, StreamedLog
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed

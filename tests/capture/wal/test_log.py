@@ -8,8 +8,8 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.matching import differences, type_names
+from headrace.capture.wal.decoder import Decoder
+from headrace.capture.wal.read import differences, type_names
 from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit
 from tests.capture.wal.log import Log, bag

@@ -11,7 +11,6 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.capture.wal.following import Followed, Following
-from headrace.capture.wal.guard import ServerPosition, reason_to_leave, reason_to_leave_source
 from headrace.capture.wal.identity import ReplicaIdentity, identities
 from headrace.capture.wal.publication import (
     PUBLICATION,
@@ -23,6 +22,7 @@ from headrace.capture.wal.publication import (
     unpublish,
 )
 from headrace.capture.wal.slot import SlotStatus, advance, create, drop, read_status
+from headrace.capture.wal.slot_probe import ServerPosition, reason_to_leave, reason_to_leave_source
 from headrace.errors import Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from headrace.capture.snapshot import Snapshot
 from headrace.capture.wal.availability import Server, obstacles
-from headrace.capture.wal.ceiling import Ceiling
-from headrace.capture.wal.lsn import from_text, to_text
 from headrace.capture.wal.pending import LONGEST_PAUSE, pause
+from headrace.capture.wal.slot import from_text, to_text
+from headrace.capture.wal.slot_probe import Ceiling
 from headrace.capture.wal.visibility import CIRCLE, Committed, belongs, released, widened
 
 

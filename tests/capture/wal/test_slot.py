@@ -11,11 +11,10 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.capture.wal.availability import obstacles, read_server
-from headrace.capture.wal.log import PeekedLog
-from headrace.capture.wal.peek import peek, peek_transactions
 from headrace.capture.wal.pending import SlotChanges, advance_idle, look
 from headrace.capture.wal.publication import PUBLICATION, publish
 from headrace.capture.wal.slot import advance, create, drop, read_status
+from headrace.capture.wal.slot_reader import PeekedLog, peek, peek_transactions
 from headrace.errors import NeedsReinit, Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table

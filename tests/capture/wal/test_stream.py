@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from headrace.capture.wal import streamed
+from headrace.capture.wal import streaming_reader as streamed
 from headrace.capture.wal.slot import drop, read_status
 from headrace.capture.wal.spool import Spool
 from headrace.capture.wal.stream import Stream

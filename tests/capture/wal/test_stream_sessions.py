@@ -13,13 +13,12 @@ import psycopg
 import pytest
 
 from headrace.capture.wal import stream as streams
-from headrace.capture.wal import streamed
-from headrace.capture.wal.log import PeekedLog
+from headrace.capture.wal import streaming_reader as streamed
 from headrace.capture.wal.slot import read_status
+from headrace.capture.wal.slot_reader import PeekedLog
 from headrace.capture.wal.spill import Spill
 from headrace.capture.wal.spool import Spool
-from headrace.capture.wal.standby import is_standby
-from headrace.capture.wal.stream import Stream, unheard
+from headrace.capture.wal.stream import Stream, is_standby, unheard
 from headrace.errors import Unavailable
 from headrace.source.connection import Database
 from tests.capture.wal.following import flushed

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.capture.wal.decode import Images
-from headrace.capture.wal.matching import differences
-from headrace.capture.wal.messages import Image, RelationColumn, RelationMessage
+from headrace.capture.wal.decoder import Images
+from headrace.capture.wal.protocol import Image, RelationColumn, RelationMessage
+from headrace.capture.wal.read import differences
 from headrace.capture.wal.text_decoders import READERS
 from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit

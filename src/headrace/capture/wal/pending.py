@@ -17,9 +17,8 @@ from typing import Any
 from psycopg import Connection
 
 from headrace.capture.snapshot import Snapshot
-from headrace.capture.wal.end import end_on_disk
-from headrace.capture.wal.log import SlotLog
-from headrace.capture.wal.slot import read_status
+from headrace.capture.wal.slot import end_on_disk, read_status
+from headrace.capture.wal.slot_reader import SlotLog
 from headrace.capture.wal.visibility import Committed, released, widened
 from headrace.errors import NeedsReinit
 from headrace.source.connection import Database

@@ -1,34 +1,69 @@
-"""One reading of the log for a cut: the changes of every source that is followed, on disk.
-
-A transaction as large as it may be goes through a batch at a time. Nothing of a reading is used
-before all of it was read: what it cannot decode makes it useless as a whole.
-"""
+"""READ"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from psycopg import Connection
 
 from headrace.capture.cut import OpenCut
 from headrace.capture.snapshot import Snapshot
-from headrace.capture.wal.byte_columns import Mask
-from headrace.capture.wal.decode import Decoded, Decoder, Images
-from headrace.capture.wal.events import events_of
+from headrace.capture.wal.decoder import Decoded, Decoder, Images
 from headrace.capture.wal.following import Followed
-from headrace.capture.wal.log import SlotLog
-from headrace.capture.wal.matching import differences, type_names
-from headrace.capture.wal.messages import FULL, RelationMessage, not_decodable
+from headrace.capture.wal.protocol import FULL, RelationMessage, not_decodable
 from headrace.capture.wal.publication import read_publication
-from headrace.capture.wal.value_decoders import stored_images
+from headrace.capture.wal.rows import Mask
+from headrace.capture.wal.slot_reader import SlotLog
+from headrace.capture.wal.value_decoders import events_of, stored_images
 from headrace.capture.wal.visibility import Releasing, belongs
 from headrace.errors import HeadraceError, NeedsReinit
-from headrace.source.table import SourceTable
+from headrace.source.faults import translated
+from headrace.source.table import SourceColumn, SourceTable
+
+# A type and its modifier, and how PostgreSQL writes them: SourceColumn.declared.
+TypeNames = Mapping[tuple[int, int], str]
+
+TYPE_NAMES = """
+SELECT t.oid, t.typmod, format_type(t.oid, t.typmod)
+FROM unnest(%(oids)s::oid[], %(typmods)s::integer[]) AS t (oid, typmod)
+"""
+
+
+def type_names(connection: Connection[Any], relations: Iterable[RelationMessage]) -> TypeNames:
+    """The names of all types that the relations' columns have."""
+    types = sorted(
+        {(column.type_oid, column.typmod) for each in relations for column in each.columns}
+    )
+    parameters = {"oids": [oid for oid, _ in types], "typmods": [typmod for _, typmod in types]}
+    with translated():
+        answer = connection.execute(TYPE_NAMES, parameters)
+        return {(oid, typmod): name for oid, typmod, name in answer}
+
+
+def differences(
+    relation: RelationMessage, columns: Sequence[SourceColumn], names: TypeNames
+) -> tuple[str, ...]:
+    """A sentence for each captured column that the relation lacks or has with another type."""
+    present = {column.name: column for column in relation.columns}
+    found = []
+    for column in columns:
+        there = present.get(column.name)
+        if there is None:
+            found.append(f'Column "{column.name}" is not in the log.')
+            continue
+        declared = names.get((there.type_oid, there.typmod), "of an unknown type")
+        if declared != column.declared:
+            found.append(
+                f'Column "{column.name}" is {declared} in the log instead of {column.declared}.'
+            )
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The replication slot: making it, where it stands, letting go of what is durable, dropping it."""
+"""SLOT"""
 
 from __future__ import annotations
 
@@ -10,10 +10,22 @@ from typing import Any, TypeVar
 
 from psycopg import Connection, errors
 
-from headrace.capture.wal.lsn import from_text, to_text
+from headrace.capture.cut import flush
 from headrace.errors import HeadraceError, NeedsReinit, Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.faults import translate, translated
+
+
+def from_text(text: str) -> int:
+    """The number of a position that PostgreSQL wrote."""
+    high, low = text.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def to_text(position: int) -> str:
+    """A position as PostgreSQL reads and writes it."""
+    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
+
 
 PLUGIN = "pgoutput"
 CREATE_SECONDS = 30
@@ -182,3 +194,20 @@ def slot_fault(error: errors.Error) -> HeadraceError:
         detail=error.diag.message_detail,
         hint="The sources are captured by triggers again, and copied anew.",
     )
+
+
+END = """
+SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint,
+    pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
+"""
+
+
+def end_on_disk(database: Database) -> int:
+    """The end of the last record written; all that is before it is on disk when this returns."""
+    with database.session() as connection, translated():
+        row = connection.execute(END).fetchone()
+    assert row is not None
+    position, flushed = row
+    if not flushed:
+        flush(database)
+    return int(position)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headrace.capture.wal.messages import (
+from headrace.capture.wal.protocol import (
     BEGIN,
     COMMIT,
     RELATION,

@@ -1,12 +1,8 @@
-"""One session in which a server sends the slot's messages as transactions commit, each once.
-
-A thread of its own receives, keeps what comes in a spool, and answers the server, so that a refresh
-that takes long makes nobody wait. It ends with the first thing that goes wrong: the next session is
-sent everything again from the slot's position, and begins with an empty spool.
-"""
+"""STREAM"""
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import threading
@@ -21,9 +17,33 @@ from psycopg.pq.abc import PGconn, PGresult
 from headrace.capture.wal.protocol import MESSAGE, MESSAGE_AT, parse_keepalive, start, status
 from headrace.capture.wal.slot import slot_fault
 from headrace.capture.wal.spool import Spool
-from headrace.capture.wal.standby import require_no_standby
-from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
+from headrace.errors import HeadraceError, InternalError, Transient, Unavailable, UserError
 from headrace.source.connection import Database
+from headrace.source.faults import translated
+
+SETTING = "SELECT current_setting('synchronous_standby_names')"
+# Those of a list such as: FIRST 2 (one, "an other", *). That words and numbers count, too, is safe.
+NAME = re.compile(r'"((?:[^"]|"")*)"|([^\s,()"]+)')
+
+
+def is_standby(setting: str, name: str) -> bool:
+    """Whether a server with this setting takes sessions of this application for standbys (pure)."""
+    listed = {quoted.replace('""', '"') or bare for quoted, bare in NAME.findall(setting)}
+    return "*" in listed or name.lower() in {one.lower() for one in listed}
+
+
+def require_no_standby(database: Database, name: str) -> None:
+    """Raise `capture-not-set-up` where sessions of this application count as standbys."""
+    with database.session() as connection, translated():
+        row = connection.execute(SETTING).fetchone()
+    if row is not None and is_standby(row[0], name):
+        raise UserError(
+            "capture-not-set-up",
+            "the server takes a stream for a synchronous standby",
+            detail=f"synchronous_standby_names is {row[0]}.",
+            hint="Name the standbys there one by one, and none of them like our sessions.",
+        )
+
 
 # The server hears of us at least so often; it ends a session after wal_sender_timeout, 60 s.
 STATUS_SECONDS = 5.0

@@ -1,20 +1,16 @@
-"""Reading a slot without consuming it: the same is handed out again until the slot is advanced.
-
-Functions that read and consume at once are never used: they do so even if the reader fails. The
-server decodes everything first, spilling to its disk, and lets go of the slot before it sends.
-"""
+"""READER"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pyarrow as pa
-from psycopg import Connection, sql
+from psycopg import Connection, errors, sql
 
-from headrace.capture.wal.lsn import to_text
-from headrace.capture.wal.messages import BEGIN, COMMIT, end_of, xid_of
-from headrace.capture.wal.slot import ATTEMPTS, patiently, slot_faults
+from headrace.capture.wal.protocol import BEGIN, COMMIT, end_of, xid_of
+from headrace.capture.wal.slot import ATTEMPTS, advance, patiently, slot_fault, slot_faults, to_text
 from headrace.capture.wal.visibility import Committed
 from headrace.errors import Transient
 from headrace.source.connection import Database
@@ -82,3 +78,70 @@ def _query(slot: str, publication: str, upto: int, limit: int | None = None) -> 
         limit=sql.Literal(limit),
         publication=names,
     )
+
+
+class SlotLog(Protocol):
+    """All that is not acknowledged, in the order of commits; positions given are on disk.
+
+    Everything raises `slot-lost`, and `slot-busy` while someone else reads the slot.
+    """
+
+    def news(self) -> int | None:
+        """Up to where the log is here already; None if the server has to be asked."""
+
+    def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
+        """Those with commits that begin before a position; with `limit` 1 no more than the first.
+
+        Transactions without a change of a published table are not among them.
+        """
+
+    def messages(self, upto: int) -> Iterator[pa.Array]:
+        """Their messages, some megabytes at a time; a later transaction may be among them."""
+
+    def acknowledge(self, position: int) -> None:
+        """Let go of what is before a position; it must be recorded already, and needed no more."""
+
+
+@dataclass(frozen=True)
+class PeekedLog:
+    """The server decodes anew whenever it is asked; between two questions nothing is held."""
+
+    database: Database
+    slot: str
+    publication: str
+
+    def news(self) -> None:
+        return None
+
+    def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
+        with self.database.session() as connection:
+            return peek_transactions(connection, self.slot, self.publication, upto, limit)
+
+    def messages(self, upto: int) -> Iterator[pa.Array]:
+        for batch in peek(self.database, self.slot, self.publication, upto):
+            yield batch.column("data")
+
+    def acknowledge(self, position: int) -> None:
+        advance(self.database, self.slot, position)
+
+
+COPY = "SELECT pg_copy_logical_replication_slot(%s, %s, true)"
+
+
+@dataclass(frozen=True)
+class CopiedLog(PeekedLog):
+    """Tells of transactions by a slot that begins where ours does, and goes with its session.
+
+    It changes nothing. Where the server has no slot left for it, ours is waited for.
+    """
+
+    def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
+        with self.database.connect() as connection:
+            name = f"{self.slot}_{connection.info.backend_pid}"
+            try:
+                connection.execute(COPY, (self.slot, name))
+            except errors.ConfigurationLimitExceeded:
+                return super().transactions(upto, limit)
+            except errors.Error as error:
+                raise slot_fault(error) from error
+            return peek_transactions(connection, name, self.publication, upto, limit)

@@ -1,13 +1,9 @@
-"""A log that is streamed as long as the server lets us, and peeked at otherwise.
-
-A stream holds the slot, so that nobody can peek: it is ended first. What was streamed by then is
-forgotten, and peeked at. A server may go on with what it knew of the publication when a stream
-began, so that a table that is read from the log for the first time gets another stream.
-"""
+"""STREAMING"""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,8 +11,9 @@ from contextlib import suppress
 import pyarrow as pa
 
 from headrace.capture.cut import flush
-from headrace.capture.wal.log import PeekedLog
+from headrace.capture.wal.publication import PUBLICATION
 from headrace.capture.wal.slot import read_status
+from headrace.capture.wal.slot_reader import PeekedLog, SlotLog
 from headrace.capture.wal.stream import Stream, unheard
 from headrace.capture.wal.visibility import Committed
 from headrace.errors import HeadraceError, Transient, Unavailable
@@ -191,3 +188,60 @@ def _free(database: Database, slot: str, pid: int) -> None:
                     connection.execute("SELECT pg_terminate_backend(%s, %s)", (pid, milliseconds))
                 return
             time.sleep(PAUSE_SECONDS)
+
+
+class Logs:
+    """Logs by the names of their slots. Whoever drops a slot releases its log first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._streamed: dict[str, StreamedLog] = {}
+
+    def of(self, database: Database, slot: str) -> SlotLog:
+        """The log that a slot of a database hands out."""
+        with self._lock:
+            return self._known(database, slot) or PeekedLog(database, slot, PUBLICATION)
+
+    def stream(
+        self,
+        database: Database,
+        slot: str,
+        ceiling: int,
+        heard: Callable[[], None] = unheard,
+        tables: frozenset[Entry] = frozenset(),
+    ) -> StreamedLog:
+        """Have a log streamed from now on; to be called again and again, it begins anew by that.
+
+        The `tables` are those that are read from it.
+        """
+        with self._lock:
+            log = self._known(database, slot)
+            if log is None:
+                log = StreamedLog(PeekedLog(database, slot, PUBLICATION))
+                self._streamed[slot] = log
+        log.keep(ceiling, heard, tables)
+        return log
+
+    def _known(self, database: Database, slot: str) -> StreamedLog | None:
+        """The log that is streamed; one of a database that has another address now is ended."""
+        log = self._streamed.get(slot)
+        if log is None or log.database is database:
+            return log
+        del self._streamed[slot]
+        log.close()
+        return None
+
+    def release(self, slot: str) -> None:
+        """Stream a log no longer, and wait until others can have its slot."""
+        with self._lock:
+            log = self._streamed.pop(slot, None)
+        if log is not None:
+            log.release()
+
+    def close(self, slot: str | None = None) -> None:
+        """Stream a log no longer, or none of them; the server is not waited for."""
+        with self._lock:
+            slots = list(self._streamed) if slot is None else [slot]
+            logs = [self._streamed.pop(one) for one in slots if one in self._streamed]
+        for log in logs:
+            log.close()
