@@ -170,7 +170,7 @@ def test_columns_are_matched_by_name_and_type() -> None:
     names = {(1700, 4): "numeric(6,0)", (23, -1): "integer"}
     assert differences(found, columns[:1], names) == ()
     assert differences(found, columns, names) == (
-        'Column "x" is numeric(6,0) in the log instead of numeric(5,2).',
-        'Column "y" is not in the log.',
+        'Column "x" is numeric(6,0) in the WAL instead of numeric(5,2).',
+        'Column "y" is not in the WAL.',
     )
     assert len(differences(found, columns, {})) == 3

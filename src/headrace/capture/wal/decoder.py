@@ -1,4 +1,19 @@
-"""DECODER"""
+"""Decoder from the binary messages of a slot to columns of text values, a batch at a time.
+
+    decoder = Decoder()
+    for batch in batches:                   # arrays of messages, in the order of the slot
+        decoded = decoder.feed(batch)
+
+A decoder belongs to one read of a slot from its confirmed position: only there does PostgreSQL
+send every relation before its first change. Only relation messages are parsed one by one.
+
+Transactions come whole, in the order of their commits, never interleaved:
+
+    begin    B, commit LSN, time of commit, xid              21 bytes
+    commit   C, flags, commit LSN, end LSN, time of commit   26 bytes
+
+A transaction may begin in one batch and end in a later one: `Open` is carried between batches.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +37,22 @@ from headrace.capture.wal.protocol import (
     not_decodable,
     parse_relation,
 )
-from headrace.capture.wal.rows import HEADER_BYTES, Mask, Packed, Places, Rows, find_rows, packed
+from headrace.capture.wal.rows import (
+    HEADER_BYTES,
+    Mask,
+    MessageArray,
+    Places,
+    Rows,
+    find_rows,
+    message_array,
+)
 
 BEGIN_BYTES, COMMIT_BYTES = 21, 26
 
 
 @dataclass(frozen=True)
 class Open:
-    """A transaction of which the begin was seen and the commit not yet."""
+    """A transaction whose begin was read and whose commit was not yet."""
 
     number: int
     xid: int
@@ -38,10 +61,10 @@ class Open:
 
 @dataclass(frozen=True, eq=False)
 class Transactions:
-    """Transactions that ended, in the order of the stream; one element of each array a transaction.
+    """Transactions that ended, in the order of the stream; each array has one element for each.
 
-    `number` counts the transactions of the stream from 0. `xid` is the top-level one, in 32 bits.
-    Whoever acknowledges up to `end_lsn` has all of the transaction.
+    `number` counts the transactions of the stream from 0. `xid` is the top-level id, in 32 bits.
+    Acknowledging `end_lsn` acknowledges the whole transaction.
     """
 
     number: Places
@@ -55,10 +78,10 @@ class Transactions:
 
 @dataclass(frozen=True, eq=False)
 class Membership:
-    """The transactions of a batch, and which of them a message is in.
+    """The transactions of a batch, and the assignment of messages to them.
 
-    `ended` and after them `open` are all that have a message in the batch. `number` and `xid` have
-    an element for each of them, `begun` the index of the message that begins it (−1: earlier).
+    `ended`, then `open`, are all transactions with a message in the batch. `number` and `xid` have
+    an element for each, `begun` the index of its begin message (−1: in an earlier batch).
     """
 
     ended: Transactions
@@ -68,16 +91,17 @@ class Membership:
     begun: Places
 
     def of(self, indexes: Places) -> Places:
-        """Which of the batch's transactions messages are in, as an index of `number` and `xid`."""
+        """Return the transactions of messages, as indexes of `number` and `xid`."""
         return np.searchsorted(self.begun, indexes, side="right") - 1
 
 
 def membership(
-    messages: Packed, letters: Places, changes: Places, carried: Open | None, following: int
+    messages: MessageArray, letters: Places, changes: Places, carried: Open | None, following: int
 ) -> Membership:
-    """Read begins and commits; `changes` are the indexes of messages that must lie between them.
+    """Return the transactions of a batch; `changes` are the indexes of its change messages.
 
-    `following` is the number of the next transaction to begin.
+    `carried` is the transaction still open from the batch before, `following` the number of the
+    next transaction to begin.
     """
     begins = np.flatnonzero(letters == BEGIN)
     commits = np.flatnonzero(letters == COMMIT)
@@ -106,13 +130,13 @@ def membership(
     return Membership(ended, left, number, xid, begun)
 
 
-def _check_lengths(messages: Packed, indexes: Places, length: int) -> None:
+def _check_lengths(messages: MessageArray, indexes: Places, length: int) -> None:
     if (messages.ends[indexes] - messages.starts[indexes] != length).any():
         raise not_decodable("A begin or commit message is malformed.")
 
 
 def _check_order(begun: Places, commits: Places, changes: Places) -> None:
-    """Begin and commit take turns, and every change is between a begin and its commit."""
+    """Raise unless begins and commits alternate and every change lies between the two."""
     count = len(commits)
     in_turn = (
         count in (len(begun), len(begun) - 1)
@@ -120,7 +144,7 @@ def _check_order(begun: Places, commits: Places, changes: Places) -> None:
         and (commits[: max(len(begun) - 1, 0)] < begun[1:]).all()
     )
     if not in_turn:
-        raise not_decodable("Begins and commits of transactions do not take turns.")
+        raise not_decodable("Begins and commits of transactions do not alternate.")
     before = np.searchsorted(begun, changes) - np.searchsorted(commits, changes)
     if (before != 1).any():
         raise not_decodable("A change lies outside of any transaction.")
@@ -128,13 +152,13 @@ def _check_order(begun: Places, commits: Places, changes: Places) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Old or new rows of one relation, in the order of the stream; every array has a row's element.
+    """Old or new rows of one relation, in the order of the stream; arrays have an element per row.
 
-    `image` is `old` for whole rows that were replaced or deleted, `key` if only their key columns
-    are known (all else is NULL), `new` for rows that were inserted or came out of an update.
-    `values` are texts by column name. `unchanged` has only columns with values that PostgreSQL did
-    not send, and that no old row has: where it is true the value is that of the row before.
-    `position` grows with the stream; of one update the old row comes right before the new one.
+    `image` is `old` for whole rows that were updated or deleted, `key` if only their key columns
+    are known (all others are NULL), `new` for the results of inserts and updates. `values` are
+    texts by column name. `unchanged` has masks of values that PostgreSQL did not send and no old
+    row has: such a value is that of the row before. `position` increases with the stream; the old
+    row of an update comes right before the new one.
     """
 
     relation: RelationMessage
@@ -148,18 +172,18 @@ class Images:
     def __len__(self) -> int:
         return len(self.position)
 
-    def where(self, wanted: Mask) -> Images:
-        """Only the rows for which `wanted` is true."""
-        if wanted.all():
+    def where(self, selected: Mask) -> Images:
+        """Return the rows for which `selected` is true."""
+        if selected.all():
             return self
-        unchanged = {name: mask[wanted] for name, mask in self.unchanged.items()}
-        mask = pa.array(wanted)
+        unchanged = {name: mask[selected] for name, mask in self.unchanged.items()}
+        mask = pa.array(selected)
         return Images(
             self.relation,
             self.image,
-            self.transaction[wanted],
-            self.xid[wanted],
-            self.position[wanted],
+            self.transaction[selected],
+            self.xid[selected],
+            self.position[selected],
             {name: array.filter(mask) for name, array in self.values.items()},
             {name: mask for name, mask in unchanged.items() if mask.any()},
         )
@@ -167,10 +191,10 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What one batch of messages held.
+    """The contents of one batch of messages.
 
-    `ended` are the transactions whose commit was in it. Rows name theirs by `transaction`: one of
-    these, or the one that is still `open`.
+    `ended` are the transactions whose commit is in the batch. The `transaction` of a row is one of
+    these, or the one still `open`.
     """
 
     ended: Transactions
@@ -179,10 +203,10 @@ class Decoded:
 
 
 class Decoder:
-    """Decodes the batches of one read; `oids` are the relations of interest, None is all.
+    """Decodes the batches of one read; `oids` are the relations of interest, None means all.
 
-    `full` are partitioned tables of which every partition has full identity, whatever the root has.
-    Raises `wal-not-decodable`; then nothing of the read may be used.
+    `full` are partitioned tables whose partitions all have full identity, whatever the root has.
+    After `wal-not-decodable` nothing of the read may be used.
     """
 
     def __init__(self, oids: Collection[int] | None = None, full: Collection[int] = ()) -> None:
@@ -195,12 +219,12 @@ class Decoder:
 
     def feed(self, batch: pa.Array) -> Decoded:
         """Decode the messages that follow those of the last call."""
-        messages = packed(batch)
+        messages = message_array(batch)
         letters = messages.data[messages.starts].astype(np.int64)
         _check_letters(letters)
         is_change = (letters == INSERT) | (letters == UPDATE) | (letters == DELETE)
         changes = np.flatnonzero(is_change)
-        found = membership(messages, letters, changes, self._open, self._transactions)
+        transactions = membership(messages, letters, changes, self._open, self._transactions)
         if (messages.ends[changes] - messages.starts[changes] < HEADER_BYTES).any():
             raise not_decodable("A message about a changed row is malformed.")
         images: list[Images] = []
@@ -209,19 +233,19 @@ class Decoder:
             old, new = find_rows(messages, letters, indexes, relation, whole)
             if len(old.indexes):
                 kind: Image = "old" if whole else "key"
-                images.append(self._images(relation, kind, messages, old, found))
+                images.append(self._images(relation, kind, messages, old, transactions))
             if len(new.indexes):
-                images.append(self._images(relation, "new", messages, new, found))
-        self._open = found.open
+                images.append(self._images(relation, "new", messages, new, transactions))
+        self._open = transactions.open
         self._messages += len(messages)
-        if len(found.number):
-            self._transactions = int(found.number[-1]) + 1
-        return Decoded(found.ended, found.open, tuple(images))
+        if len(transactions.number):
+            self._transactions = int(transactions.number[-1]) + 1
+        return Decoded(transactions.ended, transactions.open, tuple(images))
 
     def _versions(
-        self, messages: Packed, letters: Places, changes: Places
+        self, messages: MessageArray, letters: Places, changes: Places
     ) -> Iterator[tuple[RelationMessage, Places]]:
-        """Each relation with its changes; one that was altered in between comes several times."""
+        """Yield each relation with its changes; once for each version of an altered relation."""
         described: dict[int, list[tuple[int, RelationMessage]]] = {
             oid: [(-1, relation)] for oid, relation in self._relations.items()
         }
@@ -237,7 +261,7 @@ class Decoder:
                 continue
             indexes = changes[oids == oid]
             versions = described.get(oid, [])
-            # Which version a change follows: none (0), the first (1), …
+            # The version that a change follows: none (0), the first (1), …
             version = np.searchsorted([since for since, _ in versions], indexes)
             if (version == 0).any():
                 raise not_decodable(f"A change of relation {oid} comes before its description.")
@@ -249,17 +273,17 @@ class Decoder:
         self,
         relation: RelationMessage,
         image: Image,
-        messages: Packed,
+        messages: MessageArray,
         rows: Rows,
-        found: Membership,
+        transactions: Membership,
     ) -> Images:
         names = tuple(column.name for column in relation.columns)
-        belongs = found.of(rows.indexes)
+        belongs = transactions.of(rows.indexes)
         return Images(
             relation,
             image,
-            found.number[belongs],
-            found.xid[belongs],
+            transactions.number[belongs],
+            transactions.xid[belongs],
             2 * (self._messages + rows.indexes) + (image == "new"),
             rows.values(messages, names),
             rows.unchanged(names),
@@ -267,7 +291,7 @@ class Decoder:
 
 
 def _check_letters(letters: Places) -> None:
-    known = {BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, *IGNORED}
+    expected = {BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, *IGNORED}
     for letter in np.unique(letters):
-        if int(letter) not in known:
+        if int(letter) not in expected:
             raise not_decodable(f"A message begins with {chr(letter)!r}.")

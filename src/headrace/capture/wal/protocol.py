@@ -1,4 +1,26 @@
-"""PROTO"""
+"""The streaming replication protocol and the small messages of pgoutput, version 1 (pure).
+
+Frames of a replication connection:
+
+    w   from the server: a message of the output plugin, after 24 bytes of positions and time
+    k   from the server: how far it has read the WAL, and whether it requests a status
+    r   to the server: what was written and flushed, and whether a keepalive is requested
+
+A slot moves to the position that is reported as flushed, and only to that. Between two moves no
+flushed position is reported, rather than an old one: a server that shuts down waits until a reader
+that flushes has flushed everything, and for a reader that only writes until everything is written.
+No position is reported to a server that would take the session for a synchronous standby.
+
+A message of pgoutput begins with one letter:
+
+    B C        begin and commit of a transaction; see `decoder`
+    R          a relation: sent before its first change, and again after it was altered
+    I U D      changes of rows; see `rows`
+    T Y O M    truncation, type, origin, logical message: ignored
+
+Numbers are big-endian, names end with a zero byte. Any other message, such as one of a streamed or
+prepared transaction, was not requested and raises `wal-not-decodable`.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +40,13 @@ FULL = "f"
 XID = struct.Struct(">I")
 POSITION = struct.Struct(">Q")
 
-# With full identity an old row is whole; with any other only its key columns are there.
+# With full identity an old row is whole; with any other it has only its key columns.
 Image = Literal["old", "key", "new"]
 
 
 @dataclass(frozen=True)
 class RelationColumn:
-    """A column as it was when the changes that follow were made; `key` is of the identity."""
+    """A column at the time of the changes that follow; `key`: part of the replica identity."""
 
     name: str
     type_oid: int
@@ -34,11 +56,11 @@ class RelationColumn:
 
 @dataclass(frozen=True)
 class RelationMessage:
-    """A table as it was when the changes that follow were made.
+    """A table at the time of the changes that follow.
 
-    Of a partitioned table that is published through its root, everything here is the root's, also
-    `identity`, although what is known of an old row follows from that of its partition. Columns
-    that were dropped are left out, and so are generated ones.
+    For a partitioned table published through its root, all fields are the root's, `identity` too,
+    although old rows follow the identity of their partition. Dropped and generated columns are left
+    out.
     """
 
     oid: int
@@ -49,37 +71,37 @@ class RelationMessage:
 
 
 def not_decodable(detail: str) -> NeedsReinit:
-    """The error for bytes that are not what pgoutput was asked for."""
+    """Return the error for bytes that are no message of the requested protocol."""
     return NeedsReinit(
         "wal-not-decodable",
-        "a change read from the replication slot cannot be decoded",
+        "could not decode a change from the replication slot",
         detail=detail,
-        hint="The sources are captured by triggers again, and copied anew.",
+        hint="The sources are captured by triggers again, and copied again.",
     )
 
 
 def xid_of(begin: bytes) -> int:
-    """The transaction that a message which begins with B announces."""
+    """Return the transaction id of a begin message."""
     return int(XID.unpack_from(begin, 17)[0])
 
 
 def begin_of(commit: bytes) -> int:
-    """Where in the log the record begins that a message which begins with C tells of."""
+    """Return the start position of the commit record of a commit message."""
     return int(POSITION.unpack_from(commit, 2)[0])
 
 
 def end_of(commit: bytes) -> int:
-    """Where in the log the transaction of a message that begins with C ends."""
+    """Return the end position of the transaction of a commit message."""
     return int(POSITION.unpack_from(commit, 10)[0])
 
 
 def oid_of(relation: bytes) -> int:
-    """The table that a message which begins with R describes."""
+    """Return the oid of the table that a relation message describes."""
     return int(XID.unpack_from(relation, 1)[0])
 
 
 def parse_relation(message: bytes) -> RelationMessage:
-    """Read a message that begins with R."""
+    """Parse a relation message."""
     try:
         (oid,) = struct.unpack_from(">I", message, 1)
         schema, at = _name(message, 5)
@@ -95,7 +117,7 @@ def parse_relation(message: bytes) -> RelationMessage:
             columns.append(RelationColumn(column, type_oid, typmod, bool(flags & 1)))
         if at != len(message):
             raise ValueError(f"{len(message) - at} bytes are left over")
-        # An empty name of a schema stands for pg_catalog.
+        # An empty schema name stands for pg_catalog.
         return RelationMessage(
             oid, schema or "pg_catalog", name, identity.decode("ascii"), tuple(columns)
         )
@@ -104,13 +126,13 @@ def parse_relation(message: bytes) -> RelationMessage:
 
 
 def _name(message: bytes, start: int) -> tuple[str, int]:
-    """The name that starts there, and the place after it."""
+    """Return the name at a position, and the position after it."""
     end = message.index(b"\0", start)
     return message[start:end].decode(), end + 1
 
 
 MESSAGE, KEEPALIVE = ord("w"), ord("k")
-# Where the plugin's message begins in its frame.
+# The start of the plugin's message in its frame.
 MESSAGE_AT = 25
 ALIVE = struct.Struct(">cQqB")
 STATUS = struct.Struct(">cQQQqB")
@@ -123,14 +145,14 @@ START = "START_REPLICATION SLOT {} LOGICAL 0/0 (proto_version '1', publication_n
 
 @dataclass(frozen=True)
 class Keepalive:
-    """All that ends before `position` of the log was sent; `asks` wants a status at once."""
+    """The server has sent all that ends before `position`; `asks`: it requests a status now."""
 
     position: int
     asks: bool
 
 
 def parse_keepalive(frame: bytes) -> Keepalive:
-    """Read a frame that is no message of the plugin: then it has to be a keepalive."""
+    """Parse a frame that is no message of the plugin, which must be a keepalive."""
     if len(frame) != ALIVE.size or frame[0] != KEEPALIVE:
         raise not_decodable(f"A frame begins with {frame[:1]!r} and has {len(frame)} bytes.")
     _, position, _, asks = ALIVE.unpack(frame)
@@ -138,7 +160,7 @@ def parse_keepalive(frame: bytes) -> Keepalive:
 
 
 def status(written: int, flushed: int = NOT_FLUSHED, *, at: float, asks: bool = False) -> bytes:
-    """A frame that tells how far we are at a time, in seconds as `time.time` counts them.
+    """Return a status frame with the positions written and flushed at a time (`time.time`).
 
     With `asks` the server answers with a keepalive.
     """
@@ -147,6 +169,6 @@ def status(written: int, flushed: int = NOT_FLUSHED, *, at: float, asks: bool = 
 
 
 def start(slot: str, publication: str) -> bytes:
-    """The command that begins at the slot's own position, with the same options as a peek."""
+    """Return the command that streams from the slot's own position, with the options of a peek."""
     names = "'" + sql.Identifier(publication).as_string().replace("'", "''") + "'"
     return START.format(sql.Identifier(slot).as_string(), names).encode()

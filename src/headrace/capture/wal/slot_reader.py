@@ -1,4 +1,9 @@
-"""READER"""
+"""Reading a slot without consuming it: the same changes again until the slot is advanced.
+
+Functions that read and consume at once are never used: they consume even if the reader fails. A
+peek makes the server decode everything first, spilling to its disk, and releases the slot before
+the server sends the result.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,14 @@ import pyarrow as pa
 from psycopg import Connection, errors, sql
 
 from headrace.capture.wal.protocol import BEGIN, COMMIT, end_of, xid_of
-from headrace.capture.wal.slot import ATTEMPTS, advance, patiently, slot_fault, slot_faults, to_text
+from headrace.capture.wal.slot import (
+    ATTEMPTS,
+    advance,
+    lsn_to_text,
+    patiently,
+    slot_fault,
+    slot_faults,
+)
 from headrace.capture.wal.visibility import Committed
 from headrace.errors import Transient
 from headrace.source.connection import Database
@@ -20,15 +32,15 @@ SELECT (lsn - '0/0')::bigint AS lsn, data
 FROM pg_logical_slot_peek_binary_changes({slot}, {upto}, {limit},
     'proto_version', '1', 'publication_names', {publication})""")
 
-# Only what begins and ends transactions is sent: the server decodes as much, but sends little.
+# Only begins and commits are sent: the server decodes as much, but sends little.
 TRANSACTIONS = sql.SQL("SELECT data FROM ({}) AS p WHERE get_byte(data, 0) IN ({}, {})")
 
 
 def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator[pa.RecordBatch]:
-    """All messages of the slot up to a position that is on disk, some megabytes at a time.
+    """Yield all messages of the slot up to a position on disk, some megabytes at a time.
 
     Columns are `lsn` (int64) and `data` (binary). A transaction that ends right after `upto` may
-    be among them. Raises `slot-lost`, and `slot-busy` while someone else reads the slot.
+    be among them. Raises `slot-lost`, and `slot-busy` while another client reads the slot.
     """
     query = _query(slot, publication, upto)
     for last in (*(False,) * ATTEMPTS, True):
@@ -39,7 +51,7 @@ def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator
                 yield batch
             return
         except Transient:
-            # Arrow passes no SQLSTATE on. Asking once more by other means brings it to light.
+            # Arrow passes no SQLSTATE on: the same query through psycopg raises with it.
             with database.session() as connection, slot_faults():
                 patiently(
                     lambda: connection.execute(
@@ -53,9 +65,9 @@ def peek(database: Database, slot: str, publication: str, upto: int) -> Iterator
 def peek_transactions(
     connection: Connection[Any], slot: str, publication: str, upto: int, limit: int | None = None
 ) -> tuple[Committed, ...]:
-    """The transactions that `peek` would give, in its order; with `limit` 1 no more than the first.
+    """Return the transactions of `peek`, in its order; with `limit` 1 only the first.
 
-    Transactions without a change of a published table are not among them.
+    Transactions without a change of a published table are left out.
     """
     query = TRANSACTIONS.format(
         _query(slot, publication, upto, limit), sql.Literal(BEGIN), sql.Literal(COMMIT)
@@ -74,43 +86,44 @@ def _query(slot: str, publication: str, upto: int, limit: int | None = None) -> 
     names = sql.Literal(sql.Identifier(publication).as_string())
     return PEEK.format(
         slot=sql.Literal(slot),
-        upto=sql.Literal(to_text(upto)),
+        upto=sql.Literal(lsn_to_text(upto)),
         limit=sql.Literal(limit),
         publication=names,
     )
 
 
-class SlotLog(Protocol):
-    """All that is not acknowledged, in the order of commits; positions given are on disk.
+class SlotReader(Protocol):
+    """Reads the changes that are not acknowledged, in the order of commits.
 
-    Everything raises `slot-lost`, and `slot-busy` while someone else reads the slot.
+    Positions in arguments must be on disk. All methods raise `slot-lost`, and `slot-busy` while
+    another client reads the slot.
     """
 
-    def news(self) -> int | None:
-        """Up to where the log is here already; None if the server has to be asked."""
+    def received(self) -> int | None:
+        """Return the position up to which changes were received; None if they are not streamed."""
 
     def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
-        """Those with commits that begin before a position; with `limit` 1 no more than the first.
+        """Return transactions whose commit begins before a position; with `limit` 1 the first.
 
-        Transactions without a change of a published table are not among them.
+        Transactions without a change of a published table are left out.
         """
 
     def messages(self, upto: int) -> Iterator[pa.Array]:
-        """Their messages, some megabytes at a time; a later transaction may be among them."""
+        """Yield the messages of these transactions in batches, perhaps also of a later one."""
 
     def acknowledge(self, position: int) -> None:
-        """Let go of what is before a position; it must be recorded already, and needed no more."""
+        """Release changes before a position, which must be recorded and not needed any more."""
 
 
 @dataclass(frozen=True)
-class PeekedLog:
-    """The server decodes anew whenever it is asked; between two questions nothing is held."""
+class PeekingReader:
+    """Reads by peeks: the server decodes at each call; nothing is held between two calls."""
 
     database: Database
     slot: str
     publication: str
 
-    def news(self) -> None:
+    def received(self) -> None:
         return None
 
     def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
@@ -129,10 +142,11 @@ COPY = "SELECT pg_copy_logical_replication_slot(%s, %s, true)"
 
 
 @dataclass(frozen=True)
-class CopiedLog(PeekedLog):
-    """Tells of transactions by a slot that begins where ours does, and goes with its session.
+class CopyReader(PeekingReader):
+    """Reads transactions through a temporary copy of a slot that another process reads.
 
-    It changes nothing. Where the server has no slot left for it, ours is waited for.
+    The copy changes nothing and ends with its session. If the server has no free slot, the call
+    waits for the original.
     """
 
     def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
