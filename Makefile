@@ -46,7 +46,7 @@ $(STAMP): requirements.lock pyproject.toml
 define CHECK_JAVA
 import sys
 from headrace.errors import HeadraceError
-from headrace.spark.java import require_java
+from headrace.spark.jvm import require_java
 try:
     require_java()
 except HeadraceError as error:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headrace.capture.wal.decode import Decoder
+from headrace.capture.wal.decoder import Decoder
 from headrace.capture.wal.value_decoders import stored_images
 from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import BIGINT, INTEGER, TEXT, Type, numeric

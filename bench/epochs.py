@@ -23,7 +23,7 @@ import pyarrow.fs as pafs
 from bench.floor import QUERIES, change, milliseconds, project
 from headrace.api import Headrace
 from headrace.store import net
-from headrace.store.part import write_part
+from headrace.store.parquet import write_part
 
 EPOCHS, WARM_UP, WINDOW = 500, 40, 20
 ROWS, RETENTION = 200_000, 10

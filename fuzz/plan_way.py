@@ -20,9 +20,8 @@ from headrace.plan.evaluate import Bag
 from headrace.plan.operators import Operator, Scan
 from headrace.query import BoundQuery, BoundTable, bind
 from headrace.relations.definition import rules_of
-from headrace.source.collation import home_collation
-from headrace.source.describe import describe
-from headrace.source.resolution import user_objects
+from headrace.source.describe import describe, user_objects
+from headrace.source.server import home_collation
 
 
 class PlanWay:

@@ -17,9 +17,8 @@ from headrace.capture.observe import Observed
 from headrace.capture.setup import set_up, tear_down
 from headrace.capture.wal.following import Followed, Following
 from headrace.capture.wal.identity import identities
-from headrace.capture.wal.lsn import to_text
-from headrace.capture.wal.publication import publish, read_publication
-from headrace.capture.wal.slot import SlotStatus, create, drop
+from headrace.capture.wal.publication import add_to_publication, read_publication
+from headrace.capture.wal.slot import SlotStatus, create, drop, lsn_to_text
 from headrace.catalog import Change
 from headrace.catalog.records import CaptureMode, DatabaseRecord, Source, Status
 from headrace.embedded import EmbeddedServer
@@ -29,7 +28,7 @@ from headrace.observe.capture_status import SourceCapture
 from headrace.observe.cdc_status import MEGABYTE, SourceHealth, health_of
 from headrace.settings import Settings
 from headrace.source.introspect import find_table, inspect
-from headrace.source.server_identity import server_identity
+from headrace.source.server import server_identity
 from tests.conftest import extra_database
 from tests.lifecycle.made import put_tables
 from tests.readers.states import NOON, state_of, table
@@ -171,7 +170,7 @@ def follow(project: Headrace, slot: str) -> int:
     (source,) = engine.catalog.state().sources
     with database.session() as connection:
         found = find_table(connection, "public", "orders")
-        publish(database, found)
+        add_to_publication(database, found)
         position = create(database, slot)
         publication = read_publication(connection)
         identity = identities(connection, [found], database.version)[found.oid]
@@ -229,7 +228,12 @@ def test_a_source_that_is_read_from_the_log(
     home = project._engine.catalog.state().database(1)
     put(project, replace(home, cut_at=now - timedelta(hours=1)))
     (found,) = project.check_cdc_health()
-    assert (found.mode, found.position, *told(found)) == ("WAL", to_text(position), "fine", None)
+    assert (found.mode, found.position, *told(found)) == (
+        "WAL",
+        lsn_to_text(position),
+        "fine",
+        None,
+    )
     assert found.lag is not None and found.lag >= timedelta(hours=1)
     assert found.lag_bytes is not None
     assert (found.slot, found.identity) == (slot, "key")

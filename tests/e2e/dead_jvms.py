@@ -27,7 +27,7 @@ from headrace.daemon import loop as service
 from headrace.errors import HeadraceError
 from headrace.ingest import small
 from headrace.relations import compact, merges
-from headrace.spark.lost import process_of_jvm
+from headrace.spark.jvm import process_of_jvm
 from headrace.spark.run import Runner
 from headrace.store import compaction
 from tests.e2e.oracle import assert_served

@@ -11,10 +11,10 @@ from headrace.catalog.records import Refresh
 from headrace.relations.access_paths import AccessPath, AccessPaths
 from headrace.relations.input_reader import InputReader
 from headrace.render import PlanInput
-from headrace.store import Keys, layout, part, reader
-from headrace.store.groups import Footer, may_match
+from headrace.store import Keys, layout, parquet, reader
+from headrace.store.cache import Recent
 from headrace.store.keys import Mask
-from headrace.store.recent import Recent
+from headrace.store.lookup import Footer, may_match
 from tests.e2e.oracle import assert_served
 
 pytestmark = pytest.mark.e2e
@@ -77,7 +77,7 @@ def left_out(project: headrace.Headrace, monkeypatch: pytest.MonkeyPatch) -> lis
 
     monkeypatch.setattr(reader, "may_match", watched)
     monkeypatch.setattr(layout, "GROUP_ROWS", 8)
-    monkeypatch.setattr(part, "GROUP_ROWS", 8)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 8)
     monkeypatch.setattr(project._engine.store._reader, "_recent", Recent(0))
     return numbers
 

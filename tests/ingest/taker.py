@@ -122,7 +122,7 @@ class Taker:
     def _keep_streaming(self, state: State) -> None:
         """What a daemon does after a cut; counted are those after which there was a stream."""
         log = keep_streaming(self.engine, state, 1)
-        self.streamed += log is not None and log.news() is not None
+        self.streamed += log is not None and log.received() is not None
 
     def _note_changes(self, before: State) -> None:
         modes = {source.name: source.mode for source in before.sources}

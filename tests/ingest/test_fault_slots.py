@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.capture.wal import log
+from headrace.capture.wal import slot_reader as log
 from headrace.capture.wal.slot import read_status
 from headrace.catalog.records import CaptureMode, Status
 from headrace.embedded import EmbeddedServer
@@ -33,17 +33,17 @@ TABLE = "CREATE TABLE t (a integer PRIMARY KEY, b text)"
 # What somebody does, and why the log is not read any more.
 TAKEN_AWAY = {
     "slot dropped": ((DROP,), "was dropped"),
-    "slot made anew": ((DROP, CREATE), "made anew by somebody else"),
+    "slot made anew": ((DROP, CREATE), "recreated by another client"),
     "slot advanced": (
         ("SELECT pg_replication_slot_advance('{slot}', pg_current_wal_flush_lsn())",),
-        "advanced or made anew by somebody else",
+        "advanced or recreated by another client",
     ),
     "slot consumed": (
         (
             "SELECT count(*) FROM pg_logical_slot_get_binary_changes('{slot}', NULL, NULL,"
             " 'proto_version', '1', 'publication_names', 'headrace')",
         ),
-        "advanced or made anew by somebody else",
+        "advanced or recreated by another client",
     ),
     "publication dropped": (("DROP PUBLICATION headrace",), "the publication was dropped"),
     "publication made anew": (

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from headrace.capture.wal.decode import Decoder
+from headrace.capture.wal.decoder import Decoder
 from headrace.catalog.records import CaptureMode
 from headrace.engine.steps import CopySource, Step
 from headrace.ingest import from_wal as follow

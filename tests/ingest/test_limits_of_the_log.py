@@ -65,7 +65,7 @@ def test_a_slot_that_holds_back_too_much(world: World) -> None:
         open_.execute("CREATE TABLE elsewhere (a integer)")
         world.run(*[MEGABYTE] * 6)
         slot = world.slot
-        world.falls_back("MB of log")
+        world.falls_back("MB of WAL")
         with world.engine.database.session() as connection:
             assert read_status(connection, slot) is None
     assert world.application.execute(LEFT).fetchall() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.capture.wal import possible
+from headrace.capture.wal import availability as possible
 from headrace.capture.wal.availability import Server
 from headrace.capture.wal.identity import ReplicaIdentity
 from headrace.catalog.records import CaptureMode
@@ -29,12 +29,12 @@ NONE = ReplicaIdentity("none", reason="it has no primary key", curable=True)
         ({}, KEY, {}, None),
         ({"wal_level": "replica"}, NONE, {"unasked": True}, "wal_level is replica"),
         ({"bounded": False}, KEY, {}, None),
-        ({"bounded": False}, NONE, {"unasked": True}, "max_slot_wal_keep_size is not limited"),
+        ({"bounded": False}, NONE, {"unasked": True}, "max_slot_wal_keep_size is unlimited"),
         ({}, NONE, {}, "it has no primary key"),
         ({}, NONE, {"may_change": True}, None),
         ({}, replace(NONE, curable=False), {"may_change": True}, "it has no primary key"),
         ({}, replace(KEY, key=(1, 2)), {}, "a column of its key cannot be stored"),
-        ({}, None, {}, "the table is not there"),
+        ({}, None, {}, "the table does not exist"),
     ],
 )
 def test_the_first_obstacle_is_told(

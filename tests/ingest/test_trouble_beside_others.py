@@ -201,7 +201,7 @@ def test_a_slot_that_is_gone_is_made_anew(world: World, monkeypatch: pytest.Monk
         raise UserError("capture-not-set-up", "the role may not")
 
     with monkeypatch.context() as patched:
-        patched.setattr(unfollow, "unpublish", refuse)
+        patched.setattr(unfollow, "remove_from_publication", refuse)
         world.project.set("cdc_mode", "trigger")
         world.cut()
         assert world.source.mode is TRIGGER

@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace.api import Headrace
 from headrace.capture.setup import set_up
-from headrace.capture.wal.publication import publish
+from headrace.capture.wal.publication import add_to_publication
 from headrace.capture.wal.slot import create, drop
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
@@ -76,7 +76,7 @@ def test_the_log_with_the_least_rights(runtime: Headrace, application: Applicati
     with database.session() as connection:
         table = find_table(connection, "public", "orders")
     with pytest.raises(UserError) as refused:
-        publish(database, table)
+        add_to_publication(database, table)
     assert refused.value.code == "capture-not-set-up"
     script = runtime.cdc_sql("orders", 'public."Log"', "scratch")
     remark, rest = script.split("\n", 1)[0], script.split("\n", 1)[1]
@@ -88,7 +88,7 @@ def test_the_log_with_the_least_rights(runtime: Headrace, application: Applicati
     assert 'ALTER ROLE "run time" REPLICATION;' in script
     application.execute(script)
     assert runtime.cdc_sql("orders", 'public."Log"') == NOTHING
-    assert not publish(database, table), "all was there"
+    assert not add_to_publication(database, table), "all was there"
     create(database, SLOT)
     try:
         application.execute("INSERT INTO orders VALUES (1, 2)")

@@ -14,7 +14,7 @@ from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.table_spec import TableSpec
 from headrace.source.connection import Database
-from headrace.source.resolution import user_objects
+from headrace.source.describe import user_objects
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres

@@ -12,7 +12,7 @@ from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
 from headrace.query import BoundColumn, BoundTable, bind
 from headrace.query.schema import Rules
-from headrace.source.collation import home_collation
+from headrace.source.server import home_collation
 from headrace.types import INTEGER, Collation, Type
 from tests.query.shop import Shop, load, read
 from tests.query.test_against_postgres import bag, ours, postgres_types

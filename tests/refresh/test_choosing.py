@@ -33,8 +33,8 @@ from headrace.refresh.plan import Decision, may_choose
 from headrace.refresh.run import RefreshRun, RefreshTarget
 from headrace.refresh.strategy import CHEAPER, INCREMENTAL, RefreshCosts
 from headrace.store import WEIGHT
-from headrace.store.memory import MemoryStore
 from headrace.types import INTEGER
+from tests.store.memory_store import MemoryStore
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STORED, CHANGED = 12_000, 1000

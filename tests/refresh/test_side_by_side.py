@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.refresh.side_by_side import side_by_side
-from headrace.spark.delegation import acting_thread
+from headrace.spark.jobs import acting_thread
 
 PATIENCE = 30.0
 graphs = st.dictionaries(st.integers(0, 9), st.frozensets(st.integers(0, 9), max_size=4)).map(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.capture.wal.ceiling import LEVELS, Level
+from headrace.capture.wal.slot_probe import LEVELS, Level
 from headrace.catalog.alert import Alert
 from headrace.schedule.crossings import HOLD, Sent, Subject, crossings
 

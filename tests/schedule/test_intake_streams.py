@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.capture.wal import log
+from headrace.capture.wal import slot_reader as log
 from headrace.capture.wal.slot import SlotStatus, read_status
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.streaming_reader import StreamingReader
 from headrace.catalog.records import CaptureMode
 from headrace.daemon.context import DaemonContext
 from headrace.daemon.ingester import SourceIngesters
@@ -46,11 +46,11 @@ class Watch:
         return self.intakes.take(self.world.engine.catalog.state(), thorough=thorough)
 
     @property
-    def log(self) -> StreamedLog:
+    def log(self) -> StreamingReader:
         known = self.world.engine.catalog.state().database(1)
         assert known.following is not None
         found = log_of(self.world.engine, known, known.following)
-        assert isinstance(found, StreamedLog)
+        assert isinstance(found, StreamingReader)
         return found
 
     @property
@@ -62,7 +62,7 @@ class Watch:
 
     def opened(self) -> None:
         """Wait until there is a stream."""
-        eventually(lambda: (self.log.news() or 0) > 0, "streaming")
+        eventually(lambda: (self.log.received() or 0) > 0, "streaming")
 
     def assert_same(self) -> None:
         for source in self.world.sources.values():

@@ -113,7 +113,7 @@ def test_a_slot_that_holds_back_the_log(world: World) -> None:
         world.run(*[MEGABYTE] * 4)
         assert watch.look() == [(*slot, "critical")]
         assert watch.in_the_end() == []
-        world.falls_back("MB of log")
+        world.falls_back("MB of WAL")
         assert [code for _, _, code, _ in crossings_so_far(world.application)] == ["fell-back"]
         assert watch.in_the_end() == [(*slot, "fine")], "the slot was dropped"
 

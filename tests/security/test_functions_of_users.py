@@ -10,9 +10,8 @@ import pytest
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.source.connection import Database
-from headrace.source.describe import describe
+from headrace.source.describe import describe, user_objects
 from headrace.source.introspect import find_table
-from headrace.source.resolution import user_objects
 from tests.capture.follower import Follower
 from tests.security.conftest import Attacker
 

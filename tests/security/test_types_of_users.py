@@ -10,7 +10,7 @@ from headrace.capture.changes import change_batches
 from headrace.capture.cut import open_cut
 from headrace.errors import NeedsReinit
 from headrace.source.connection import Database
-from headrace.source.resolution import user_objects
+from headrace.source.describe import user_objects
 from tests.capture.follower import Follower
 from tests.security.conftest import Attacker
 

@@ -20,7 +20,7 @@ from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.table_spec import TableSpec
 from headrace.source.connection import Database
-from headrace.source.view_rights import forbidden_views
+from headrace.source.views import forbidden_views
 from tests.capture.follower import Follower
 from tests.lifecycle.made import put_tables
 from tests.security.conftest import Attacker

@@ -15,10 +15,10 @@ from headrace.ingest.small import SMALL_BYTES, difference_in_memory
 from headrace.relations.rows import stored_schema
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
-from headrace.source.ranges import page_ranges
-from headrace.spark.recopy import LiveRows
-from headrace.store import MemoryStore
+from headrace.source.snapshot import page_ranges
+from headrace.spark.copy import LiveRows
 from headrace.types import TEXT
+from tests.store.memory_store import MemoryStore
 
 MEGABYTE = 1024 * 1024
 

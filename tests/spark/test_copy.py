@@ -16,7 +16,7 @@ import pytest
 from headrace.errors import HeadraceError, NeedsReinit, Transient
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
-from headrace.source.ranges import Range, page_ranges
+from headrace.source.snapshot import Range, page_ranges
 from headrace.source.table import SourceTable
 from headrace.spark.copy import copy_table, read_table
 from headrace.spark.run import Runner

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import Unavailable
-from headrace.spark.java import find_java, parse_major, require_java
+from headrace.spark.jvm import find_java, parse_major, require_java
 
 
 @pytest.mark.parametrize(

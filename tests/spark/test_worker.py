@@ -7,7 +7,7 @@ from threading import current_thread
 
 import pytest
 
-from headrace.spark.worker import Worker
+from headrace.spark.session import Worker
 
 
 def test_work_is_done_in_one_thread_in_order() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headrace.store import WEIGHT, DeltaStore, MemoryStore, Store
+from headrace.store import WEIGHT, DeltaStore, Store
 from headrace.store.commit import Commits
 from headrace.store.delta import MEMORY_BYTES
 from headrace.store.location import StoreLocation
 from headrace.store.reader import Reader
+from tests.store.memory_store import MemoryStore
 
 COLUMNS = pa.schema([("c1", pa.int64()), ("c2", pa.string())])
 

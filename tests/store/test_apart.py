@@ -17,9 +17,10 @@ from deltalake import DeltaTable
 
 from headrace.errors import InternalError
 from headrace.store import Arrangement, DeltaStore, Pin, Store
-from headrace.store import file_bounds as module
+from headrace.store import layout as module
+from headrace.store.actions import LONGEST, FileBounds, bounds_in, bounds_of
 from headrace.store.compaction import worth_merging
-from headrace.store.file_bounds import LONGEST, FileBounds, bounds_in, bounds_of, kept_apart
+from headrace.store.layout import kept_apart
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 
 BY_C2 = Arrangement(("c1", "c2"), "c2")

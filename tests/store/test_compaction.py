@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import NeedsReinit, Unavailable
-from headrace.store import WEIGHT, DeltaStore, MemoryStore, Pin, Store, net
+from headrace.store import WEIGHT, DeltaStore, Pin, Store, net
 from headrace.store.compaction import FEWEST_FILES, LARGEST_RATIO, SMALL_ROWS, worth_merging
 from headrace.store.log import LogFile, in_order
 from tests.store.conftest import COLUMNS, weighted_rows
+from tests.store.memory_store import MemoryStore
 
 
 def state(store: Store, pin: Pin, upto: int) -> Counter[tuple[object, ...]]:

@@ -101,7 +101,7 @@ def test_a_commit_that_is_cut_off_between_two_lines(
 ) -> None:
     (file,) = (tmp_path / RELATION).glob(KINDS["middle commit"])
     without_last_line(file)
-    assert "cut off" in (delta.damage(RELATION, pin) or "")
+    assert "is truncated" in (delta.damage(RELATION, pin) or "")
     with pytest.raises(NeedsReinit):
         DeltaStore(tmp_path).rollback(RELATION, pin)
 

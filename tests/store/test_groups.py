@@ -18,8 +18,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.store import Keys
-from headrace.store import groups as groups_module
-from headrace.store.groups import Footer, may_match
+from headrace.store import lookup as groups_module
+from headrace.store.lookup import Footer, may_match
 
 GROUP = 4
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

@@ -14,7 +14,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.store import Arrangement, DeltaStore, Keys, LogFile, LookupCost, index, layout, part
+from headrace.store import (
+    Arrangement,
+    DeltaStore,
+    Keys,
+    LogFile,
+    LookupCost,
+    index,
+    layout,
+    parquet,
+)
 from headrace.store.index import Indexes
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 from tests.store.test_lookup import watched
@@ -61,7 +70,7 @@ def test_an_index_finds_what_a_comparison_of_all_rows_does(
         assert found is None
     else:
         assert found is not None and found.equals(right)
-        reached = indexes.reach(file, keys, WANTED.names)
+        reached = indexes.compared_rows(file, keys, WANTED.names)
         assert reached is not None and right.num_rows <= reached <= known.num_rows
 
 
@@ -85,13 +94,13 @@ def test_what_is_asked_for_twice_is_made_in_the_background(monkeypatch: Any) -> 
     small = file_of(known.slice(0, 1), "small")
     for _ in range(2):
         assert indexes.find(file, keys, WANTED) is None
-        indexes.want(file, keys, ["a", "_weight"])
-        indexes.want(small, keys, ["a", "_weight"])
+        indexes.request(file, keys, ["a", "_weight"])
+        indexes.request(small, keys, ["a", "_weight"])
     built(indexes)
-    assert indexes.reach(file, keys, ["a", "_weight"]) == 5
-    assert indexes.reach(file, keys, WANTED.names) is None
-    assert indexes.reach(small, keys, ["a"]) is None
-    indexes.want(file, keys, WANTED.names)
+    assert indexes.compared_rows(file, keys, ["a", "_weight"]) == 5
+    assert indexes.compared_rows(file, keys, WANTED.names) is None
+    assert indexes.compared_rows(small, keys, ["a"]) is None
+    indexes.request(file, keys, WANTED.names)
     built(indexes)
     assert indexes.find(file, keys, WANTED) == known
     indexes.forget([file])
@@ -111,11 +120,11 @@ def test_what_cannot_be_made_stops_nothing(monkeypatch: Any, failure: type[Excep
 
     indexes, keys = Indexes(read), Keys(known.select(["a"]))
     for uri in ("gone", "gone", "here", "here"):
-        indexes.want(file_of(known, uri), keys, WANTED.names)
+        indexes.request(file_of(known, uri), keys, WANTED.names)
     built(indexes)
     assert indexes.find(file_of(known, "gone"), keys, WANTED) is None
     assert indexes.find(file_of(known, "here"), keys, WANTED) == known
-    indexes.want(file_of(known, "gone"), keys, WANTED.names)
+    indexes.request(file_of(known, "gone"), keys, WANTED.names)
     built(indexes)
     assert tried["gone"] == len(WANTED) + 1
 
@@ -131,7 +140,7 @@ def test_what_is_forgotten_while_it_is_made_is_not_kept(monkeypatch: Any) -> Non
 
     indexes = Indexes(read)
     for _ in range(2):
-        indexes.want(file, keys, WANTED.names)
+        indexes.request(file, keys, WANTED.names)
     built(indexes)
     assert not indexes._kept
 
@@ -162,19 +171,19 @@ def test_what_is_not_used_makes_room() -> None:
     first, second = file_of(known, "first"), file_of(known, "second")
     indexes.make(first, keys, names)
     indexes.make(second, keys, names)
-    assert indexes.reach(first, keys, names) == 100
-    assert indexes.reach(second, keys, names) is None
+    assert indexes.compared_rows(first, keys, names) == 100
+    assert indexes.compared_rows(second, keys, names) is None
     for piece, kept in indexes._kept.items():
         kept.used -= (piece[0] == "first") * index.UNUSED_SECONDS
     indexes.make(second, keys, names)
-    assert indexes.reach(first, keys, names) is None
-    assert indexes.reach(second, keys, names) == 100
+    assert indexes.compared_rows(first, keys, names) is None
+    assert indexes.compared_rows(second, keys, names) == 100
 
 
 def test_row_groups_that_leave_fewer_rows_are_read(tmp_path: Path, monkeypatch: Any) -> None:
     """A column with many values is in every row of a file that is sorted by another."""
     monkeypatch.setattr(layout, "GROUP_ROWS", 10)
-    monkeypatch.setattr(part, "GROUP_ROWS", 10)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 10)
     columns = pa.schema([("t", pa.int64()), ("d", pa.int64())])
     rows = pa.table(
         {"_weight": [1] * 400, "t": [n // 10 for n in range(400)], "d": [*range(10)] * 40}

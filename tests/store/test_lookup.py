@@ -17,10 +17,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.errors import NeedsReinit
-from headrace.store import Arrangement, DeltaStore, Keys, Store, layout, lookup, net, part
-from headrace.store.groups import Footer, may_match
+from headrace.store import Arrangement, DeltaStore, Keys, Store, layout, lookup, net, parquet
 from headrace.store.keys import ABSENT
-from headrace.store.lookup import LookupCost
+from headrace.store.lookup import Footer, LookupCost, may_match
 from tests.store.conftest import COLUMNS, bag, through_uri, weighted_rows
 
 NAN = math.nan
@@ -238,7 +237,7 @@ def test_a_sorted_file_is_read_where_the_keys_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layout, "GROUP_ROWS", 10)
-    monkeypatch.setattr(part, "GROUP_ROWS", 10)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 10)
     store = DeltaStore(tmp_path)
     mixed = [n * 37 % 1000 for n in range(1000)]
     pin = store.create("r1", COLUMNS, Arrangement(("c1",)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.store import DeltaStore, Pin
-from headrace.store.recent import Recent
+from headrace.store.cache import Recent
 from tests.store.conftest import COLUMNS, bag, weighted_rows
 
 A, B = (1, 1, "a"), (1, 2, "b")

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.errors import InternalError, Unavailable
-from headrace.store import DeltaStore, MemoryStore, Pin
+from headrace.store import DeltaStore, Pin
 from tests.store.conftest import COLUMNS, bag, through_uri, weighted_rows
+from tests.store.memory_store import MemoryStore
 
 
 def write(folder: str, name: str, epochs: list[int | None], **changed: pa.Array) -> None:

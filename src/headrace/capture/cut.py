@@ -26,10 +26,10 @@ from headrace.errors import NeedsReinit, Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import ask_tables, inspect, read_tables
-from headrace.source.ranges import Range, page_ranges
 from headrace.source.reading import find_misfit
 from headrace.source.rights import ask_rights, read_rights
-from headrace.source.server_identity import IDENTITY, require_primary
+from headrace.source.server import IDENTITY, require_primary
+from headrace.source.snapshot import Range, page_ranges
 from headrace.source.table import SourceTable
 
 # The last column compares in that order: what was inserted by the time of the snapshot is flushed

@@ -10,10 +10,9 @@ from psycopg import Connection, sql
 
 from headrace.capture.cut import open_cut
 from headrace.capture.recopy_reasons import Captured
-from headrace.capture.wal.ceiling import Ceiling
 from headrace.capture.wal.following import Followed, Following
 from headrace.capture.wal.slot import SlotStatus, read_status
-from headrace.capture.wal.slot_probe import look_in
+from headrace.capture.wal.slot_probe import Ceiling, probe_slot_in
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
@@ -56,7 +55,7 @@ def observe(
         buffers = _buffers(cut.connection, oids)
         if following is None:
             return Observed(buffers, dirty=cut.dirty)
-        look = look_in(cut, following, sources)
+        look = probe_slot_in(cut, following, sources)
         reasons = look.reasons(following, followed, ceiling)
         return Observed(buffers, look.status, cut.dirty, reasons)
 

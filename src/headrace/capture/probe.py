@@ -32,7 +32,7 @@ from headrace.source.connection import Database
 from headrace.source.introspect import ask_tables, read_tables
 from headrace.source.reading import WEIGHT, has_misfit, read_sql, relation_sql, to_stored
 from headrace.source.rights import ask_rights, read_rights
-from headrace.source.server_identity import IDENTITY
+from headrace.source.server import IDENTITY
 from headrace.source.table import SourceColumn, SourceTable
 
 # More changes than these since the cut are not worth being taken back.

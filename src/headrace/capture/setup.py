@@ -23,7 +23,7 @@ from headrace.errors import Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
-from headrace.source.ownership import require_own_schema
+from headrace.source.rights import require_own_schema
 from headrace.source.table import SourceTable
 
 # While we wait for a lock on a user's table, whoever comes after us waits behind us: so the waits

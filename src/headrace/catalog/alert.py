@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headrace.capture.wal.ceiling import Level
+from headrace.capture.wal.slot_probe import Level
 from headrace.catalog.catalog import Transaction
 
 ALERTS = "headrace_alert"

@@ -11,7 +11,7 @@ from psycopg import sql
 from headrace.catalog import advisory
 from headrace.catalog.catalog import Connection
 from headrace.errors import Unavailable, UserError
-from headrace.source.ownership import require_own_schema
+from headrace.source.rights import require_own_schema
 
 # Files of the folder migrations, in order. A file that was released is never changed.
 MIGRATIONS = (

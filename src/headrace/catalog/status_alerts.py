@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from headrace.capture.wal.ceiling import Level
+from headrace.capture.wal.slot_probe import Level
 from headrace.catalog.alert import About, Alert
 from headrace.catalog.catalog import Change, Record
 from headrace.catalog.records import DatabaseRecord, Relation, Source, Status, StreamTable

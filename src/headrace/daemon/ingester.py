@@ -13,8 +13,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.capture.standing import Standing, standing
-from headrace.capture.wal.pending import look, pause
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.pending import pause, probe_changes
+from headrace.capture.wal.streaming_reader import StreamingReader
 from headrace.catalog import Change, State, records
 from headrace.catalog.records import CaptureMode, Status
 from headrace.daemon.context import ENDING, DaemonContext
@@ -83,7 +83,7 @@ class SourceIngester:
             self._news.close()
             self._news = None
 
-    def _note(self, log: StreamedLog | None) -> None:
+    def _note(self, log: StreamingReader | None) -> None:
         """Tell once why a log is not streamed."""
         reason = None if log is None else log.reason
         if reason is not None and reason != self._reason:
@@ -181,14 +181,14 @@ class SourceIngester:
             return True
         engine = self._shift.engine
         log = log_of(engine, database, database.following)
-        upto = log.news()
+        upto = log.received()
         if upto is None and time.monotonic() < self._ask_log_at:
             return False
         with engine.source_database(database).session() as connection:
-            found = look(connection, log, database.snapshot, self._quiet, upto)
+            found = probe_changes(connection, log, database.snapshot, self._quiet, upto)
         self._quiet = found.quiet
         self._ask_log_at = time.monotonic() + pause(found.seconds)
-        return found.found
+        return found.pending
 
     def _is_reached(self, state: State) -> bool:
         """Whether an attached database that failed answers again.
@@ -260,7 +260,7 @@ class SourceIngesters:
     def close(self) -> None:
         for intake in self._intakes.values():
             intake.close()
-        self._shift.engine.logs.close()
+        self._shift.engine.slot_readers.close()
 
 
 class ConnectionAttempt:

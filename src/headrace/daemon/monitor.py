@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from headrace.capture.observe import Observed, observe_sizes
-from headrace.capture.wal.ceiling import Level
+from headrace.capture.wal.slot_probe import Level
 from headrace.catalog import State
 from headrace.catalog.alert import Alert, log, notify
 from headrace.catalog.records import CaptureMode, DatabaseRecord, StreamTable

@@ -27,7 +27,7 @@ from headrace.engine.steps import (
     TakeCut,
 )
 from headrace.errors import HeadraceError, InternalError, Transient, internal_error
-from headrace.spark.delegation import acting_thread
+from headrace.spark.jobs import acting_thread
 
 logger = logging.getLogger(__name__)
 

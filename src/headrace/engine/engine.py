@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from headrace.capture.wal.logs import Logs
+from headrace.capture.wal.streaming_reader import SlotReaders
 from headrace.catalog import Catalog, Change, State, new_relation_id, records
 from headrace.catalog.records import Lease, Relation, Source, Status, StreamTable
 from headrace.engine.steps import PinRecovered, RollBack, Step
@@ -82,7 +82,7 @@ class Engine:
     fence: int | None = field(default=None, init=False)
     held: int | None = field(default=None, init=False)
     shared: Lease | None = field(default=None, init=False)
-    logs: Logs = field(default_factory=Logs, init=False, repr=False)
+    slot_readers: SlotReaders = field(default_factory=SlotReaders, init=False, repr=False)
     _attached: dict[int, tuple[_Address, Database]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -132,7 +132,7 @@ class Engine:
 
     def close(self) -> None:
         """Close the connections to all databases."""
-        self.logs.close()
+        self.slot_readers.close()
         for database in (self.database, *(database for _, database in self._attached.values())):
             database.close()
 

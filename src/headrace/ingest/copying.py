@@ -22,8 +22,7 @@ from headrace.render import render
 from headrace.render.inputs import input_name
 from headrace.settings import Settings
 from headrace.source.table import SourceTable
-from headrace.spark.copy import copy_table
-from headrace.spark.recopy import LiveRows, write_difference
+from headrace.spark.copy import LiveRows, copy_table, write_difference
 from headrace.spark.run import Input
 from headrace.store import Pin
 

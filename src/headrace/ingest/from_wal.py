@@ -14,14 +14,11 @@ from psycopg import Connection
 from headrace.capture.announced import UNKNOWN
 from headrace.capture.cut import OpenCut
 from headrace.capture.recopy_reasons import captured_part, reason_to_copy_followed
-from headrace.capture.wal.ceiling import Ceiling
-from headrace.capture.wal.copied import CopiedLog
 from headrace.capture.wal.following import Following
-from headrace.capture.wal.guard import ServerPosition
-from headrace.capture.wal.log import PeekedLog, SlotLog
-from headrace.capture.wal.pending import advance_idle, look
-from headrace.capture.wal.read import LogRead, WantedSource, read_log
-from headrace.capture.wal.slot_probe import look_at, look_in
+from headrace.capture.wal.pending import advance_idle, probe_changes
+from headrace.capture.wal.read import WalRead, WalSource, read_wal
+from headrace.capture.wal.slot_probe import Ceiling, ServerPosition, probe_slot, probe_slot_in
+from headrace.capture.wal.slot_reader import CopyReader, PeekingReader, SlotReader
 from headrace.catalog import Change, State
 from headrace.catalog.records import CaptureMode, DatabaseRecord, Source
 from headrace.engine import Engine
@@ -103,7 +100,7 @@ def leaving(
     if following is None:
         reasons = dict.fromkeys(followed, "nothing is recorded of its slot")
     else:
-        found = look_in(cut, following, sources)
+        found = probe_slot_in(cut, following, sources)
         reasons = found.reasons(following, followed, slot_ceiling(settings))
     for source in sources:
         if source.oid in followed and _lost_key(source, cut.tables.get(source.oid)):
@@ -163,7 +160,7 @@ def _read(
 ) -> LogChanges:
     known = state.database(number)
     assert known.following is not None
-    read = read_log(
+    read = read_wal(
         cut,
         log_of(engine, known, known.following),
         {oid: _wanted(source) for oid, source in wanted.items()},
@@ -202,17 +199,17 @@ def _told(error: HeadraceError) -> str:
     return error.message if error.detail is None else f"{error.message}: {error.detail}"
 
 
-def _wanted(source: Source) -> WantedSource:
+def _wanted(source: Source) -> WalSource:
     assert source.followed is not None
     table = SourceTable(source.oid, source.schema, source.name, source.columns, source.keys)
-    return WantedSource(table, source.followed)
+    return WalSource(table, source.followed)
 
 
 def _by_key(source: Source) -> bool:
     return source.followed is not None and source.followed.kind == "key"
 
 
-def _keyed(engine: Engine, state: State, source: Source, read: LogRead) -> pa.Table:
+def _keyed(engine: Engine, state: State, source: Source, read: WalRead) -> pa.Table:
     """Old rows that the log has only the keys of are those of the source's own relation."""
     one = _wanted(source)
     events = pa.concat_tables(read.batches(source.oid))
@@ -225,7 +222,7 @@ def _kept(rows: pa.Table) -> Callable[[], Iterator[pa.Table]]:
     return lambda: iter((rows,))
 
 
-def _from_file(read: LogRead, oid: int) -> Callable[[], Iterator[pa.Table]]:
+def _from_file(read: WalRead, oid: int) -> Callable[[], Iterator[pa.Table]]:
     return lambda: read.batches(oid)
 
 
@@ -236,9 +233,9 @@ def slot_ceiling(settings: Settings) -> Ceiling:
     )
 
 
-def log_of(engine: Engine, known: DatabaseRecord, following: Following) -> SlotLog:
+def log_of(engine: Engine, known: DatabaseRecord, following: Following) -> SlotReader:
     """The log of a database that is followed."""
-    return engine.logs.of(engine.source_database(known), following.slot)
+    return engine.slot_readers.of(engine.source_database(known), following.slot)
 
 
 def log_has_news(
@@ -262,15 +259,15 @@ def log_has_news(
     if any(reason_to_copy_followed(source, tables.get(source.oid)) for source in sources):
         return True
     here = ServerPosition(following.system_identifier, following.timeline, following.acknowledged)
-    found = look_at(connection, here, following, sources, tables, version)
+    found = probe_slot(connection, here, following, sources, tables, version)
     if found.reasons(following, followed, slot_ceiling(settings)):
         return True
     log = log_of(engine, known, following)
-    if isinstance(log, PeekedLog) and found.status is not None and found.status.active_pid:
+    if isinstance(log, PeekingReader) and found.status is not None and found.status.active_pid:
         # A daemon streams it, and nobody else can have the slot.
-        log = CopiedLog(log.database, log.slot, log.publication)
+        log = CopyReader(log.database, log.slot, log.publication)
     try:
-        return look(connection, log, known.snapshot, 0).found
+        return probe_changes(connection, log, known.snapshot, 0).pending
     except Transient as error:
         if error.code != "slot-busy":
             raise

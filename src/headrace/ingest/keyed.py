@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.capture.wal.events import IS_KEY, POSITION, unsent
-from headrace.capture.wal.messages import not_decodable
+from headrace.capture.wal.protocol import not_decodable
+from headrace.capture.wal.value_decoders import IS_KEY, POSITION, unsent
 from headrace.catalog.records import Relation
 from headrace.source.reading import MAXIMUM_SHOWN_LENGTH
 from headrace.store import WEIGHT, Keys, Store, net

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from headrace.capture.wal.following import Followed, Following
 from headrace.capture.wal.identity import ReplicaIdentity
-from headrace.capture.wal.publication import publish, read_publication
+from headrace.capture.wal.publication import add_to_publication, read_publication
 from headrace.capture.wal.slot import create, drop, read_status
 from headrace.catalog import Change, State
 from headrace.catalog.records import CaptureMode, Source
@@ -24,7 +24,7 @@ from headrace.ingest.modes import record_modes
 from headrace.ingest.wal_eligibility import Suitable, suitable
 from headrace.source.connection import Database
 from headrace.source.faults import translated
-from headrace.source.server_identity import server_identity
+from headrace.source.server import server_identity
 
 # Seconds for which making a slot waits for transactions that are open.
 SLOT_SECONDS = 5
@@ -68,7 +68,7 @@ def _publish(engine: Engine, state: State, number: int, found: Suitable, fence: 
     for source in found.going:
         try:
             with engine.step(PublishSource(source.relation)):
-                publish(database, found.tables[source.oid])
+                add_to_publication(database, found.tables[source.oid])
         except HeadraceError as error:
             refused[source] = error.message
         else:
@@ -170,7 +170,7 @@ def _made(
         following = _name(engine, state, number, replace(following, acknowledged=NOT_MADE), fence)
     with engine.step(MakeSlot(following.slot)):
         if status is not None:
-            engine.logs.release(following.slot)
+            engine.slot_readers.release(following.slot)
             drop(database, following.slot)
         position = create(database, following.slot, seconds=SLOT_SECONDS)
     return replace(following, acknowledged=position)

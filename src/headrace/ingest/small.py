@@ -13,7 +13,7 @@ from headrace.catalog.records import Relation
 from headrace.engine import Engine
 from headrace.relations.rows import stored_schema, with_missing_columns
 from headrace.source.snapshot import range_sql, read_in_snapshot
-from headrace.spark.recopy import LiveRows
+from headrace.spark.copy import LiveRows
 from headrace.store import WEIGHT, net
 
 SMALL_BYTES = 8 * 1024 * 1024

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.capture.wal.stream import unheard
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.stream import ignore_changes
+from headrace.capture.wal.streaming_reader import StreamingReader
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode
 from headrace.engine import Engine
@@ -13,8 +13,8 @@ from headrace.ingest.from_wal import slot_ceiling
 
 
 def keep_streaming(
-    engine: Engine, state: State, number: int, heard: Callable[[], None] = unheard
-) -> StreamedLog | None:
+    engine: Engine, state: State, number: int, heard: Callable[[], None] = ignore_changes
+) -> StreamingReader | None:
     """Have the log streamed if any source is read from it; to be called after every cut.
 
     What there was before is taken in by then, in larger bites than a stream has. `heard` is called
@@ -33,4 +33,4 @@ def keep_streaming(
         return None
     ceiling = slot_ceiling(engine.settings(state)).critical
     database = engine.source_database(known)
-    return engine.logs.stream(database, known.following.slot, ceiling, heard, by_log)
+    return engine.slot_readers.stream(database, known.following.slot, ceiling, heard, by_log)

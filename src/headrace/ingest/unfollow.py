@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from headrace.capture.wal.publication import unpublish
+from headrace.capture.wal.publication import remove_from_publication
 from headrace.capture.wal.slot import drop
 from headrace.catalog import Change, State
 from headrace.engine import Engine
@@ -44,9 +44,9 @@ def unfollow(engine: Engine, state: State, number: int, oids: Sequence[int], fen
     gone = {*oids, *(source.oid for source in ours if last)}
     with engine.step(StopFollowing(tuple(s.relation for s in ours if s.oid in gone))):
         if last:
-            engine.logs.release(record.following.slot)
+            engine.slot_readers.release(record.following.slot)
             drop(database, record.following.slot)
-        unpublish(database, gone)
+        remove_from_publication(database, gone)
         if last:
             with engine.changing(state) as current:
                 known = replace(current.database(number), following=None)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.capture.recopy_reasons import captured_part
-from headrace.capture.wal.availability import Obstacle, Server, read_server
+from headrace.capture.wal.availability import Obstacle, Server, obstacle, read_server
 from headrace.capture.wal.identity import ReplicaIdentity, auto_replica_identity, identities
-from headrace.capture.wal.possible import obstacle
 from headrace.catalog import State
 from headrace.catalog.records import Source
 from headrace.engine import Engine

@@ -15,7 +15,7 @@ from headrace.ingest.unfollow import unfollow
 from headrace.settings import resolve
 from headrace.source import connection
 from headrace.source.conninfo import parse
-from headrace.source.server_identity import ServerIdentity, server_identity
+from headrace.source.server import ServerIdentity, server_identity
 
 LONGEST_ALIAS = 31
 LARGEST_SHARE = 1_000_000

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headrace.capture.recopy_reasons import captured_part
-from headrace.capture.wal.possible import impossible
+from headrace.capture.wal.availability import impossible
 from headrace.catalog import State
 from headrace.catalog.records import Source
 from headrace.engine import HOME, Engine

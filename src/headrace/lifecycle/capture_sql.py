@@ -10,10 +10,9 @@ from psycopg import sql
 from headrace.capture.health import capture_present, check
 from headrace.capture.recopy_reasons import captured_part
 from headrace.capture.statements import CaptureOptions, Roles, script, setup_sql
-from headrace.capture.wal.availability import Server, obstacles, read_server
+from headrace.capture.wal.availability import Server, obstacles, of_table, read_server
 from headrace.capture.wal.identity import ReplicaIdentity, full_sql, identities
-from headrace.capture.wal.possible import of_table
-from headrace.capture.wal.publication import Entry, Publication, publish_sql, read_publication
+from headrace.capture.wal.publication import Entry, Publication, add_table_sql, read_publication
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode
 from headrace.engine import HOME, Engine
@@ -84,7 +83,7 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
                 # If it were published, its updates would fail.
                 continue
             statements += full_sql(identity)
-        statements += publish_sql(table, published, needs.version)
+        statements += add_table_sql(table, published, needs.version)
         published = _with(published, table)
     if needs.to_log:
         standing = obstacles(replace(needs.server, replication=True))

@@ -27,7 +27,7 @@ from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
 from headrace.query import bind_columns, first_names
 from headrace.relations.definition import InputSchema, rules_of
-from headrace.source.collation import home_collation
+from headrace.source.server import home_collation
 from headrace.store import Pin
 from headrace.types import Type
 

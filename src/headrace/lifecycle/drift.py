@@ -13,8 +13,7 @@ from headrace.errors import UserError
 from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.planned_table import has_columns
 from headrace.relations.definition import define, follow, used_columns
-from headrace.source.view_rights import forbidden_views
-from headrace.source.views import find_views
+from headrace.source.views import find_views, forbidden_views
 
 
 def is_whole(

@@ -17,8 +17,7 @@ from headrace.query.query_text import Name
 from headrace.relations.definition import Input, as_named
 from headrace.source.introspect import find_tables
 from headrace.source.table import SourceTable
-from headrace.source.view_rights import forbidden_views
-from headrace.source.views import find_views
+from headrace.source.views import find_views, forbidden_views
 
 EXISTING = """
 SELECT wanted.schema, wanted.name

@@ -19,9 +19,8 @@ from headrace.errors import UserError
 from headrace.query import table_names
 from headrace.query.query_text import Name, with_shadows
 from headrace.source.connection import Database
-from headrace.source.describe import DescribedColumn, describe
+from headrace.source.describe import DescribedColumn, UserObject, describe, user_objects
 from headrace.source.introspect import find_table, inspect
-from headrace.source.resolution import UserObject, user_objects
 from headrace.source.table import SourceTable
 
 UNKNOWN_TYPES = "SELECT name FROM unnest(%s::text[]) AS t (name) WHERE to_regtype(name) IS NULL"

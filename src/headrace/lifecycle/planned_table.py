@@ -39,8 +39,8 @@ from headrace.relations.definition import (
     stored_edges,
     used_columns,
 )
-from headrace.source.collation import home_collation
 from headrace.source.describe import DescribedColumn
+from headrace.source.server import home_collation
 from headrace.source.table import SourceColumn
 from headrace.statements.options import checked, refresh_mode
 from headrace.types import Type

@@ -72,7 +72,7 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
         state = engine.catalog.state()
         for known, database in _databases(engine, state):
             if known is not None:
-                engine.logs.release(known.slot)
+                engine.slot_readers.release(known.slot)
             _rehearse_capture(database, known)
         engine.store.require_writable()
         with engine.database.session() as connection:
@@ -82,7 +82,7 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
         for known, database in _databases(engine, state):
             with engine.step(RemoveCapture()):
                 if known is not None:
-                    engine.logs.release(known.slot)
+                    engine.slot_readers.release(known.slot)
                 _remove_capture(database, known)
         # Into a folder that is removed nobody may write meanwhile.
         engine.part(Merges).wait()

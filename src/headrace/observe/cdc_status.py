@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from headrace.capture.observe import Observed, observe
-from headrace.capture.wal.ceiling import LEVELS, Ceiling, Level
-from headrace.capture.wal.lsn import to_text
-from headrace.capture.wal.slot import SlotStatus
+from headrace.capture.wal.slot import SlotStatus, lsn_to_text
+from headrace.capture.wal.slot_probe import LEVELS, Ceiling, Level
 from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, DatabaseRecord, Source, Status
 from headrace.engine import Engine
@@ -134,7 +133,7 @@ def health_of(
         source.status.value,
         lag_bytes,
         None if database.cut_at is None else max(now - database.cut_at, timedelta(0)),
-        None if slot is None or slot.confirmed is None else to_text(slot.confirmed),
+        None if slot is None or slot.confirmed is None else lsn_to_text(slot.confirmed),
         "fine" if worst is None else worst[0],
         None if worst is None else worst[1],
         None if source.followed is None or following is None else following.slot,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from headrace.capture.wal.ceiling import LEVELS, Level
+from headrace.capture.wal.slot_probe import LEVELS, Level
 from headrace.catalog.records import Lease
 from headrace.observe.cdc_status import SourceHealth
 from headrace.observe.table_status import TableStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.catalog.records import StreamTable
 from headrace.errors import UserError
 from headrace.publish.served import Connection, served_name
-from headrace.source.ownership import DETAIL
+from headrace.source.rights import DETAIL
 
 # The owner of the schema may drop the table and make another of its name; and whoever has the right
 # to may create a trigger. All else that runs on writing only the owner can add. A superuser counts

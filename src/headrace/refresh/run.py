@@ -29,7 +29,7 @@ from headrace.refresh.strategy import choose
 from headrace.refresh.together import consistency_groups
 from headrace.refresh.unread import changed_where_read
 from headrace.relations.definition import define
-from headrace.spark.delegation import acting_thread
+from headrace.spark.jobs import acting_thread
 
 
 @dataclass(frozen=True)

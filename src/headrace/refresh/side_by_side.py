@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from headrace.spark.delegation import helping
+from headrace.spark.jobs import helping
 
 Name = TypeVar("Name")
 Result = TypeVar("Result")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from headrace.capture.wal.ceiling import LEVELS, Level
+from headrace.capture.wal.slot_probe import LEVELS, Level
 from headrace.catalog.alert import About, Alert
 
 # How long a level has to be lower than the one that was sent, before that is an alert, too.

@@ -22,7 +22,7 @@ from headrace.errors import Transient, Unavailable, UserError
 from headrace.source.conninfo import parse, pinned, place, redacted
 from headrace.source.faults import translate
 from headrace.source.introspect import CAPTURE_SCHEMA
-from headrace.source.ownership import require_own_schema
+from headrace.source.rights import require_own_schema
 
 VERSIONS = range(15, 19)
 # Buffers are mostly dead rows between two vacuums: a sequential scan would read them all.

@@ -1,4 +1,9 @@
-"""Users' views as PostgreSQL spells them out, every name with its schema."""
+"""Users' views: their text, and whether their owners may read what the views read.
+
+Headrace reads the tables below a view with its own rights. PostgreSQL would check those of the
+view's owner, or with `security_invoker` those of whoever reads the view, so the same is checked
+here. Otherwise the owner of a view could have Headrace show what only Headrace may read.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import Connection
+from psycopg import Connection, sql
 
+from headrace.errors import UserError
 from headrace.source.faults import translated
 from headrace.source.rights import FIRST_USER_OID
 
@@ -45,3 +51,114 @@ def find_views(
     with translated():
         rows = connection.execute(VIEWS, parameters).fetchall()
     return {(schema, name): FoundView(text, tuple(columns)) for schema, name, text, columns in rows}
+
+
+# A view depends on the columns that it reads, or on a whole table of which it reads none. If it
+# reads whole rows, which are columns of number 0, it depends on no more than that, and every column
+# has to be readable. Those of the named views that no other one reads are read by the invoker. A
+# role that was dropped has no rights.
+FORBIDDEN = """
+WITH RECURSIVE views (schema, name, oid) AS (
+    SELECT wanted.schema, wanted.name, c.oid
+    FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS wanted (schema, name)
+    JOIN pg_namespace n ON n.nspname = wanted.schema
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+    WHERE c.relkind = 'v' AND c.oid >= %(first)s
+    UNION
+    SELECT v.schema, v.name, c.oid
+    FROM views v
+    JOIN pg_rewrite r ON r.ev_class = v.oid
+    JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+        AND d.refclassid = 'pg_class'::regclass
+    JOIN pg_class c ON c.oid = d.refobjid
+    WHERE c.relkind = 'v' AND c.oid >= %(first)s
+), reads AS (
+    SELECT v.schema, v.name, v.oid AS view, c.oid AS relation, d.refobjsubid::smallint AS number,
+        c.relowner, c.relforcerowsecurity, c.relrowsecurity,
+        r.ev_action::text LIKE '%%:varattno 0 %%' AS whole,
+        CASE WHEN EXISTS (
+            SELECT FROM pg_options_to_table(o.reloptions) AS option
+            WHERE option_name = 'security_invoker' AND option_value::boolean
+        ) THEN to_regrole(quote_ident(%(invoker)s))::oid ELSE o.relowner END AS role
+    FROM views v
+    JOIN pg_class o ON o.oid = v.oid
+    JOIN pg_rewrite r ON r.ev_class = v.oid
+    JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+        AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> v.oid
+    JOIN pg_class c ON c.oid = d.refobjid
+    UNION ALL
+    SELECT n.nspname, c.relname, c.oid, c.oid, 0::smallint, c.relowner, false, false, false,
+        to_regrole(quote_ident(%(invoker)s))::oid
+    FROM views v
+    JOIN pg_class c ON c.oid = v.oid
+    JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = v.schema AND c.relname = v.name
+    WHERE NOT EXISTS (
+        SELECT FROM views o WHERE o.oid = v.oid AND (o.schema, o.name) <> (v.schema, v.name)
+    )
+), judged AS (
+    SELECT x.*, coalesce(r.rolname, %(invoker)s) AS called,
+        coalesce(CASE
+            WHEN x.view = x.relation THEN has_any_column_privilege(x.role, x.relation, 'SELECT')
+                AND has_schema_privilege(x.role, x.schema, 'USAGE')
+            WHEN x.whole THEN NOT EXISTS (
+                SELECT FROM pg_attribute a
+                WHERE a.attrelid = x.relation AND a.attnum > 0 AND NOT a.attisdropped
+                    AND has_column_privilege(x.role, x.relation, a.attnum, 'SELECT') IS NOT TRUE
+            )
+            WHEN x.number = 0 THEN has_any_column_privilege(x.role, x.relation, 'SELECT')
+            ELSE has_column_privilege(x.role, x.relation, x.number, 'SELECT')
+        END, false) AS readable,
+        x.relrowsecurity AND NOT (
+            r.rolsuper OR r.rolbypassrls
+            OR pg_has_role(x.role, x.relowner, 'USAGE') AND NOT x.relforcerowsecurity
+        ) AS secured
+    FROM reads x LEFT JOIN pg_roles r ON r.oid = x.role
+)
+SELECT DISTINCT ON (schema, name)
+    schema, name, view::regclass::text, relation::regclass::text, called, readable
+FROM judged WHERE NOT readable OR secured
+ORDER BY schema, name, readable
+"""
+
+
+def forbidden_views(
+    connection: Connection[Any], names: Iterable[tuple[str, str]], invoker: str | None = None
+) -> dict[tuple[str, str], UserError]:
+    """Those of the views, by schema and name, of which an owner may not read something, and why.
+
+    The `invoker` is who reads views with `security_invoker`: the current role if None.
+    """
+    wanted = sorted(names)
+    if not wanted:
+        return {}
+    parameters = {
+        "schemas": [schema for schema, _ in wanted],
+        "names": [name for _, name in wanted],
+        "first": FIRST_USER_OID,
+        "invoker": invoker or connection.info.user,
+    }
+    with translated():
+        rows = connection.execute(FORBIDDEN, parameters).fetchall()
+    return {(schema, name): _problem(*found) for schema, name, *found in rows}
+
+
+def _problem(view: str, relation: str, role: str, readable: bool) -> UserError:
+    quoted = sql.Identifier(role).as_string()
+    if readable:
+        return UserError(
+            "row-security",
+            f"row level security would hide rows of {relation} from role {role}, as whom view"
+            f" {view} reads it",
+            hint=f"Let a superuser run: ALTER ROLE {quoted} BYPASSRLS; or read the table itself.",
+        )
+    if relation == view:
+        return UserError(
+            "permission-denied",
+            f"role {role} may not read view {view}",
+            hint=f"Let its owner grant {quoted} USAGE on its schema and SELECT on {view}.",
+        )
+    return UserError(
+        "permission-denied",
+        f"role {role} may not read {relation}, which view {view} reads in its name",
+        hint=f"Let the owner of {relation} run: GRANT SELECT ON {relation} TO {quoted};",
+    )

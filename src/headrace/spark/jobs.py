@@ -1,9 +1,12 @@
-"""Naming, counting and stopping the Spark jobs of one call: classic and over Spark Connect."""
+"""The Spark jobs of one call: named, counted and stopped, classic and over Spark Connect."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from threading import get_ident
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,3 +86,27 @@ class ConnectJobs:
 
     def tasks_done(self, call: SparkCall) -> int | None:
         return None
+
+
+Result = TypeVar("Result")
+_helped: ContextVar[int | None] = ContextVar("headrace_helped_thread", default=None)
+
+
+def acting_thread() -> int:
+    """The thread that this one helps, or itself."""
+    helped = _helped.get()
+    return get_ident() if helped is None else helped
+
+
+def helping(work: Callable[[], Result]) -> Callable[[], Result]:
+    """The work as another thread does it for this one."""
+    helped = acting_thread()
+
+    def help_out() -> Result:
+        token = _helped.set(helped)
+        try:
+            return work()
+        finally:
+            _helped.reset(token)
+
+    return help_out

@@ -24,8 +24,7 @@ from headrace.errors import Transient, UserError
 from headrace.files.private import current_umask, private_file, private_folder
 from headrace.files.temporary import JVM, lasting_folder
 from headrace.spark.failures import translate, translated
-from headrace.spark.java import require_java
-from headrace.spark.lost import forget_jvm, jvm_answers, process_of_jvm
+from headrace.spark.jvm import forget_jvm, jvm_answers, process_of_jvm, require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from headrace.errors import Unavailable, UserError
 from headrace.spark import launch
-from headrace.spark.lost import answers
+from headrace.spark.jvm import answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from headrace.errors import HeadraceError
-from headrace.source.ranges import Range
 from headrace.source.reading import stored_schema
-from headrace.source.snapshot import range_sql, read_in_snapshot
+from headrace.source.snapshot import Range, range_sql, read_in_snapshot
 from headrace.source.table import SourceColumn, SourceTable
 from headrace.spark.failures import WorkerFailure
 from headrace.spark.schema import EPOCH, LOG_FIELDS, WEIGHT

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from headrace.errors import HeadraceError, InternalError, Transient, UserError
-from headrace.spark.delegation import acting_thread
 from headrace.spark.failures import cancelled, translated
-from headrace.spark.jobs import ClassicJobs, ConnectJobs, Jobs, SparkCall
+from headrace.spark.jobs import ClassicJobs, ConnectJobs, Jobs, SparkCall, acting_thread
 from headrace.spark.prepared import key_of
 from headrace.spark.profiles import Profile
 from headrace.spark.schema import struct

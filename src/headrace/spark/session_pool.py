@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from headrace.spark.prepared import Key, Plans, Room
 from headrace.spark.profiles import COMPILED, INTERPRETED, MOST_INTERPRETED, Profile
-from headrace.spark.session import Generation, Spark
+from headrace.spark.session import Generation, Spark, Worker
 from headrace.spark.views import Input, Views
-from headrace.spark.worker import Worker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,13 +18,12 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from headrace.store.actions import add_action, remove_action
-from headrace.store.arrangement import Arrangement
 from headrace.store.failure import behind, lease_lost, unavailable, unreadable
-from headrace.store.layout import EPOCH, WEIGHT, columns_of, stored
+from headrace.store.layout import EPOCH, WEIGHT, Arrangement, columns_of, stored
 from headrace.store.location import StoreLocation
 from headrace.store.log import LogFile, Pin, RelationLog, in_order
 
-# Without this delta-rs puts a stale append on top of whatever it finds.
+# Without this delta-rs would retry a stale append on top of the newest version.
 EXACT = CommitProperties(max_commit_retries=0)
 LABEL = "headrace"
 ORDER = "headrace.order"
@@ -32,7 +31,7 @@ APART = "headrace.apart"
 LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 CHECKPOINT_SUFFIX = ".checkpoint.parquet"
-# How many actions a commit has besides its own description, which stands first.
+# The number of actions of a commit besides its description, which comes first.
 ACTIONS = "headrace.actions"
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 # Removed files are not remembered in checkpoints, which would grow with every commit: vacuum keeps
@@ -54,7 +53,7 @@ class Commits:
 
     A commit lands as version `pin.version + 1` or not at all: the version's log file is created
     only if it is absent, whatever other processes do. delta-rs reads it back before the next
-    one; that is done ahead, while the caller does other things.
+    one; a thread does that ahead, while the caller does other things.
     """
 
     def __init__(self, place: StoreLocation) -> None:
@@ -65,13 +64,13 @@ class Commits:
         self._lock = Lock()
 
     def create(self, relation: str, columns: pa.Schema, arrangement: Arrangement) -> RelationLog:
-        """Make the table, version 0; it must not exist."""
+        """Create the table at version 0; it must not exist."""
         try:
             self._place.prepare()
             table = DeltaTable.create(
                 self._place.uri(relation),
                 stored(columns),
-                configuration={**CONFIGURATION, **_kept(arrangement)},
+                configuration={**CONFIGURATION, **_table_settings(arrangement)},
                 raise_if_key_not_exists=False,
                 storage_options=dict(self._place.options),
                 commit_properties=EXACT,
@@ -84,7 +83,7 @@ class Commits:
         return RelationLog(0, columns_of(columns), (), arrangement)
 
     def check(self, relation: str, pin: Pin) -> DeltaTable:
-        """The opened table, which must be at the pin's version and not beyond."""
+        """Return the opened table; raise unless it is exactly at the pin's version."""
         table = self._newest(relation, pin)
         if table.version() < pin.version:
             raise behind(relation, pin, f"the log ends at version {table.version()}")
@@ -104,7 +103,7 @@ class Commits:
     ) -> RelationLog:
         """Add and remove files in one commit from exactly the pin's version.
 
-        A `compaction` changes files and no rows; the commit says so.
+        A `compaction` changes files and no rows; the commit records that.
         """
         table = self.check(relation, pin)
         now = int(time.time() * 1000)
@@ -119,7 +118,7 @@ class Commits:
                 actions,
                 "append",
                 table.schema(),
-                commit_properties=_said(len(actions), compaction=compaction),
+                commit_properties=_properties(len(actions), compaction=compaction),
                 post_commithook_properties=NO_HOOKS,
             )
             self._place.make_durable(
@@ -141,15 +140,15 @@ class Commits:
         return log.after_commit(added, removed)
 
     def is_compaction(self, relation: str, version: int) -> bool:
-        """Whether the commit that made a version changed files and no rows."""
+        """Return whether the commit of a version changed files and no rows."""
         actions = self._actions(relation, Pin(version, 0))
         return any(action.get("commitInfo", {}).get(LABEL) == "compaction" for action in actions)
 
     def require_whole(self, relation: str, pin: Pin, newest: int) -> None:
         """Raise `store-behind` if a commit since the last checkpoint has lost some of its lines.
 
-        delta-rs takes a file that was cut off between two lines for all of a commit, and an empty
-        one for a commit without actions.
+        delta-rs accepts a truncated commit file as a whole commit if it ends after a line, and an
+        empty one as a commit without actions.
         """
         entries = self._place.files.get_file_info(
             pafs.FileSelector(f"{relation}/{LOG_FOLDER}", allow_not_found=True)
@@ -162,28 +161,28 @@ class Commits:
         first = max((version for version in checkpoints if version <= newest), default=0)
         for version in range(first + 1, newest + 1):
             info, *others = self._actions(relation, Pin(version, pin.epoch)) or [{}]
-            said = info.get("commitInfo")
-            if said is None or len(others) < int(said.get(ACTIONS, 0)):
-                raise behind(relation, pin, f"the commit of version {version} was cut off")
+            description = info.get("commitInfo")
+            if description is None or len(others) < int(description.get(ACTIONS, 0)):
+                raise behind(relation, pin, f"the commit of version {version} is truncated")
 
     def _actions(self, relation: str, pin: Pin) -> list[dict[str, Any]]:
-        """The lines of the commit that made the pin's version."""
+        """Return the lines of the commit of the pin's version."""
         path = self._place.path(self._place.uri(relation, log_path(pin.version)))
         try:
             with self._place.files.open_input_stream(path) as commit:
                 return [json.loads(line) for line in commit.read().splitlines() if line]
         except (OSError, ValueError) as error:
-            found = f"the commit of version {pin.version} cannot be read"
-            raise unreadable(error, self._place, relation, pin, found) from error
+            problem = f"the commit of version {pin.version} cannot be read"
+            raise unreadable(error, self._place, relation, pin, problem) from error
 
     def newest(self, relation: str, pin: Pin) -> RelationLog:
-        """The log as it is now, wherever the pin is."""
+        """Return the log at its newest version, wherever the pin is."""
         self.forget(relation)
         return self._log(relation, pin, self._newest(relation, pin))
 
     def at(self, relation: str, pin: Pin) -> RelationLog:
-        """The log at the pin's version."""
-        table = self._known(relation)
+        """Return the log at the pin's version."""
+        table = self._opened_table(relation)
         if table is not None and table.version() == pin.version:
             log = self._log(relation, pin, table)
             # A commit may have moved the table on meanwhile.
@@ -194,20 +193,20 @@ class Commits:
         except (OSError, ValueError, DeltaError) as error:
             self.forget(relation)
             newest = self._newest(relation, pin).version()
-            found = f"the log's newest version is {newest}, and that one cannot be read"
-            raise unreadable(error, self._place, relation, pin, found) from error
+            problem = f"the log's newest version is {newest}, and the pinned version cannot be read"
+            raise unreadable(error, self._place, relation, pin, problem) from error
         return self._log(relation, pin, table)
 
     def forget(self, relation: str) -> None:
-        """Close the table; the next use reads its log anew."""
-        self._known(relation)
+        """Close the table; the next use reads its log again."""
+        self._opened_table(relation)
         self._opened.pop(relation, None)
 
-    def _known(self, relation: str) -> DeltaTable | None:
-        """The table as it was opened, and as far as it was read."""
+    def _opened_table(self, relation: str) -> DeltaTable | None:
+        """Return the opened table, after the read that is under way; None if it is closed."""
         reading = self._read_ahead.get(relation)
         if reading is not None:
-            # What has not begun, or failed, is done by whoever needs it, and fails there.
+            # A read that has not begun, or failed, is repeated by its next user, and fails there.
             if not reading.cancel():
                 with suppress(Exception):
                     reading.result()
@@ -218,8 +217,8 @@ class Commits:
         return self._opened.get(relation)
 
     def _newest(self, relation: str, pin: Pin) -> DeltaTable:
-        """The table at its newest version, or as it was opened if that is the pin's or beyond."""
-        table = self._known(relation)
+        """Return the table at its newest version, or as opened if that is not behind the pin."""
+        table = self._opened_table(relation)
         try:
             if table is None:
                 table = self._opened[relation] = self._open(relation)
@@ -228,12 +227,12 @@ class Commits:
         except TableNotFoundError as error:
             self.forget(relation)
             if self._place.trouble(writing=False) is None:
-                raise behind(relation, pin, "there is no such table") from error
+                raise behind(relation, pin, "the table does not exist") from error
             raise unavailable(error, self._place, writing=False) from error
         except (OSError, ValueError, DeltaError) as error:
             self.forget(relation)
-            found = f"the log cannot be read: {error}"
-            raise unreadable(error, self._place, relation, pin, found) from error
+            problem = f"the log cannot be read: {error}"
+            raise unreadable(error, self._place, relation, pin, problem) from error
         return table
 
     def _open(self, relation: str, version: int | None = None) -> DeltaTable:
@@ -241,21 +240,21 @@ class Commits:
         return DeltaTable(uri, version=version, storage_options=options)
 
     def _log(self, relation: str, pin: Pin, table: DeltaTable) -> RelationLog:
-        """The opened table's files, by the statistics that every commit of ours carries."""
+        """Return the log of the opened table, by the statistics that our commits carry."""
         version = -1
         live: list[dict[str, Any]] = []
-        # It may move on while it is looked at: files and version have to be of one moment.
+        # Another thread may update the table: files and version have to belong together.
         try:
             while version != table.version():
                 version = table.version()
                 live = pa.table(table.get_add_actions(flatten=True)).to_pylist()
         except (OSError, ValueError, DeltaError) as error:
             self.forget(relation)
-            found = f"the files of version {version} cannot be read from the log"
-            raise unreadable(error, self._place, relation, pin, found) from error
+            problem = f"the files of version {version} cannot be read from the log"
+            raise unreadable(error, self._place, relation, pin, problem) from error
         for each in live:
             if None in (each["num_records"], each[f"min.{EPOCH}"], each[f"max.{EPOCH}"]):
-                raise behind(relation, pin, f"{each['path']} was added by someone else")
+                raise behind(relation, pin, f"{each['path']} was added by another program")
         files = tuple(
             LogFile(
                 uri=self._place.uri(relation, each["path"]),
@@ -272,14 +271,14 @@ class Commits:
         return RelationLog(version, columns, in_order(files), arrangement)
 
     def _checkpoint(self, relation: str, table: DeltaTable) -> None:
-        """Sum the log up, so that opening and committing stay cheap; the commit stands without.
+        """Write a checkpoint, so that opening and committing stay cheap; on failure only warn.
 
-        The table is opened anew afterwards: an open one never takes up its own checkpoint.
+        The table is reopened afterwards: an open one never uses its own checkpoint.
         """
         try:
             table.update_incremental()
             table.create_checkpoint()
-            # A power cut must not leave an empty one in the place of the commits that it sums up.
+            # A power cut must not leave an empty checkpoint in place of the commits it replaces.
             self._place.make_durable(relation, (checkpoint_path(table.version()), LAST_CHECKPOINT))
             self._forget_versions(relation, table.version() - VERSIONS_KEPT)
         except (OSError, DeltaError) as error:
@@ -298,34 +297,34 @@ class Commits:
                 files.delete_file(path)
 
 
-def _said(actions: int, *, compaction: bool) -> CommitProperties:
-    """What a commit says about itself."""
+def _properties(actions: int, *, compaction: bool) -> CommitProperties:
+    """Return the description of a commit."""
     label = {LABEL: "compaction"} if compaction else {}
     return CommitProperties(custom_metadata={ACTIONS: str(actions), **label}, max_commit_retries=0)
 
 
-def _kept(arrangement: Arrangement) -> dict[str, str]:
-    """An arrangement as settings of a Delta table."""
+def _table_settings(arrangement: Arrangement) -> dict[str, str]:
+    """Return an arrangement as settings of a Delta table."""
     apart = {} if arrangement.apart is None else {APART: arrangement.apart}
     return {ORDER: json.dumps(arrangement.order), **apart}
 
 
 def _arrangement(configuration: Mapping[str, str]) -> Arrangement:
-    """The arrangement that a Delta table was made with; older ones have none."""
+    """Return the arrangement that a Delta table was created with; older tables have none."""
     return Arrangement(tuple(json.loads(configuration.get(ORDER, "[]"))), configuration.get(APART))
 
 
 def version_of(name: str) -> int:
-    """The version that a file of Delta's log belongs to; -1 for what has none."""
+    """Return the version that a file of Delta's log belongs to; -1 for other files."""
     number = name.partition(".")[0]
     return int(number) if number.isdecimal() else -1
 
 
 def log_path(version: int) -> str:
-    """The file of a commit; Delta fixes the name."""
+    """Return the path of a commit; Delta prescribes the name."""
     return f"{LOG_FOLDER}/{version:020d}.json"
 
 
 def checkpoint_path(version: int) -> str:
-    """The file of a checkpoint; Delta fixes the name."""
+    """Return the path of a checkpoint; Delta prescribes the name."""
     return f"{LOG_FOLDER}/{version:020d}{CHECKPOINT_SUFFIX}"

@@ -1,11 +1,11 @@
-"""Which files of a log are worth summing up into one (pure).
+"""Which files of a log are worth merging into one (pure).
 
 Like an LSM tree: small files are merged once there are enough of them, and a merged file again
 only when those beside it have grown to its size, so that each row is rewritten a few times at
 most while the number of live files stays small.
 
-A merged file has the epochs of all that it was made of, and none of them can be told apart in it
-any more. So no merge goes across an epoch that some reader stands at: what came before it and
+A merged file has the epochs of all files that it replaces, and its rows cannot be separated by
+epoch again. So no merge crosses an epoch that some reader is at: what came before the epoch and
 what came after it stay in different files, however far the reader lags behind.
 """
 
@@ -15,18 +15,17 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import groupby
 
+from headrace.store.layout import SMALL_ROWS
 from headrace.store.log import LogFile
 
 # Every small file costs Spark some milliseconds to open, and every merge some twenty to write.
 FEWEST_FILES = 8
 # An older file joins a merge if it is not much larger than all newer ones of it together.
 LARGEST_RATIO = 4
-# Files beyond this size are not too many, however many executors wrote at once.
-SMALL_ROWS = 100_000
 
 
 def worth_merging(files: tuple[LogFile, ...], kept: Iterable[int]) -> tuple[LogFile, ...]:
-    """The files to sum up, or none. `files` come oldest first, `kept` are the readers' epochs.
+    """Return the files to merge, if any. `files` come oldest first, `kept` are the readers' epochs.
 
     What is chosen is a run without gaps, so that merging it moves no row past a row of another
     epoch.

@@ -15,15 +15,18 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from headrace.errors import HeadraceError, InternalError, NeedsReinit
-from headrace.store.arrangement import AS_THEY_COME, Arrangement
+from headrace.store.actions import bounds_of
 from headrace.store.commit import Commits
 from headrace.store.failure import behind, readable, require_after, require_rows, unavailable
-from headrace.store.file_bounds import bounds_of, check_apart, kept_apart
 from headrace.store.keys import Keys
 from headrace.store.layout import (
+    AS_THEY_COME,
+    Arrangement,
+    check_apart,
     check_columns,
     check_order,
     conform,
+    kept_apart,
     least_weight,
     some_columns,
     weighted,
@@ -32,7 +35,7 @@ from headrace.store.location import StoreLocation
 from headrace.store.log import LogFile, Pin, RelationLog
 from headrace.store.lookup import By, LookupCost
 from headrace.store.net import net
-from headrace.store.part import parts_in, write_part
+from headrace.store.parquet import WrittenParts, parts_in, write_part
 from headrace.store.reader import Reader
 from headrace.store.store import Store
 from headrace.store.vacuum import (
@@ -46,7 +49,6 @@ from headrace.store.vacuum import (
     unnamed_since,
     vacuum,
 )
-from headrace.store.written_parts import WrittenParts
 
 MEMORY_BYTES = 256 * 1024 * 1024
 LOGS_KEPT = 4
@@ -56,8 +58,8 @@ class DeltaStore(Store):
     """Relations as Delta tables at `<root>/<relation id>/`; see `Store` for the contract.
 
     `root` is a folder or any URI that delta-rs takes with the given storage options. A log that
-    was read or written here once is remembered as a value, a few versions of each: a pin picks
-    its version, so that what other processes commit can make it unused but never wrong.
+    was read or written here is remembered as a value, a few versions of each: a pin selects its
+    version, so that commits of other processes can make an entry unused but never wrong.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class DeltaStore(Store):
 
     @property
     def folder(self) -> Path | None:
-        """Where the store is on this machine; None if it is elsewhere."""
+        """Return the store's folder on this machine; None for an object store."""
         return Path(self._place.root) if self._place.local else None
 
     def create(
@@ -110,10 +112,10 @@ class DeltaStore(Store):
         tables: Iterable[pa.Table],
         replaced: tuple[LogFile, ...] = (),
     ) -> RelationLog:
-        """Write each table as one file and commit them, in the place of `replaced` if given.
+        """Write each table as one file and commit the files, in place of `replaced` if given.
 
-        Tables without rows write nothing; with nothing to commit the log is the same. A sum without
-        rows is a file all the same, which says that its epochs cannot be told apart any more.
+        Tables without rows write nothing; without files there is no commit. Replaced files leave a
+        file even without rows: it records that their epochs cannot be read separately any more.
         """
         added: list[LogFile] = []
         first = replaced[0].first_epoch if replaced else epoch
@@ -136,7 +138,7 @@ class DeltaStore(Store):
                 relation, pin, log, tuple(added), replaced, compaction=bool(replaced)
             )
             self._reader.forget(replaced)
-        # What comes in several tables is too large to be read from memory again.
+        # Rows in several tables are too large to keep in memory.
         if len(added) == 1:
             self._reader.keep(added[0], written)
         return self._remember(relation, log)
@@ -163,7 +165,7 @@ class DeltaStore(Store):
     def _sum(
         self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...]
     ) -> Iterator[pa.Table]:
-        """The rows of some files, netted, as tables that become one file each."""
+        """Yield the rows of some files, netted, as one table for each file to write."""
         pin = Pin(log.version, chosen[-1].last_epoch)
         tables = [self._reader.read(relation, pin, file, log.columns) for file in chosen]
         return kept_apart(net(pa.concat_tables(tables)), log.arrangement)
@@ -240,13 +242,13 @@ class DeltaStore(Store):
         return readable(relation, self._log(relation, pin), after, upto)
 
     def read(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table:
-        found = self.files(relation, pin, after, upto)
+        files = self.files(relation, pin, after, upto)
         columns = self._log(relation, pin).columns
-        tables = [self._reader.read(relation, pin, file, columns) for file in found]
+        tables = [self._reader.read(relation, pin, file, columns) for file in files]
         return pa.concat_tables([weighted(columns).empty_table(), *tables])
 
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
-        log = self._known(relation, pin)
+        log = self._remembered(relation, pin)
         if log is None or upto > pin.epoch:
             return None
         tables = [weighted(log.columns).empty_table()]
@@ -268,11 +270,11 @@ class DeltaStore(Store):
         *,
         by: By = "best",
     ) -> pa.Table:
-        wanted = some_columns(self._log(relation, pin).columns, columns)
-        tables = [weighted(wanted).empty_table()]
+        schema = some_columns(self._log(relation, pin).columns, columns)
+        tables = [weighted(schema).empty_table()]
         left = most
         for file in self.files(relation, pin, 0, pin.epoch if upto is None else upto):
-            tables.append(self._reader.matching(relation, pin, file, keys, wanted, left, by))
+            tables.append(self._reader.matching(relation, pin, file, keys, schema, left, by))
             if left is not None:
                 left -= tables[-1].num_rows
                 if left < 0:
@@ -288,8 +290,8 @@ class DeltaStore(Store):
         upto: int | None = None,
     ) -> LookupCost:
         files = self.files(relation, pin, 0, pin.epoch if upto is None else upto)
-        wanted = some_columns(self._log(relation, pin).columns, columns)
-        return self._reader.reach(relation, pin, files, keys, wanted)
+        schema = some_columns(self._log(relation, pin).columns, columns)
+        return self._reader.lookup_cost(relation, pin, files, keys, schema)
 
     def rollback(self, relation: str, pin: Pin) -> Pin:
         newest = self._commits.newest(relation, pin)
@@ -299,15 +301,15 @@ class DeltaStore(Store):
             pin = Pin(pin.version + 1, pin.epoch)
         self._commits.require_whole(relation, pin, newest.version)
         unwanted = newest.beyond(pin.epoch)
-        wanted = [file for file in newest.files if file not in unwanted]
-        if found := lost_files(self._place, wanted):
-            raise behind(relation, pin, found)
+        pinned_files = [file for file in newest.files if file not in unwanted]
+        if damage := lost_files(self._place, pinned_files):
+            raise behind(relation, pin, damage)
         if newest.version > pin.version:
             pinned = self._log(relation, pin)
             before = set(pinned.files).difference(pinned.beyond(pin.epoch))
             if differing := before ^ set(newest.files).difference(unwanted):
                 changed = min(file.uri for file in differing)
-                raise behind(relation, pin, f"{changed} was added or removed by someone else")
+                raise behind(relation, pin, f"{changed} was added or removed by another program")
         if unwanted:
             at = Pin(newest.version, pin.epoch)
             newest = self._commits.commit(relation, at, newest, removed=unwanted)
@@ -323,8 +325,8 @@ class DeltaStore(Store):
             newest = self._commits.newest(relation, pin)
             self._commits.require_whole(relation, pin, newest.version)
             log = self._log(relation, pin)
-            if found := lost_files(self._place, log.files):
-                return found
+            if damage := lost_files(self._place, log.files):
+                return damage
             for file in log.files:
                 self._reader.read(relation, pin, file, log.columns)
                 self._reader.forget_all(file.uri)
@@ -338,7 +340,7 @@ class DeltaStore(Store):
 
     def require_writable(self) -> None:
         number = self._place.trouble(writing=True)
-        # A store that nothing was written to yet has no folder.
+        # A store has no folder before its first write.
         if number not in (None, ENOENT):
             error = OSError(number, os.strerror(number))
             raise unavailable(error, self._place, writing=True)
@@ -352,11 +354,11 @@ class DeltaStore(Store):
             self._place.remove(relation)
 
     def _log(self, relation: str, pin: Pin) -> RelationLog:
-        """The log at the pin, from memory or from the Delta log."""
-        log = self._known(relation, pin) or self._commits.at(relation, pin)
+        """Return the log at the pin, from memory or from the Delta log."""
+        log = self._remembered(relation, pin) or self._commits.at(relation, pin)
         return self._remember(relation, log)
 
-    def _known(self, relation: str, pin: Pin) -> RelationLog | None:
+    def _remembered(self, relation: str, pin: Pin) -> RelationLog | None:
         for log in self._logs.get(relation, ()):
             if log.version == pin.version:
                 return log
@@ -374,7 +376,7 @@ class DeltaStore(Store):
     def _discarding(self, relation: str, pin: Pin, written: Iterable[str]) -> Iterator[None]:
         """On any failure remove what was written, unless the commit landed before it failed.
 
-        What cannot be told is kept, for `rollback` or a vacuum.
+        In doubt files are kept, for `rollback` or a vacuum to remove.
         """
         try:
             yield

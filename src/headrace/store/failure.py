@@ -1,4 +1,4 @@
-"""Which error a failing store becomes, decided by class and errno, never by message."""
+"""The errors of a failing store, decided by exception class and errno, never by message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def unavailable(error: Exception, place: StoreLocation, *, writing: bool) -> Unavailable:
-    """A disk that is full, or a location that cannot be used."""
+    """Return the error for a full disk, or for a location that cannot be used."""
     number = getattr(error, "errno", None) or place.trouble(writing=writing)
     detail = COLOUR.sub("", str(error)).strip()
     if number in FULL:
@@ -26,43 +26,43 @@ def unavailable(error: Exception, place: StoreLocation, *, writing: bool) -> Una
         )
     return Unavailable(
         "store-unreachable",
-        f"the store at {place.root} cannot be {'written' if writing else 'read'}",
+        f"could not {'write to' if writing else 'read from'} the store at {place.root}",
         detail=detail,
-        hint="Check that the location exists and that this user may use it.",
+        hint="Check that the location exists and that this user has access to it.",
     )
 
 
 def unreadable(
-    error: Exception, place: StoreLocation, relation: str, pin: Pin, found: str
+    error: Exception, place: StoreLocation, relation: str, pin: Pin, problem: str
 ) -> NeedsReinit | Unavailable:
-    """A file that is lost or damaged, where the store itself can be read; else the store's error.
+    """Return `store-behind` for a lost or damaged file, else the error of the store itself.
 
-    Of an object store nobody knows, unless it says that there is no such object.
+    A file of an object store counts as lost only if the store reports that it does not exist.
     """
     missing = isinstance(error, FileNotFoundError)
     if missing or (place.local and place.trouble(writing=False) is None):
-        return behind(relation, pin, found)
+        return behind(relation, pin, problem)
     return unavailable(error, place, writing=False)
 
 
-def behind(relation: str, pin: Pin, found: str) -> NeedsReinit:
-    """The log does not hold what the catalog says it holds."""
+def behind(relation: str, pin: Pin, problem: str) -> NeedsReinit:
+    """Return the error for a log that lacks what the catalog has pinned."""
     return NeedsReinit(
         "store-behind",
         f"the log of relation {relation} does not reach its pin",
-        detail=f"The catalog has version {pin.version} at epoch {pin.epoch}; {found}.",
-        hint="Reinitialise the relation: its data are copied anew.",
+        detail=f"The catalog has version {pin.version} at epoch {pin.epoch}; {problem}.",
+        hint="Reinitialise the relation: its data are copied again.",
     )
 
 
 def require_after(relation: str, pin: Pin, epoch: int) -> None:
-    """Rows are added at an epoch that is newer than all before."""
+    """Raise `invariant` unless the epoch is later than that of the pin."""
     if epoch <= pin.epoch:
         raise InternalError("invariant", f"epoch {epoch} of {relation} is not after {pin}")
 
 
 def require_rows(folder: str, counted: int, rows: int | None) -> None:
-    """The parts of a folder hold what was written into it, where that is known."""
+    """Raise `invariant` unless the parts hold as many rows as were written, if that is known."""
     if rows is not None and rows != counted:
         raise InternalError(
             "invariant",
@@ -72,22 +72,22 @@ def require_rows(folder: str, counted: int, rows: int | None) -> None:
 
 
 def readable(relation: str, log: RelationLog, after: int, upto: int) -> tuple[LogFile, ...]:
-    """The files of the epochs in (after, upto], none of which may hold other epochs too."""
+    """Return the files of the epochs in (after, upto]; raise if one holds other epochs too."""
     for epoch in (after, upto):
         if file := log.merged_across(epoch):
             raise NeedsReinit(
                 "epoch-expired",
-                f"relation {relation} cannot be read at epoch {epoch} any more",
-                detail=f"Epochs {file.first_epoch} to {file.last_epoch} were summed up.",
+                f"epoch {epoch} of relation {relation} is no longer available",
+                detail=f"Epochs {file.first_epoch} to {file.last_epoch} were compacted.",
                 hint="Read it at its published epoch.",
             )
     return log.between(after, upto)
 
 
 def lease_lost(relation: str, pin: Pin) -> Unavailable:
-    """A version beyond the pin: another writer, or a commit of ours that was not rolled back."""
+    """Return the error for a version beyond the pin: another writer, or no rollback yet."""
     return Unavailable(
         "lease-lost",
         f"relation {relation} is no longer at version {pin.version}",
-        detail="Another process has written to it; nothing was written by this one.",
+        detail="Another process has written to the relation; this process wrote nothing.",
     )

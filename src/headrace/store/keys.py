@@ -12,12 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.store.lists import as_bytes
-from headrace.store.net import one_nan
+from headrace.store.net import as_bytes, one_nan
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-# The different values of a column in order, for each row the place of its own, and rows by that.
+# The distinct values of a column in order, the position of each row's value, and rows by position.
 Ordered = tuple[npt.NDArray[Any], Numbers, Numbers]
 ABSENT = -1
 WIDEST_SPAN = 1 << 27
@@ -25,7 +24,7 @@ WIDEST_SPAN = 1 << 27
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One column more: its values, and the pairs (number so far, value) that there are, as codes.
+    """One more column: its values, and the existing pairs (number so far, value), as codes.
 
     (n, v)  is the code  n * number of values + place of v
     """
@@ -39,21 +38,21 @@ class _Step:
         return cls(values, np.unique(_pairs(values, numbers, column)))
 
     def number(self, numbers: Numbers, column: pa.ChunkedArray) -> Numbers:
-        """Which pair each row has; `ABSENT` where the pair or the number so far is not there."""
+        """Return the pair of each row; `ABSENT` for pairs or numbers that do not exist."""
         pairs = _pairs(self.values, numbers, column)
         place = np.minimum(np.searchsorted(self.codes, pairs), len(self.codes) - 1)
         return np.where((pairs >= 0) & (self.codes[place] == pairs), place, ABSENT)
 
 
 def _pairs(values: pa.Array, numbers: Numbers, column: pa.ChunkedArray) -> Numbers:
-    """The code of each row's pair, `ABSENT` where it has no number or another value."""
-    found = pc.fill_null(pc.index_in(column, value_set=values), ABSENT)
-    at = found.to_numpy().astype(np.int64)
+    """Return the code of each row's pair; `ABSENT` without a number or with another value."""
+    indexes = pc.fill_null(pc.index_in(column, value_set=values), ABSENT)
+    at = indexes.to_numpy().astype(np.int64)
     return np.where((numbers >= 0) & (at >= 0), numbers * len(values) + at, ABSENT)
 
 
 class Keys:
-    """The rows of a table as keys, numbered from 0; equal ones have one number.
+    """The rows of a table as keys, numbered from 0; equal keys share a number.
 
     Any stored type may be in a key. Values are equal as they are for `net`, NULLs among them. `own`
     are the numbers of the rows themselves, `integers` the values, in order, of columns of whole
@@ -81,13 +80,13 @@ class Keys:
         return len(self._steps[-1].codes)
 
     def are(self, rows: pa.Table) -> bool:
-        """Whether the rows of another table, in which none is twice, are just these keys."""
+        """Return whether the distinct rows of another table are exactly these keys."""
         if tuple(rows.column_names) != self.names or rows.num_rows != len(self):
             return False
         return bool(self.has(rows).all())
 
     def find(self, rows: pa.Table) -> Numbers:
-        """The number of each row's key, `ABSENT` (−1) where it is not in the set."""
+        """Return the number of each row's key; `ABSENT` (−1) for keys that are not in the set."""
         if not len(self):
             return np.full(rows.num_rows, ABSENT)
         numbers = np.zeros(rows.num_rows, np.int64)
@@ -97,35 +96,35 @@ class Keys:
         return numbers
 
     def has(self, rows: pa.Table) -> Mask:
-        """Whether each row's key is in the set."""
+        """Return whether each row's key is in the set."""
         column = rows[self.names[0]]
         if len(self.names) == 1 and self._span is not None and not column.null_count:
-            least, wanted = self._span
+            least, is_key = self._span
             place = column.to_numpy().astype(np.int64) - least
-            inside = (place >= 0) & (place < len(wanted))
-            found: Mask = inside & wanted[np.where(inside, place, 0)]
-            return found
+            inside = (place >= 0) & (place < len(is_key))
+            matches: Mask = inside & is_key[np.where(inside, place, 0)]
+            return matches
         return self.find(rows) >= 0
 
     @cached_property
     def _span(self) -> tuple[int, Mask] | None:
-        """Of one column of whole numbers close together: the least, and which of those after it."""
+        """Return the least key and a mask of the keys from there; None unless they are close."""
         values = self.integers.get(self.names[0])
         if values is None or not len(values):
             return None
         least, greatest = int(values[0]), int(values[-1])
         if greatest - least >= WIDEST_SPAN:
             return None
-        wanted = np.zeros(greatest - least + 1, np.bool_)
-        wanted[values - least] = True
-        return least, wanted
+        is_key = np.zeros(greatest - least + 1, np.bool_)
+        is_key[values - least] = True
+        return least, is_key
 
     def matching(self, rows: pa.Table) -> pa.Table:
-        """The rows whose key is in the set."""
+        """Return the rows whose key is in the set."""
         return rows.filter(pa.array(self.has(rows)))
 
     def ordered(self, name: str) -> Ordered | None:
-        """A column of the rows as the statistics of a file compare it; `ABSENT` is NULL's place."""
+        """Return a column in the order of file statistics; NULL has position `ABSENT`."""
         if name not in self._ordered:
             self._ordered[name] = _ordered(self._rows[name])
         return self._ordered[name]
@@ -143,7 +142,7 @@ def _ordered(column: pa.ChunkedArray) -> Ordered | None:
 
 
 def _by_statistics(column: pa.ChunkedArray) -> npt.NDArray[Any] | None:
-    """Whole numbers, or bytes; decimals by their digits. None for what is not compared."""
+    """Return values as integers or bytes, decimals by their digits; None for other types."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return np.array(column.cast(pa.binary()).to_pylist(), object)
@@ -159,7 +158,7 @@ def _by_statistics(column: pa.ChunkedArray) -> npt.NDArray[Any] | None:
 
 
 def _comparable(rows: pa.Table) -> list[pa.ChunkedArray]:
-    """The columns as Arrow can look them up."""
+    """Return the columns in a form that Arrow can look up."""
     return [
         as_bytes(column) if pa.types.is_list(column.type) else column
         for column in one_nan(rows).columns

@@ -34,8 +34,10 @@ class StoreLocation:
 
     @classmethod
     def of(cls, root: str | Path, options: Mapping[str, str] | None = None) -> StoreLocation:
-        """A folder becomes an absolute path; any other URI stays as given, for delta-rs and Spark
-        both read it (s3a:// and abfss:// mean the same to both)."""
+        """Return the location of a folder, as an absolute path, or of a URI, unchanged.
+
+        delta-rs and Spark both read the URI: s3a:// and abfss:// mean the same to both.
+        """
         text = str(root)
         scheme = urlsplit(text).scheme
         if "://" in text and scheme != "file":
@@ -44,39 +46,39 @@ class StoreLocation:
         if bad := UNUSABLE & set(path):
             raise UserError(
                 "invalid-option",
-                f"store folder {path!r} has unusable characters: {' '.join(sorted(bad))}",
+                f"store folder {path!r} contains unsupported characters: {' '.join(sorted(bad))}",
                 hint="Choose another folder.",
             )
         return cls(path.rstrip("/") or "/", dict(options or {}), local=True)
 
     def uri(self, relation: str, *parts: str) -> str:
-        """The address of a relation, or of a path inside it."""
+        """Return the address of a relation, or of a path inside its folder."""
         if not RELATION.fullmatch(relation):
             raise InternalError("invariant", f"{relation!r} is not a relation id")
         return "/".join((self.root, relation, *parts))
 
     def path_in(self, relation: str, uri: str) -> str:
-        """The path inside the relation's folder that an address names."""
+        """Return the path of an address inside the relation's folder."""
         return self._below(self.uri(relation), uri)
 
     def path(self, uri: str) -> str:
-        """The path in `files` that an address names."""
+        """Return the path of an address in `files`."""
         return self._below(self.root, uri)
 
     @cached_property
     def files(self) -> pafs.FileSystem:
-        """A file system whose top is the root."""
+        """Return a file system whose top is the root."""
         if self.local:
             return pafs.SubTreeFileSystem(self.root, pafs.LocalFileSystem())
         return pafs.PyFileSystem(DeltaStorageHandler(self.root, dict(self.options)))
 
     def prepare(self) -> None:
-        """Make the root folder, closed to other users; one that is there is left as it is."""
+        """Make the root folder, closed to other users; an existing folder is left unchanged."""
         if self.local and not Path(self.root).exists():
             private_folder(Path(self.root))
 
     def remove(self, relation: str) -> None:
-        """Remove the relation's folder and all in it, if it is there."""
+        """Remove the relation's folder with its contents, if it exists."""
         if self.local:
             if Path(self.uri(relation)).is_dir():
                 shutil.rmtree(self.uri(relation))
@@ -84,10 +86,10 @@ class StoreLocation:
             self.files.delete_dir(relation)
 
     def make_durable(self, relation: str, paths: Iterable[str], *, new: bool = False) -> None:
-        """Force files and the folders that name them to disk, a new relation's own name too.
+        """Flush files and their folders to disk, with `new` the entry of the relation's folder too.
 
-        The catalog's pin survives a power cut, so what it points to must be there first. Object
-        stores answer only when a write is durable.
+        The catalog's pin survives a power cut, so its files must be durable first. Object stores
+        acknowledge only durable writes.
         """
         if not self.local:
             return
@@ -99,9 +101,9 @@ class StoreLocation:
             force(path)
 
     def trouble(self, *, writing: bool) -> int | None:
-        """The errno that using the root folder gives now, or None; object stores are not asked.
+        """Return the errno of using the root folder now; None if it works, or for an object store.
 
-        delta-rs wraps the operating system's errors into text, so the question is put again.
+        delta-rs reports errors of the operating system as text only, so the access is tried again.
         """
         if not self.local:
             return None
@@ -123,7 +125,7 @@ class StoreLocation:
 
 
 def force(path: Path) -> None:
-    """Wait until a file's bytes, or a folder's names, are on disk."""
+    """Wait until a file's bytes, or a folder's entries, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

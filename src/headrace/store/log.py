@@ -1,4 +1,4 @@
-"""What a relation's log holds, as values: pins, files, and the files at one Delta version."""
+"""A relation's log as values: pins, files, and the files at one Delta version."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.errors import InternalError
-from headrace.store.arrangement import AS_THEY_COME, Arrangement
+from headrace.store.layout import AS_THEY_COME, Arrangement
 
 if TYPE_CHECKING:
-    from headrace.store.file_bounds import FileBounds
+    from headrace.store.actions import FileBounds
 
 
 @dataclass(frozen=True, order=True)
@@ -22,7 +22,7 @@ class Pin:
     epoch: int
 
     def at(self, epoch: int) -> Pin:
-        """The pin of a relation that did not change up to an epoch; epochs never go back."""
+        """Return the pin of a relation that did not change up to an epoch; epochs never go back."""
         return Pin(self.version, max(self.epoch, epoch))
 
 
@@ -31,8 +31,8 @@ class LogFile:
     """One Parquet file of weighted rows, whose epochs are first_epoch to last_epoch.
 
     `uri` is what Spark reads: a plain path for a local store, else the root as it was given with
-    the file's path behind it. A file of several epochs is the sum of them, which cannot be taken
-    apart; its rows all have `_epoch` last_epoch. `least_weight` is not known of every file.
+    the file's path behind it. A file of several epochs is their sum, which cannot be separated
+    again; its rows all have `_epoch` last_epoch. `least_weight` is not known for every file.
     `bounds` go into the commit that adds the file, and are not read back.
     """
 
@@ -46,11 +46,11 @@ class LogFile:
 
     @property
     def only_adds(self) -> bool:
-        """Whether it is known that no row of the file takes one away."""
+        """Return whether no row of the file retracts another, as far as is known."""
         return not self.rows or (self.least_weight is not None and self.least_weight > 0)
 
     def touches(self, after: int, upto: int) -> bool:
-        """Whether the file may hold rows with epochs in (after, upto]."""
+        """Return whether the file may hold rows with epochs in (after, upto]."""
         return after < self.last_epoch and self.first_epoch <= upto
 
 
@@ -64,16 +64,16 @@ class RelationLog:
     arrangement: Arrangement = AS_THEY_COME
 
     def between(self, after: int, upto: int) -> tuple[LogFile, ...]:
-        """The files that hold the epochs in (after, upto]."""
+        """Return the files that hold the epochs in (after, upto]."""
         return tuple(file for file in self.files if file.touches(after, upto))
 
     def merged_across(self, epoch: int) -> LogFile | None:
-        """The file that holds epochs on both sides of one, which then cannot be read."""
+        """Return the file with epochs on both sides of an epoch, which cannot be read then."""
         across = (file for file in self.files if file.first_epoch <= epoch < file.last_epoch)
         return next(across, None)
 
     def beyond(self, epoch: int) -> tuple[LogFile, ...]:
-        """The files of later epochs only; a file on both sides cannot be cut and is a bug."""
+        """Return the files of later epochs; raise `invariant` for a file on both sides."""
         if across := self.merged_across(epoch):
             raise InternalError(
                 "invariant", f"{across.uri} holds epochs on both sides of epoch {epoch}"
@@ -81,11 +81,11 @@ class RelationLog:
         return tuple(file for file in self.files if file.first_epoch > epoch)
 
     def after_commit(self, added: tuple[LogFile, ...], removed: tuple[LogFile, ...]) -> RelationLog:
-        """The log one version later."""
+        """Return the log one version later."""
         kept = tuple(file for file in self.files if file not in removed)
         return replace(self, version=self.version + 1, files=in_order(kept + added))
 
 
 def in_order(files: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
-    """Files by epoch, so that equal logs are equal values."""
+    """Return the files by epoch, so that equal logs are equal values."""
     return tuple(sorted(files, key=lambda file: (file.first_epoch, file.last_epoch, file.uri)))

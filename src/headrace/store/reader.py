@@ -1,4 +1,4 @@
-"""Reading the files of relations: whole, or the rows with certain keys; what is kept in memory."""
+"""Reading the files of relations, whole or by keys, with a cache of rows and footers."""
 
 from __future__ import annotations
 
@@ -9,30 +9,37 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from headrace.store.cache import Recent
 from headrace.store.failure import unreadable
-from headrace.store.groups import Footer, may_match
 from headrace.store.index import Indexes
 from headrace.store.keys import Keys
 from headrace.store.layout import weighted
 from headrace.store.location import StoreLocation
 from headrace.store.log import LogFile, Pin
-from headrace.store.lookup import By, LookupCost, read_columns, read_footer, read_matching
-from headrace.store.part import read_part
-from headrace.store.recent import Recent
+from headrace.store.lookup import (
+    By,
+    Footer,
+    LookupCost,
+    may_match,
+    read_columns,
+    read_footer,
+    read_matching,
+)
+from headrace.store.parquet import read_part
 
 FOOTER_BYTES = 64 * 1024 * 1024
 # Relations of more rows are not indexed: it would take gigabytes, and minutes.
 MOST_INDEXED = 20_000_000
-# A file of so few rows that was read is likely read again.
+# Files of at most so many rows are cached after a read.
 FEW_ROWS = 10_000
-# An index that compares so small a part of a file is not weighed against its row groups.
+# An index that compares at most 1/16 of a file is used without checking row groups.
 FEW = 16
 
 
 class Reader:
-    """Files that were written lately are in memory; of others their footers, and an index.
+    """Reads files through a cache of recent rows, footers and indexes.
 
-    A file never changes, so what is kept of it stays right. Errors name relation and pin.
+    A file never changes, so cache entries stay right. Errors name relation and pin.
     """
 
     def __init__(self, place: StoreLocation, memory_bytes: int) -> None:
@@ -43,24 +50,24 @@ class Reader:
         self._indexes = Indexes(partial(read_columns, place), folder)
 
     def keep(self, file: LogFile, rows: pa.Table) -> None:
-        """Have the rows of a file that was just written in memory."""
+        """Cache the rows of a file that was just written or read."""
         self._recent.put(file.uri, rows, rows.get_total_buffer_size())
 
     def kept(self, file: LogFile) -> pa.Table | None:
         return self._recent.get(file.uri)
 
     def forget(self, files: Collection[LogFile]) -> None:
-        """Let go of the indexes of files that nobody will look into any more."""
+        """Drop the indexes of files that are no longer read."""
         self._indexes.forget(files)
 
     def forget_all(self, folder: str) -> None:
-        """Let go of all that is known of the files in a folder."""
+        """Drop everything cached for the files in a folder."""
         for kept in (self._recent, self._footers):
             kept.forget(folder)
         self._indexes.forget(prefix=folder)
 
     def read(self, relation: str, pin: Pin, file: LogFile, columns: pa.Schema) -> pa.Table:
-        """All rows of a file."""
+        """Return all rows of a file."""
         recent = self.kept(file)
         if recent is not None:
             return recent
@@ -76,12 +83,12 @@ class Reader:
         pin: Pin,
         file: LogFile,
         keys: Keys,
-        wanted: pa.Schema,
+        columns: pa.Schema,
         most: int | None,
         by: By,
     ) -> pa.Table:
-        """The rows of a file whose key is in the set; more than `most` are not all."""
-        names = weighted(wanted).names
+        """Return the rows of a file whose key is in the set; more than `most` are incomplete."""
+        names = weighted(columns).names
         recent = self.kept(file)
         if recent is not None:
             return keys.matching(recent).select(names)
@@ -90,20 +97,20 @@ class Reader:
         if by == "index" or (
             by == "best" and self._by_index(relation, pin, file, keys, names) is not None
         ):
-            found = self._indexes.find(file, keys, weighted(wanted), most)
-            if found is not None:
-                return found
+            rows = self._indexes.find(file, keys, weighted(columns), most)
+            if rows is not None:
+                return rows
         footer = self._footer(relation, pin, file, keys.names)
         groups = footer.rows > 0 if by == "scan" else may_match(footer, keys)
         with self._reading(relation, pin, file):
             files, path = self._place.files, self._place.path(file.uri)
-            return read_matching(files, path, footer, groups, wanted, keys, most)
+            return read_matching(files, path, footer, groups, columns, keys, most)
 
-    def reach(
-        self, relation: str, pin: Pin, files: Collection[LogFile], keys: Keys, wanted: pa.Schema
+    def lookup_cost(
+        self, relation: str, pin: Pin, files: Collection[LogFile], keys: Keys, columns: pa.Schema
     ) -> LookupCost:
-        """What a look-up in these files compares; those that lack an index get one for the next."""
-        names = weighted(wanted).names
+        """Return the cost of a lookup in these files, and request indexes for later lookups."""
+        names = weighted(columns).names
         worth_an_index = sum(file.rows for file in files) <= MOST_INDEXED
         rows, indexed = 0, False
         for file in files:
@@ -111,36 +118,36 @@ class Reader:
                 rows += file.rows
                 continue
             if worth_an_index:
-                self._indexes.want(file, keys, names)
-            found = self._by_index(relation, pin, file, keys, names)
-            if found is None:
-                found = self._by_groups(relation, pin, file, keys)
+                self._indexes.request(file, keys, names)
+            compared = self._by_index(relation, pin, file, keys, names)
+            if compared is None:
+                compared = self._by_groups(relation, pin, file, keys)
             else:
                 indexed = True
-            rows += found
+            rows += compared
         return LookupCost(rows, indexed)
 
     def _by_index(
         self, relation: str, pin: Pin, file: LogFile, keys: Keys, columns: Collection[str]
     ) -> int | None:
-        """How many rows an index compares; None if there is none, or row groups leave fewer."""
-        found = self._indexes.reach(file, keys, columns)
-        if found is None or found <= file.rows // FEW:
-            return found
-        return found if found <= self._by_groups(relation, pin, file, keys) else None
+        """Return how many rows an index compares; None if row groups leave fewer."""
+        compared = self._indexes.compared_rows(file, keys, columns)
+        if compared is None or compared <= file.rows // FEW:
+            return compared
+        return compared if compared <= self._by_groups(relation, pin, file, keys) else None
 
     def _by_groups(self, relation: str, pin: Pin, file: LogFile, keys: Keys) -> int:
         footer = self._footer(relation, pin, file, keys.names)
         return int(footer.rows[may_match(footer, keys)].sum())
 
     def _footer(self, relation: str, pin: Pin, file: LogFile, names: Iterable[str]) -> Footer:
-        """What is known of a file's row groups, with the bounds of these columns."""
+        """Return a file's footer with the bounds of these columns."""
         footer = self._footers.get(file.uri)
-        known = frozenset(() if footer is None else footer.bounds)
-        if footer is None or not known.issuperset(names):
+        cached_names = frozenset(() if footer is None else footer.bounds)
+        if footer is None or not cached_names.issuperset(names):
             with self._reading(relation, pin, file):
                 path = self._place.path(file.uri)
-                footer = read_footer(self._place.files, path, known.union(names))
+                footer = read_footer(self._place.files, path, cached_names.union(names))
             self._footers.put(file.uri, footer, footer.size)
         return footer
 
@@ -149,5 +156,5 @@ class Reader:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            found = f"{file.uri} cannot be read"
-            raise unreadable(error, self._place, relation, pin, found) from error
+            problem = f"{file.uri} cannot be read"
+            raise unreadable(error, self._place, relation, pin, problem) from error

@@ -1,4 +1,4 @@
-"""The seam between the engine and wherever relations are kept."""
+"""The protocol between the engine and the place where relations are stored."""
 
 from __future__ import annotations
 
@@ -8,49 +8,48 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.keys import Keys
+from headrace.store.layout import AS_THEY_COME, Arrangement
 from headrace.store.log import LogFile, Pin, RelationLog
 from headrace.store.lookup import By, LookupCost
-from headrace.store.written_parts import WrittenParts
+from headrace.store.parquet import WrittenParts
 
 
 class Store(Protocol):
     """Logs of weighted rows, one a relation, each written by one writer at a time.
 
     `rows` are tables of `_weight` and the relation's columns. Every write is one commit from
-    exactly `pin.version` and gives the next pin; if the relation is anywhere else it raises
-    Unavailable `lease-lost` and writes nothing that counts. Where there are rows, `epoch`
-    must be greater than `pin.epoch`. A relation without changes gets no commit: the next pin has
-    the same version and the new epoch.
+    exactly `pin.version` and returns the next pin; at any other version it raises Unavailable
+    `lease-lost` and writes nothing that counts. If there are rows, `epoch` must be greater than
+    `pin.epoch`. A relation without changes gets no commit: the next pin has the same version and
+    the new epoch.
 
     Reading is always at a pin, whatever was written since; `upto` is at most `pin.epoch`. A log
-    that does not hold what the pin says raises NeedsReinit `store-behind`. A store that cannot be
-    used raises Unavailable `store-full` or `store-unreachable`; then, as after any failure, the
-    writer calls `rollback` with the catalog's pin before it writes again.
+    that lacks what is pinned raises NeedsReinit `store-behind`. A store that cannot be used raises
+    Unavailable `store-full` or `store-unreachable`; then, as after any failure, the writer calls
+    `rollback` with the catalog's pin before it writes again.
     """
 
     def prepare(self) -> None:
-        """Make the place where logs are kept, if it is not there yet.
+        """Make the place where logs are kept, if it does not exist yet.
 
-        To be done before a relation is recorded: a place that is gone later is an outage.
+        Call it before a relation is recorded: if the place is missing later, that is an outage.
         """
         ...
 
     def create(
         self, relation: str, columns: pa.Schema, arrangement: Arrangement = AS_THEY_COME
     ) -> Pin:
-        """Make an empty log at version 0, epoch 0.
+        """Create an empty log at version 0, epoch 0.
 
-        Large files are sorted by the order of the `arrangement`, so that rows are best looked up by
-        it; rows with different values in the column `apart` come into different files, if they
-        are many. A folder of that name is the remains of a creation that was never pinned: it is
-        replaced.
+        Large files are sorted by the order of the `arrangement`, so that lookups by it are fast;
+        rows with different values in the column `apart` go to different files if they are many. An
+        existing folder of that name remains from a creation that was never pinned, and is replaced.
         """
         ...
 
     def arrangement(self, relation: str, pin: Pin) -> Arrangement:
-        """How rows of a relation lie in large files."""
+        """Return how the rows of a relation are arranged in large files."""
         ...
 
     def append(self, relation: str, pin: Pin, epoch: int, rows: pa.Table) -> Pin:
@@ -58,50 +57,51 @@ class Store(Protocol):
         ...
 
     def extend(self, relation: str, pin: Pin, epoch: int, tables: Iterable[pa.Table]) -> Pin:
-        """Add the change of one epoch from tables that come one by one, in one commit.
+        """Add the change of one epoch from a sequence of tables, in one commit.
 
-        No more than one of them is needed in memory. If all are empty the pin is the same.
+        Only one table at a time is in memory. If all are empty the pin stays the same.
         """
         ...
 
     def new_folder(self, relation: str, epoch: int) -> str:
-        """The address of a folder, not yet made, where executors write the change of one epoch.
+        """Return the address of a new folder into which executors write the change of one epoch.
 
         Parts are Parquet files with `_epoch`, `_weight` and the columns, timestamps as
-        TIMESTAMP_MICROS; they count only once registered.
+        TIMESTAMP_MICROS; they count only after `register`.
         """
         ...
 
     def register(
         self, relation: str, pin: Pin, epoch: int, folder: str, rows: int | None = None
     ) -> Pin:
-        """Add the parts that executors wrote; `rows`, if known, must be what the parts hold."""
+        """Add the parts that executors wrote; `rows`, if known, must be their number of rows."""
         ...
 
     def new_scratch(self, relation: str) -> str:
-        """The address of a folder, not yet made, for rows that only pass through.
+        """Return the address of a new folder for temporary rows.
 
-        `parts` reads it and its `discard` removes it; what a dead writer left, `rollback` removes.
+        `parts` reads the folder and its `discard` removes it; `rollback` removes those of dead
+        writers.
         """
         ...
 
     def parts(self, folder: str, schema: pa.Schema) -> WrittenParts | pa.Table:
-        """What executors wrote into a folder, as rows of `schema` in batches."""
+        """Return the rows that executors wrote into a folder, as rows of `schema` in batches."""
         ...
 
     def files(self, relation: str, pin: Pin, after: int, upto: int) -> tuple[LogFile, ...]:
-        """The files that hold the epochs in (after, upto], oldest first, and no other epochs.
+        """Return the files that hold the epochs in (after, upto], oldest first, and no others.
 
-        Raises NeedsReinit `epoch-expired` where a compaction went across one of the two.
+        Raise NeedsReinit `epoch-expired` if a compaction crossed one of the two epochs.
         """
         ...
 
     def read(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table:
-        """The weighted rows of the epochs in (after, upto], not netted."""
+        """Return the weighted rows of the epochs in (after, upto], not netted."""
         ...
 
     def cached(self, relation: str, pin: Pin, after: int, upto: int) -> pa.Table | None:
-        """What `read` gives, if it can be had without reading any file."""
+        """Return the result of `read` if it is in memory, else None."""
         ...
 
     def lookup(
@@ -115,13 +115,13 @@ class Store(Protocol):
         *,
         by: By = "best",
     ) -> pa.Table:
-        """The weighted rows up to the pin, or an earlier epoch, whose key is in the set.
+        """Return the weighted rows up to the pin, or an earlier epoch, whose key is in the set.
 
-        They have all columns, or those named, and are not netted. No other rows are in memory,
-        except those that are there already or have a part of the key. More than `most` rows are not
-        all. The `best` way is by an `index` where there is one that compares fewer rows, else
-        `pruned`: without row groups that cannot have such a key by their statistics. A `scan` reads
-        the keys of all; an `index` asked for is made.
+        They have all columns, or those named, and are not netted. Other rows are not loaded, except
+        to compare parts of keys. A result of more than `most` rows is incomplete. The `best` access
+        path is an `index` that compares fewer rows, if there is one, else `pruned`: it skips row
+        groups whose statistics rule the keys out. A `scan` reads the keys of all rows; a requested
+        `index` is built if need be.
         """
         ...
 
@@ -133,39 +133,39 @@ class Store(Protocol):
         columns: Collection[str] | None = None,
         upto: int | None = None,
     ) -> LookupCost:
-        """How many stored rows the best `lookup` compares with the keys; cheap to ask.
+        """Return how many stored rows the best `lookup` compares with the keys; a cheap call.
 
-        What is asked for again and again may become cheaper.
+        Repeated calls have an index built, so later results may be smaller.
         """
         ...
 
     def compact(self, relation: str, pin: Pin, chosen: tuple[LogFile, ...]) -> Pin:
-        """Replace files, neighbours in the log, by their sum; the pin with the version after it.
+        """Replace adjacent files of the log by their sum; return the pin of the version after it.
 
-        The sum is made in memory. Epochs inside the chosen files cannot be read afterwards. A
-        compaction that was committed but never pinned is found by `rollback`, and kept.
+        The sum is computed in memory. Epochs inside the chosen files cannot be read afterwards.
+        `rollback` keeps a compaction that was committed but never pinned.
         """
         ...
 
     def log(self, relation: str, pin: Pin) -> RelationLog:
-        """The log at a pin, as a value."""
+        """Return the log at a pin, as a value."""
         ...
 
     def write_sum(
         self, relation: str, log: RelationLog, chosen: tuple[LogFile, ...], folder: str
     ) -> None:
-        """Write what `compact` would put in their place into a `new_folder`, and commit nothing.
+        """Write the sum of files into a `new_folder`, for `replace`; commit nothing.
 
-        By now the relation's log may be at a later version.
+        The relation's log may be at a later version by now.
         """
         ...
 
     def rows_in(self, log: RelationLog, epoch: int, folder: str) -> int:
-        """How many rows of one epoch the parts in a folder hold, which are checked."""
+        """Return how many rows of one epoch the parts of a folder hold, after checking them."""
         ...
 
     def discard(self, folder: str) -> None:
-        """Remove a folder that no log names; failing to is harmless, a vacuum finds it."""
+        """Remove a folder that no log names; on failure a vacuum removes it later."""
         ...
 
     def replace(
@@ -176,43 +176,43 @@ class Store(Protocol):
         folder: str,
         rows: int | None = None,
     ) -> Pin:
-        """`compact` where a folder has the sum, as rows of the last chosen epoch.
+        """Replace adjacent files by the sum in a folder, as rows of the last chosen epoch.
 
-        `rows`, if known, must be what the parts hold.
+        `rows`, if known, must be the number of rows in the parts.
         """
         ...
 
     def vacuum(self, relation: str, pin: Pin, older_than: timedelta) -> int:
-        """Remove files that the log at the pin has not named for so long; how many.
+        """Remove files that the log has not named for `older_than`; return how many.
 
-        Whoever took a list of files before they were replaced can read them until then.
+        Until then readers with an older list of files can still read them.
         """
         ...
 
     def vacuum_is_due(self, relation: str, older_than: timedelta) -> bool:
-        """Whether a vacuum noted files that it would remove by now; cheap enough to ask often."""
+        """Return whether a vacuum would remove files that it recorded earlier; a cheap call."""
         ...
 
     def rollback(self, relation: str, pin: Pin) -> Pin:
         """Remove exactly the files of epochs beyond the pin, in one commit, and then from disk.
 
-        Gives the pin with the same epoch and the version that the log is at now; the same pin, and
-        no commit, if nothing lies beyond. The files that the pin does name must all be there, each
-        with the size that it was written with: else that is `store-behind`.
+        Return the pin with the same epoch and the log's version; without anything to remove there
+        is no commit. Raise `store-behind` unless all files of the pin exist with the sizes that
+        they were written with.
         """
         ...
 
     def damage(self, relation: str, pin: Pin) -> str | None:
-        """What of the log at the pin is lost or cannot be read; None if all of it can.
+        """Return what of the log at the pin is lost or unreadable; None if nothing is.
 
-        Everything is read from where it is stored, nothing from memory.
+        Everything is read from storage, nothing from memory.
         """
         ...
 
     def require_writable(self) -> None:
-        """Raise Unavailable if what is stored cannot be changed or removed."""
+        """Raise Unavailable if stored files cannot be changed or removed."""
         ...
 
     def drop(self, relation: str) -> None:
-        """Remove the log and all its files; a log that is not there is no error."""
+        """Remove the log and all its files; a missing log is no error."""
         ...

@@ -1,11 +1,10 @@
-"""Removing what no reader can need any more from a relation's folder.
+"""Removing files from a relation's folder that no reader can need any more.
 
-Files that a compaction replaced are not deleted at once: whoever took the list of files before it
-may still read them. How long something has been unnamed is not to be had from the files, so it is
-kept beside them: when each was first seen unnamed. Losing that record only makes the wait start
-anew.
+Files that a compaction replaced are not deleted at once: a reader with an older list of files may
+still read them. Files do not record since when the log no longer names them, so a record beside
+them has the time at which each was first seen unnamed. Losing the record only restarts the wait.
 
-What nobody can have read goes at once: the rows of a write that failed or was rolled back.
+The rows of a write that failed or was rolled back are removed at once: nobody can have read them.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ import pyarrow.fs as pafs
 from headrace.store.location import StoreLocation
 from headrace.store.log import LogFile
 
-# Whatever starts so is not data: Delta's own log, and the record.
+# The prefix of entries that are not data: Delta's own log, and the record.
 HIDDEN = "_"
 RECORD = "_unnamed.json"
 SCRATCH = "scratch-"
 ROWS, PARTS = "rows-", "parts-"
 WRITTEN = re.compile(rf"(?:{ROWS}|{PARTS})(\d+)-")
-# Unbuffered, the file system of delta-rs is handed buffers that it does not take.
+# Without a buffer, pyarrow passes the file system of delta-rs buffers that it rejects.
 BUFFER_BYTES = 65_536
 
 
 def vacuum(place: StoreLocation, relation: str, named: Iterable[str], older_than: timedelta) -> int:
-    """Remove files and folders that have been unnamed for so long; how many were removed.
+    """Remove files and folders unnamed for longer than `older_than`; return how many.
 
     `named` are the paths of the files that the log names. A folder is kept whole as long as one
     file in it is named.
     """
-    found = _unnamed(place, relation, named)
+    entries = _unnamed(place, relation, named)
     before, now = _recorded(place, relation), time.time()
-    unnamed = {entry.base_name: before.get(entry.base_name, now) for entry in found}
-    due = [entry for entry in found if is_over(unnamed[entry.base_name], older_than)]
+    unnamed = {entry.base_name: before.get(entry.base_name, now) for entry in entries}
+    due = [entry for entry in entries if is_over(unnamed[entry.base_name], older_than)]
     for entry in due:
         _remove(place, entry)
         del unnamed[entry.base_name]
@@ -55,17 +54,17 @@ def vacuum(place: StoreLocation, relation: str, named: Iterable[str], older_than
 
 
 def unnamed_since(place: StoreLocation, relation: str) -> float:
-    """When the first of the files that wait for their removal was seen; never is infinite."""
+    """Return when the oldest recorded file was first seen unnamed; infinity without any."""
     return min(_recorded(place, relation).values(), default=math.inf)
 
 
 def is_over(since: float, older_than: timedelta) -> bool:
-    """Whether what has been unnamed since then has waited for so long."""
+    """Return whether a file unnamed since then has waited for `older_than`."""
     return time.time() - since >= older_than.total_seconds()
 
 
 def lost_files(place: StoreLocation, files: Iterable[LogFile]) -> str | None:
-    """The first of a log's files that is not there, or not as large as it was written."""
+    """Return a description of the first missing or truncated file of a log; None without one."""
     paths = {place.path(file.uri): file for file in files}
     for entry in place.files.get_file_info(list(paths)):
         file = paths[entry.path]
@@ -79,9 +78,9 @@ def lost_files(place: StoreLocation, files: Iterable[LogFile]) -> str | None:
 def clear_unpublished(
     place: StoreLocation, relation: str, named: Iterable[str], epoch: int
 ) -> None:
-    """Remove what a writer left that is gone: rows beyond the epoch, and scratch folders.
+    """Remove what a dead writer left: rows beyond the epoch, and scratch folders.
 
-    Failing to remove one is harmless: it is tried again at the next time, or by a vacuum.
+    A failed removal is harmless: the next call or a vacuum tries it again.
     """
     for entry in _unnamed(place, relation, named):
         if entry.base_name.startswith(SCRATCH) or epoch_written(entry.base_name) > epoch:
@@ -94,7 +93,7 @@ def clear_written(
 ) -> None:
     """Remove files and folders, given by their paths, that were written for a failed commit.
 
-    Failing to is harmless, like above. What the log names all the same is kept.
+    A failed removal is harmless. Files that the log does name are kept.
     """
     names = frozenset(written)
     with suppress(OSError):
@@ -104,7 +103,7 @@ def clear_written(
 
 
 def epoch_written(name: str) -> int:
-    """The epoch that a file or folder was written for, by its name; 0 for what has none."""
+    """Return the epoch that a file or folder was written for, by its name; 0 without one."""
     written = WRITTEN.match(name)
     return int(written[1]) if written else 0
 

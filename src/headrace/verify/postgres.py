@@ -26,8 +26,8 @@ from headrace.query.bind import ORDER_NOTICE
 from headrace.refresh.refresh import refresh_group, require_active, require_table
 from headrace.refresh.together import together
 from headrace.relations.definition import rebound
+from headrace.source.describe import resolve
 from headrace.source.reading import read_sql
-from headrace.source.resolution import resolve
 from headrace.source.snapshot import answer_in_snapshot
 from headrace.source.table import SourceColumn
 from headrace.store import WEIGHT, net

@@ -16,7 +16,7 @@ from headrace.ingest.copying import difference_sql, live_rows, old_rows
 from headrace.ingest.ingest import databases_of, ingest_database, sources_in
 from headrace.ingest.small import difference_in_memory
 from headrace.source.introspect import inspect
-from headrace.spark.recopy import collect_difference
+from headrace.spark.copy import collect_difference
 from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
 
 

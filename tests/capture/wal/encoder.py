@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from headrace.capture.wal.messages import RelationMessage
+from headrace.capture.wal.protocol import RelationMessage
 
 
 class Unchanged:

@@ -11,10 +11,9 @@ from typing import Any
 from headrace.capture.cut import OpenCut, flush, open_cut
 from headrace.capture.setup import set_up
 from headrace.capture.snapshot import Snapshot
-from headrace.capture.wal.end import end_on_disk
-from headrace.capture.wal.peek import peek
-from headrace.capture.wal.publication import PUBLICATION, publish
-from headrace.capture.wal.slot import advance, create
+from headrace.capture.wal.publication import PUBLICATION, add_to_publication
+from headrace.capture.wal.slot import advance, create, end_on_disk
+from headrace.capture.wal.slot_reader import peek
 from headrace.capture.wal.visibility import belongs, released, widened
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
@@ -63,7 +62,7 @@ class Hand:
 
     def prepare(self) -> None:
         """Publication, slot, and the horizon of the first cut that may hand over."""
-        publish(self.database, self.table)
+        add_to_publication(self.database, self.table)
         self.position = create(self.database, self.slot)
         self.note_horizon()
 

@@ -9,7 +9,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from headrace.capture.wal.decode import Decoded, Decoder, Images
+from headrace.capture.wal.decoder import Decoded, Decoder, Images
 from headrace.capture.wal.value_decoders import stored_images
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table

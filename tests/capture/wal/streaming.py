@@ -12,14 +12,13 @@ import psycopg
 import pyarrow as pa
 
 from headrace.capture.cut import open_cut
-from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.log import SlotLog
-from headrace.capture.wal.logs import Logs
-from headrace.capture.wal.messages import COMMIT, begin_of, end_of
-from headrace.capture.wal.publication import publish
+from headrace.capture.wal.decoder import Decoder
+from headrace.capture.wal.protocol import COMMIT, begin_of, end_of
+from headrace.capture.wal.publication import add_to_publication
 from headrace.capture.wal.slot import create, drop, read_status
+from headrace.capture.wal.slot_reader import SlotReader
 from headrace.capture.wal.stream import Stream
-from headrace.capture.wal.streamed import StreamedLog
+from headrace.capture.wal.streaming_reader import SlotReaders, StreamingReader
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed
@@ -52,17 +51,17 @@ class Followed:
     database: Database
     application: Application
     slot: str
-    logs: Logs
+    logs: SlotReaders
     begin: int
 
     @property
-    def log(self) -> SlotLog:
+    def log(self) -> SlotReader:
         return self.logs.of(self.database, self.slot)
 
     @property
-    def streamed(self) -> StreamedLog:
+    def streamed(self) -> StreamingReader:
         log = self.log
-        assert isinstance(log, StreamedLog)
+        assert isinstance(log, StreamingReader)
         return log
 
     @property
@@ -171,8 +170,8 @@ def followed(database: Database, application: Application, slot: str) -> Iterato
     """The tables and the slot, which is dropped at the end."""
     application.execute(TABLES)
     with database.session() as connection:
-        publish(database, find_table(connection, "public", "t"))
-    one = Followed(database, application, slot, Logs(), create(database, slot))
+        add_to_publication(database, find_table(connection, "public", "t"))
+    one = Followed(database, application, slot, SlotReaders(), create(database, slot))
     try:
         yield one
     finally:

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.capture.wal.decode import Decoded, Decoder, Images
-from headrace.capture.wal.messages import RelationColumn, RelationMessage, parse_relation
-from headrace.capture.wal.transactions import Open
+from headrace.capture.wal.decoder import Decoded, Decoder, Images, Open
+from headrace.capture.wal.protocol import RelationColumn, RelationMessage, parse_relation
 from headrace.errors import NeedsReinit
 from tests.capture.wal import encoder
 from tests.capture.wal.encoder import UNCHANGED, begin, commit, delete, insert, relation, update

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from headrace.capture.wal.publication import publish
+from headrace.capture.wal.publication import add_to_publication
 from headrace.source.connection import Database
 from tests.capture.wal.following import Hand, buffered
 
@@ -93,7 +93,7 @@ def test_every_committed_row_comes_once(
         writer.start()
     try:
         hand.cut()
-        publish(database, hand.table)
+        add_to_publication(database, hand.table)
         hand.note_horizon()
         while not hand.by_slot:
             hand.cut()
@@ -134,7 +134,7 @@ def test_a_writer_that_was_open_when_the_table_was_published(
     Hand(database, "other", slot).prepare()
     with psycopg.connect(dsn) as early, psycopg.connect(dsn) as late:
         early.execute("INSERT INTO t VALUES (1, 1)")
-        assert publish(database, hand.table)
+        assert add_to_publication(database, hand.table)
         hand.note_horizon()
         early.execute("INSERT INTO t VALUES (1, 2)")
         hand.cut()

@@ -14,7 +14,7 @@ from headrace.capture.wal.identity import (
     identities,
     judge,
 )
-from headrace.capture.wal.publication import publish
+from headrace.capture.wal.publication import add_to_publication
 from headrace.errors import UserError
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
@@ -70,7 +70,7 @@ def test_what_can_be_followed(database: Database, application: Application, case
     assert (found.kind, found.key, found.reason) == (kind, key, None)
     assert (found.index is None) == (kind == "full")
     with database.session() as connection:
-        assert publish(database, find_table(connection, "public", "t"))
+        assert add_to_publication(database, find_table(connection, "public", "t"))
     application.execute("INSERT INTO t (a) VALUES (1)")
     application.execute("UPDATE t SET a = 1")
     application.execute("DELETE FROM t")
@@ -144,7 +144,7 @@ def test_a_role_that_may_not_alter_is_told_what_to_run(
             with database.session() as connection:
                 table = find_table(connection, "public", "T x")
             with pytest.raises(UserError) as unpublished:
-                publish(limited, table)
+                add_to_publication(limited, table)
         for error, statement in (
             (refused.value, 'ALTER TABLE public."T x" REPLICA IDENTITY FULL'),
             (unpublished.value, 'ALTER PUBLICATION "headrace" ADD TABLE "public"."T x"'),
@@ -153,7 +153,7 @@ def test_a_role_that_may_not_alter_is_told_what_to_run(
             assert error.hint is not None and statement in error.hint
             application.execute(error.hint.split("\n", 1)[1])
         assert identity_of(database, "T x").kind == "full"
-        assert not publish(database, table)
+        assert not add_to_publication(database, table)
     finally:
         application.execute("DROP ROLE wal_reader")
 
@@ -176,7 +176,7 @@ def test_generated_columns(database: Database, application: Application) -> None
         assert found.reason is not None and "virtual" in found.reason
         with database.session() as connection:
             table = find_table(connection, "public", "v")
-        publish(database, table)
+        add_to_publication(database, table)
         application.execute("INSERT INTO v VALUES (1)")
         with pytest.raises(psycopg.Error):
             application.execute("UPDATE v SET a = 2")

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.events import IS_KEY, POSITION, event_schema, events_of, unsent
-from headrace.capture.wal.messages import RelationColumn, RelationMessage
+from headrace.capture.wal.decoder import Decoder
+from headrace.capture.wal.protocol import RelationColumn, RelationMessage
+from headrace.capture.wal.value_decoders import IS_KEY, POSITION, event_schema, events_of, unsent
 from headrace.errors import NeedsReinit
 from headrace.ingest.keyed import changes_by_key, touched_keys
 from headrace.source.table import SourceColumn, SourceTable

@@ -9,14 +9,15 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.events import IS_KEY, POSITION, events_of, unsent
+from headrace.capture.wal.decoder import Decoder
 from headrace.capture.wal.identity import identities
+from headrace.capture.wal.value_decoders import IS_KEY, POSITION, events_of, unsent
 from headrace.catalog.records import Relation
 from headrace.ingest.keyed import keyed_changes
 from headrace.source.table import SourceTable
-from headrace.store import MemoryStore, net
+from headrace.store import net
 from tests.capture.wal.log import Log, bag
+from tests.store.memory_store import MemoryStore
 
 pytestmark = pytest.mark.postgres
 

@@ -8,8 +8,8 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.matching import differences, type_names
+from headrace.capture.wal.decoder import Decoder
+from headrace.capture.wal.read import differences, type_names
 from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit
 from tests.capture.wal.log import Log, bag
@@ -118,11 +118,11 @@ def test_columns_that_come_and_change(log: Log, application: Application) -> Non
     with log.database.session() as connection:
         names = type_names(connection, [before, after])
     assert differences(after, [c for c in table.columns if c.name != "d"], names) == ()
-    assert differences(after, table.columns, names) == ('Column "d" is not in the log.',)
+    assert differences(after, table.columns, names) == ('Column "d" is not in the WAL.',)
     assert differences(before, table.columns, names) == (
-        'Column "c" is character varying(5) in the log instead of character varying(9).',
-        'Column "a" is integer in the log instead of text.',
-        'Column "d" is not in the log.',
+        'Column "c" is character varying(5) in the WAL instead of character varying(9).',
+        'Column "a" is integer in the WAL instead of text.',
+        'Column "d" is not in the WAL.',
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from headrace.capture.wal.matching import differences, type_names
+from headrace.capture.wal.read import differences, type_names
 from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit
 from headrace.source.reading import read_sql, relation_sql, to_stored

@@ -11,18 +11,18 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.capture.wal.following import Followed, Following
-from headrace.capture.wal.guard import ServerPosition, reason_to_leave, reason_to_leave_source
 from headrace.capture.wal.identity import ReplicaIdentity, identities
 from headrace.capture.wal.publication import (
     PUBLICATION,
     WAIT,
     Entry,
     Publication,
-    publish,
+    add_to_publication,
     read_publication,
-    unpublish,
+    remove_from_publication,
 )
 from headrace.capture.wal.slot import SlotStatus, advance, create, drop, read_status
+from headrace.capture.wal.slot_probe import ServerPosition, reason_to_leave, reason_to_leave_source
 from headrace.errors import Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
@@ -40,7 +40,7 @@ class Watch:
         self.slot = slot
         with database.session() as connection:
             self.table = find_table(connection, "public", "t")
-        publish(database, self.table)
+        add_to_publication(database, self.table)
         position = create(database, slot)
         place, _, publication, identity = self._look()
         assert publication is not None and identity is not None
@@ -101,9 +101,9 @@ def test_ordinary_life_is_no_reason(watch: Watch, application: Application) -> N
     application.execute("VACUUM t")
     with watch.database.session() as connection:
         other = find_table(connection, "public", "u")
-    assert publish(watch.database, other)
-    assert not publish(watch.database, other)
-    unpublish(watch.database, [other.oid])
+    assert add_to_publication(watch.database, other)
+    assert not add_to_publication(watch.database, other)
+    remove_from_publication(watch.database, [other.oid])
     application.execute("ALTER TABLE t ADD COLUMN c integer; ANALYZE t")
     assert watch.reasons() == (None, None)
     position = flushed(watch.database)
@@ -120,7 +120,11 @@ DONE = {
         "made anew",
         "for a while",
     ),
-    "options changed": ("ALTER PUBLICATION headrace SET (publish = 'insert')", "options", None),
+    "options changed": (
+        "ALTER PUBLICATION headrace SET (publish = 'insert')",
+        "options",
+        None,
+    ),
     "options changed and changed back": (
         "ALTER PUBLICATION headrace SET (publish = 'insert')",
         "ALTER PUBLICATION headrace SET (publish = 'insert, update, delete, truncate')",
@@ -213,22 +217,22 @@ def test_the_publication_goes_with_its_last_table(
     application.execute("CREATE TABLE t (a integer PRIMARY KEY); CREATE TABLE u (LIKE t)")
     with database.session() as connection:
         t, u = (find_table(connection, "public", name) for name in "tu")
-        assert publish(database, t)
-        assert publish(database, u)
+        assert add_to_publication(database, t)
+        assert add_to_publication(database, u)
         found = read_publication(connection)
         assert found is not None and found.complete and set(found.entries) == {t.oid, u.oid}
-        unpublish(database, [t.oid])
-        unpublish(database, [t.oid])
+        remove_from_publication(database, [t.oid])
+        remove_from_publication(database, [t.oid])
         found = read_publication(connection)
         assert found is not None and set(found.entries) == {u.oid}
         application.execute("ALTER PUBLICATION headrace SET TABLE u WHERE (a > 1)")
         application.execute("ALTER PUBLICATION headrace SET (publish_via_partition_root = false)")
-        assert publish(database, u), "it was not published whole"
+        assert add_to_publication(database, u), "it was not published whole"
         found = read_publication(connection)
         assert found is not None and found.complete and found.entries[u.oid].whole
-        unpublish(database, [u.oid])
+        remove_from_publication(database, [u.oid])
         assert read_publication(connection) is None
-        unpublish(database, [u.oid])
+        remove_from_publication(database, [u.oid])
 
 
 @pytest.mark.postgres
@@ -243,11 +247,11 @@ def test_publishing_waits_for_no_writer(
     with psycopg.connect(dsn) as other:
         other.execute("LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
         with pytest.raises(Transient) as busy:
-            publish(database, table)
+            add_to_publication(database, table)
         assert (busy.value.code, busy.value.detail) == ("source-locked", WAIT)
         other.rollback()
         other.execute("INSERT INTO t VALUES (1)")
-        assert publish(database, table)
+        assert add_to_publication(database, table)
 
 
 @pytest.mark.postgres
@@ -259,9 +263,9 @@ def test_a_publication_of_all_tables_is_not_ours(
     with database.session() as connection:
         table = find_table(connection, "public", "t")
         with pytest.raises(UserError) as refused:
-            publish(database, table)
+            add_to_publication(database, table)
         assert refused.value.code == "capture-not-set-up"
-        unpublish(database, [table.oid])
+        remove_from_publication(database, [table.oid])
         assert read_publication(connection) is not None
 
 

@@ -10,9 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from headrace.capture.cut import OpenCut
-from headrace.capture.wal.decode import Decoded
+from headrace.capture.wal.decoder import Decoded, Transactions
 from headrace.capture.wal.read import _Reading
-from headrace.capture.wal.transactions import Transactions
 
 BATCHES, EACH = 20, 10_000
 

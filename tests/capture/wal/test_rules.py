@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 from headrace.capture.snapshot import Snapshot
 from headrace.capture.wal.availability import Server, obstacles
-from headrace.capture.wal.ceiling import Ceiling
-from headrace.capture.wal.lsn import from_text, to_text
 from headrace.capture.wal.pending import LONGEST_PAUSE, pause
+from headrace.capture.wal.slot import lsn_from_text, lsn_to_text
+from headrace.capture.wal.slot_probe import Ceiling
 from headrace.capture.wal.visibility import CIRCLE, Committed, belongs, released, widened
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_positions_there_and_back(position: int) -> None:
-    assert from_text(to_text(position)) == position
+    assert lsn_from_text(lsn_to_text(position)) == position
 
 
 def test_positions_as_postgresql_writes_them() -> None:
-    assert from_text("16/B374D848") == 0x16B374D848
-    assert to_text(0x16B374D848) == "16/B374D848"
-    assert to_text(0) == "0/0"
+    assert lsn_from_text("16/B374D848") == 0x16B374D848
+    assert lsn_to_text(0x16B374D848) == "16/B374D848"
+    assert lsn_to_text(0) == "0/0"
 
 
 @given(st.integers(3, 2**50), st.integers(-(2**31) + 1, 2**31 - 1))

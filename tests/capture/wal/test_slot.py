@@ -11,11 +11,10 @@ import pytest
 
 from headrace.capture.cut import open_cut
 from headrace.capture.wal.availability import obstacles, read_server
-from headrace.capture.wal.log import PeekedLog
-from headrace.capture.wal.peek import peek, peek_transactions
-from headrace.capture.wal.pending import SlotChanges, advance_idle, look
-from headrace.capture.wal.publication import PUBLICATION, publish
+from headrace.capture.wal.pending import SlotChanges, advance_idle, probe_changes
+from headrace.capture.wal.publication import PUBLICATION, add_to_publication
 from headrace.capture.wal.slot import advance, create, drop, read_status
+from headrace.capture.wal.slot_reader import PeekingReader, peek, peek_transactions
 from headrace.errors import NeedsReinit, Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
@@ -32,7 +31,7 @@ def position(database: Database, application: Application, slot: str) -> int:
     application.execute("CREATE TABLE t (a integer); ALTER TABLE t REPLICA IDENTITY FULL")
     application.execute("CREATE TABLE u (a integer)")
     with database.session() as connection:
-        publish(database, find_table(connection, "public", "t"))
+        add_to_publication(database, find_table(connection, "public", "t"))
     return create(database, slot)
 
 
@@ -118,8 +117,8 @@ def test_a_slot_that_is_gone(
         assert lost.value.code == "slot-lost"
     with database.session() as connection:
         assert read_status(connection, slot) is None
-        log = PeekedLog(database, slot, PUBLICATION)
-        assert look(connection, log, snapshot_now(database), 0).found
+        log = PeekingReader(database, slot, PUBLICATION)
+        assert probe_changes(connection, log, snapshot_now(database), 0).pending
 
 
 def test_making_a_slot_waits_for_open_transactions(
@@ -127,7 +126,7 @@ def test_making_a_slot_waits_for_open_transactions(
 ) -> None:
     application.execute("CREATE TABLE t (a integer PRIMARY KEY)")
     with database.session() as connection:
-        publish(database, find_table(connection, "public", "t"))
+        add_to_publication(database, find_table(connection, "public", "t"))
         with psycopg.connect(dsn) as writer:
             writer.execute("INSERT INTO t VALUES (1)")
             with pytest.raises(Transient) as busy:
@@ -167,38 +166,38 @@ def test_news(
     dsn: str, database: Database, application: Application, slot: str, position: int
 ) -> None:
     last = snapshot_now(database)
-    log = PeekedLog(database, slot, PUBLICATION)
+    log = PeekingReader(database, slot, PUBLICATION)
     with database.session() as connection:
 
         def ask(quiet: int) -> SlotChanges:
             flushed(database)
-            return look(connection, log, last, quiet)
+            return probe_changes(connection, log, last, quiet)
 
         nothing = ask(0)
-        assert not nothing.found and nothing.quiet >= position
+        assert not nothing.pending and nothing.quiet >= position
         application.execute("INSERT INTO u VALUES (1)")
         other = ask(nothing.quiet)
-        assert not other.found and other.quiet > nothing.quiet
-        assert look(connection, log, last, 2**62) == SlotChanges(False, 2**62), "not moved"
+        assert not other.pending and other.quiet > nothing.quiet
+        assert probe_changes(connection, log, last, 2**62) == SlotChanges(False, 2**62), "not moved"
         with psycopg.connect(dsn) as writer:
             writer.execute("INSERT INTO t VALUES (1)")
-            assert not ask(other.quiet).found
+            assert not ask(other.quiet).pending
             writer.commit()
         found = ask(other.quiet)
-        assert found.found and found.quiet == other.quiet, "it stays until a cut has it"
-        assert ask(found.quiet).found
+        assert found.pending and found.quiet == other.quiet, "it stays until a cut has it"
+        assert ask(found.quiet).pending
         last = snapshot_now(database)
         seen = ask(found.quiet)
-        assert not seen.found and seen.quiet > found.quiet, "the cut has it, though the slot too"
+        assert not seen.pending and seen.quiet > found.quiet, "the cut has it, though the slot too"
         application.execute("INSERT INTO t VALUES (2)")
-        assert ask(seen.quiet).found, "behind one that the cut has"
+        assert ask(seen.quiet).pending, "behind one that the cut has"
 
 
 def test_an_idle_slot_moves_on(
     database: Database, application: Application, slot: str, position: int
 ) -> None:
     recorded: list[int] = []
-    log = PeekedLog(database, slot, PUBLICATION)
+    log = PeekingReader(database, slot, PUBLICATION)
 
     def move(snapshot: str, idle_bytes: int = 0) -> int | None:
         flushed(database)

@@ -7,9 +7,14 @@ import random
 import pyarrow as pa
 import pytest
 
-from headrace.capture.wal.decode import Decoder
-from headrace.capture.wal.messages import RelationColumn, RelationMessage
-from headrace.capture.wal.protocol import parse_keepalive, start, status
+from headrace.capture.wal.decoder import Decoder
+from headrace.capture.wal.protocol import (
+    RelationColumn,
+    RelationMessage,
+    parse_keepalive,
+    start,
+    status,
+)
 from headrace.capture.wal.spill import Spill
 from headrace.capture.wal.spool import Spool
 from headrace.capture.wal.visibility import Committed

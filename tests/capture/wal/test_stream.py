@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from headrace.capture.wal import streamed
+from headrace.capture.wal import streaming_reader as streamed
 from headrace.capture.wal.slot import drop, read_status
 from headrace.capture.wal.spool import Spool
 from headrace.capture.wal.stream import Stream
@@ -172,7 +172,7 @@ def test_a_server_that_refuses_to_stream(
         log.keep()
         assert len(log.read()) == n + 1
     assert log.streamed.reason is not None and "nobody_at_all" in log.streamed.reason
-    told = [one for one in caplog.records if one.getMessage() == "the log is not streamed"]
+    told = [one for one in caplog.records if one.getMessage() == "could not stream the WAL"]
     assert len(told) == 1
     log.acknowledge(flushed(log.database))
     monkeypatch.setattr(Database, "replication", accepted)
@@ -197,7 +197,7 @@ def test_a_server_that_is_silent(log: Followed, monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(Transient) as busy:
             log.read()
         assert busy.value.code == "slot-busy"
-        assert log.streamed.reason == "the server sends nothing"
+        assert log.streamed.reason == "the server sends no data"
     finally:
         os.kill(pid, signal.SIGCONT)
     eventually(lambda: active_pid(log) is None, "letting go")
@@ -242,10 +242,10 @@ def test_who_waits_hears_of_the_first_transaction(log: Followed) -> None:
     stream = log.logs.stream(log.database, log.slot, CEILING, heard.release).stream
     assert stream is not None
     for n in range(3):
-        before = log.log.news()
+        before = log.log.received()
         log.run(f"INSERT INTO t VALUES ({n})")
         assert heard.acquire(timeout=60)
-        reached = log.log.news()
+        reached = log.log.received()
         assert before is not None and reached is not None and reached > before
         assert len(log.log.transactions(reached)) == n + 1
     log.run("INSERT INTO u VALUES (1)")

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from headrace.capture.wal import pending as news
-from headrace.capture.wal.pending import SlotChanges, advance_idle, look
-from headrace.capture.wal.publication import publish
+from headrace.capture.wal.pending import SlotChanges, advance_idle, probe_changes
+from headrace.capture.wal.publication import add_to_publication
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed
@@ -134,7 +134,7 @@ def test_tables_that_change(log: Followed) -> None:
 def test_tables_that_come_and_go(log: Followed) -> None:
     log.run("INSERT INTO u VALUES (0)", "INSERT INTO t VALUES (1)")
     with log.database.session() as connection:
-        publish(log.database, find_table(connection, "public", "u"))
+        add_to_publication(log.database, find_table(connection, "public", "u"))
     log.run("ALTER TABLE u REPLICA IDENTITY FULL", "INSERT INTO u VALUES (2)")
     assert log.rows() == [{(1,): 1}, {(2,): 1}]
     log.acknowledge(flushed(log.database))
@@ -159,24 +159,24 @@ def test_news(dsn: str, log: Followed) -> None:
 
         def ask(quiet: int) -> SlotChanges:
             flushed(log.database)
-            return look(connection, log.log, last, quiet)
+            return probe_changes(connection, log.log, last, quiet)
 
         nothing = ask(0)
-        assert not nothing.found and nothing.quiet >= log.begin
+        assert not nothing.pending and nothing.quiet >= log.begin
         log.run("INSERT INTO u VALUES (1)")
         other = ask(nothing.quiet)
-        assert not other.found and other.quiet > nothing.quiet
+        assert not other.pending and other.quiet > nothing.quiet
         with psycopg.connect(dsn) as writer:
             writer.execute("INSERT INTO t VALUES (1)")
-            assert not ask(other.quiet).found
+            assert not ask(other.quiet).pending
             writer.commit()
         found = ask(other.quiet)
-        assert found.found and found.quiet == other.quiet, "it stays until a cut has it"
+        assert found.pending and found.quiet == other.quiet, "it stays until a cut has it"
         last = log.snapshot()
         seen = ask(found.quiet)
-        assert not seen.found and seen.quiet > found.quiet
+        assert not seen.pending and seen.quiet > found.quiet
         log.run("INSERT INTO t VALUES (2)")
-        assert ask(seen.quiet).found, "behind one that the cut has"
+        assert ask(seen.quiet).pending, "behind one that the cut has"
 
 
 def test_an_idle_slot_moves_on(log: Followed) -> None:

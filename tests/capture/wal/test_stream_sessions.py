@@ -13,13 +13,12 @@ import psycopg
 import pytest
 
 from headrace.capture.wal import stream as streams
-from headrace.capture.wal import streamed
-from headrace.capture.wal.log import PeekedLog
+from headrace.capture.wal import streaming_reader as streamed
 from headrace.capture.wal.slot import read_status
+from headrace.capture.wal.slot_reader import PeekingReader
 from headrace.capture.wal.spill import Spill
 from headrace.capture.wal.spool import Spool
-from headrace.capture.wal.standby import is_standby
-from headrace.capture.wal.stream import Stream, unheard
+from headrace.capture.wal.stream import Stream, ignore_changes, is_standby
 from headrace.errors import Unavailable
 from headrace.source.connection import Database
 from tests.capture.wal.following import flushed
@@ -142,7 +141,7 @@ def test_a_database_with_another_address(dsn: str, log: Followed) -> None:
     before = log.stream
     with Database(dsn) as moved:
         log.database = moved
-        assert log.log == PeekedLog(moved, log.slot, "headrace")
+        assert log.log == PeekingReader(moved, log.slot, "headrace")
         assert before.failure is not None
         assert log.read() == [first]
         log.keep()
@@ -168,7 +167,7 @@ def test_another_session_for_another_table(log: Followed) -> None:
     """One that began before a table was read from the log may not know that it is published."""
 
     def keep(*tables: tuple[int, str]) -> Stream:
-        log.logs.stream(log.database, log.slot, CEILING, unheard, frozenset(tables))
+        log.logs.stream(log.database, log.slot, CEILING, ignore_changes, frozenset(tables))
         return log.stream
 
     one, other, anew = (1, "10"), (2, "20"), (1, "30")
@@ -202,7 +201,7 @@ def test_a_server_that_does_not_begin(log: Followed, monkeypatch: pytest.MonkeyP
         reader.start()
         reader.join(PATIENCE)
     assert found == [[{(1,): 1}]]
-    assert log.streamed.reason == "the server sends nothing"
+    assert log.streamed.reason == "the server sends no data"
 
 
 @pytest.mark.postgres
@@ -214,7 +213,7 @@ def test_a_stream_that_nobody_reads_and_does_not_begin(
         log.keep()
         stream = log.stream
         eventually(lambda: stream.failure is not None, "giving up")
-        assert log.log.news() is None
+        assert log.log.received() is None
     assert log.streamed.reason == "the server does not begin to stream"
 
 

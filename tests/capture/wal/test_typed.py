@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.capture.wal.decode import Images
-from headrace.capture.wal.matching import differences
-from headrace.capture.wal.messages import Image, RelationColumn, RelationMessage
+from headrace.capture.wal.decoder import Images
+from headrace.capture.wal.protocol import Image, RelationColumn, RelationMessage
+from headrace.capture.wal.read import differences
 from headrace.capture.wal.text_decoders import READERS
 from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit
@@ -170,7 +170,7 @@ def test_columns_are_matched_by_name_and_type() -> None:
     names = {(1700, 4): "numeric(6,0)", (23, -1): "integer"}
     assert differences(found, columns[:1], names) == ()
     assert differences(found, columns, names) == (
-        'Column "x" is numeric(6,0) in the log instead of numeric(5,2).',
-        'Column "y" is not in the log.',
+        'Column "x" is numeric(6,0) in the WAL instead of numeric(5,2).',
+        'Column "y" is not in the WAL.',
     )
     assert len(differences(found, columns, {})) == 3

@@ -1,4 +1,4 @@
-"""What is recorded of reading changes from the log of a server: of a database, and of a source."""
+"""Records of WAL mode: what the catalog has for a database, and for a source."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Following:
-    """What is recorded of reading one database.
+    """The record of reading the WAL of one database.
 
-    `acknowledged` is the farthest position to which the slot was ever asked to move, recorded
-    before it was asked; at first the one at which it was made.
+    `acknowledged` is the farthest position to which the slot was requested to advance, recorded
+    before the request; at first the position at which the slot was created.
     """
 
     slot: str
@@ -25,10 +25,10 @@ class Following:
 
 @dataclass(frozen=True)
 class Followed:
-    """What is recorded of a source that is published.
+    """The record of a source in the publication.
 
-    All that transactions with an id of `published` or later do to it is in the log. `entry` is the
-    row of pg_publication_rel (oid and xmin), `kind`, `key` and `index` are its replica identity.
+    The WAL has all changes of transactions with an id of `published` or later. `entry` is the row
+    of pg_publication_rel (oid and xmin), `kind`, `key` and `index` are the replica identity.
     """
 
     published: int
@@ -40,5 +40,5 @@ class Followed:
 
     @property
     def identity(self) -> tuple[str, tuple[int, ...], int | None]:
-        """What of an old row the log has."""
+        """Return the replica identity: what the WAL has of an old row."""
         return self.kind, self.key, self.index

@@ -1,8 +1,8 @@
-"""What of an old row the log keeps: whether a table's replica identity lets WAL mode follow it.
+"""Replica identities: whether what the WAL has of old rows allows WAL mode for a table.
 
-A published table without a replica identity makes the application's own UPDATE and DELETE fail.
-So this is asked before a table enters the publication, and at every cut afterwards. For a
-partitioned table the partitions decide: each logs its rows by its own identity.
+On a published table without a replica identity the application's own UPDATE and DELETE fail. So
+the identity is checked before a table is added to the publication, and at every cut afterwards. For
+a partitioned table the partitions decide: each writes old rows by its own identity.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Kind = Literal["full", "key", "none"]
 
 # The version that publishes stored generated columns.
 GENERATED_SINCE = 18
-WAIT = "A replica identity is changed while nobody reads or writes the table."
+WAIT = "Changing a replica identity needs a moment in which nobody reads or writes the table."
 
-# For every table of the tree: how it logs old rows, and the key columns by which it does. The
-# numbers are those of the root, found by name: a partition may number its columns differently.
+# For every table of the tree: its replica identity and key columns. The column numbers are those of
+# the root, matched by name: a partition may number its columns differently.
 IDENTITY = """
 WITH RECURSIVE tree AS (
     SELECT c.oid AS root, c.oid FROM pg_class c WHERE c.oid = ANY (%(oids)s::oid[])
@@ -63,11 +63,11 @@ ORDER BY t.root, c.oid <> t.root, c.oid
 
 @dataclass(frozen=True)
 class ReplicaIdentity:
-    """What the log has of old rows: all of it (`full`), their `key` columns, or nothing usable.
+    """What the WAL has of old rows: all columns (`full`), the `key` columns, or nothing usable.
 
-    `key` has column numbers of the table, ascending, and `index` the index they come from; both
-    are empty with `full`. `reason` says why the kind is `none`. `curable`: ALTER TABLE … REPLICA
-    IDENTITY FULL would do, on each of `tables`, which are quoted names.
+    `key` has column numbers of the table, ascending, and `index` the oid of their index; both are
+    empty with `full`. `reason` explains the kind `none`. `curable`: ALTER TABLE … REPLICA IDENTITY
+    FULL on each of `tables`, which are quoted names, would allow WAL mode.
     """
 
     kind: Kind
@@ -80,7 +80,7 @@ class ReplicaIdentity:
 
 @dataclass(frozen=True)
 class TreeMember:
-    """One table of a tree, as the catalogs have it."""
+    """One table of an inheritance tree, as the system catalogs have it."""
 
     is_root: bool
     relkind: str
@@ -94,23 +94,23 @@ class TreeMember:
 
 
 def ask_identities(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
-    """Send the question; in a pipeline the answer is read later."""
+    """Send the query of the trees of tables; in a pipeline the answer is read later."""
     return connection.execute(IDENTITY, {"oids": sorted(oids)})
 
 
 def read_members(answer: Cursor[Any]) -> dict[int, tuple[TreeMember, ...]]:
-    """Read the answer: the tables of each source's tree, the source itself first."""
-    found: dict[int, list[TreeMember]] = {}
+    """Return the tables of each source's tree from the answer, the source itself first."""
+    trees: dict[int, list[TreeMember]] = {}
     for root, *fields in answer:
-        values: list[Any] = [tuple(one) if isinstance(one, list) else one for one in fields]
-        found.setdefault(root, []).append(TreeMember(*values))
-    return {root: tuple(members) for root, members in found.items()}
+        values: list[Any] = [tuple(each) if isinstance(each, list) else each for each in fields]
+        trees.setdefault(root, []).append(TreeMember(*values))
+    return {root: tuple(members) for root, members in trees.items()}
 
 
 def identities(
     connection: Connection[Any], tables: Iterable[SourceTable], version: int
 ) -> dict[int, ReplicaIdentity]:
-    """The identity of each table as the connection's snapshot has it; dropped ones are left out."""
+    """Return the identity of each table in the connection's snapshot, without dropped tables."""
     by_oid = {table.oid: table for table in tables}
     with translated():
         members = read_members(ask_identities(connection, by_oid))
@@ -123,14 +123,14 @@ def identities(
 def judge(
     members: tuple[TreeMember, ...], captured: Collection[int], version: int
 ) -> ReplicaIdentity:
-    """What a tree of tables allows, where the columns of numbers `captured` are wanted (pure)."""
+    """Return the identity of a tree of tables, whose `captured` columns are needed (pure)."""
     root = members[0]
     leaves = [member for member in members if member.relkind == "r"]
     names = tuple(member.name for member in leaves)
     for member in members:
         if member.persistence != "p":
             kind = "a temporary" if member.persistence == "t" else "an unlogged"
-            return _no(f"{member.name} is {kind} table, which is not in the log")
+            return _no(f"{member.name} is {kind} table, which is not written to the WAL")
     if version < GENERATED_SINCE and not set(root.stored_generated).isdisjoint(captured):
         return _no(
             "it has generated columns,"
@@ -174,7 +174,7 @@ def _no(reason: str, curable: bool = False, tables: tuple[str, ...] = ()) -> Rep
 
 
 def full_sql(identity: ReplicaIdentity) -> tuple[sql.Composed, ...]:
-    """The statements that give a table, or its partitions, REPLICA IDENTITY FULL."""
+    """Return the statements that give a table, or its partitions, REPLICA IDENTITY FULL."""
     # The names are quoted by PostgreSQL itself.
     return tuple(
         sql.Composed([sql.SQL("ALTER TABLE "), sql.SQL(name), sql.SQL(" REPLICA IDENTITY FULL")])
@@ -183,9 +183,9 @@ def full_sql(identity: ReplicaIdentity) -> tuple[sql.Composed, ...]:
 
 
 def auto_replica_identity(database: Database, identity: ReplicaIdentity, name: str) -> bool:
-    """Give a table REPLICA IDENTITY FULL where that makes it possible to follow; else False.
+    """Give a table REPLICA IDENTITY FULL if that allows WAL mode; return whether it did.
 
-    Raises `capture-not-set-up` with the SQL for its owner, `source-locked` while it is locked.
+    Raises `capture-not-set-up` with the SQL for the owner, `source-locked` if the table is locked.
     """
     if identity.kind != "none" or not identity.curable:
         return False
@@ -195,8 +195,8 @@ def auto_replica_identity(database: Database, identity: ReplicaIdentity, name: s
     except errors.InsufficientPrivilege as error:
         raise UserError(
             "capture-not-set-up",
-            f"the role may not change the replica identity of {name}",
+            f"permission denied to change the replica identity of {name}",
             detail=error.diag.message_primary,
-            hint=f"Let the table's owner run in this database:\n{script(statements)}",
+            hint=f"Have the table's owner run in this database:\n{script(statements)}",
         ) from error
     return True

@@ -1,10 +1,9 @@
-"""Two questions between cuts: whether the slot has something new, and whether it may move on.
+"""Pending changes of a slot between cuts, and advancing a slot without pending changes.
 
-As long as nothing was written anywhere on the server, the first costs one round trip that reads no
-data. After that, where the log is not streamed, the server decodes it from the slot's restart
-position: on one machine about 0.1 s for 50 MB, again at each question, and a long open transaction
-keeps that position back. So answers say what they cost, and `pause` how long to wait before asking
-again.
+While nothing is written on the server, a probe costs one round trip that reads no data. After a
+write, unless the WAL is streamed, the server decodes from the slot's restart position: about 0.1 s
+for 50 MB, again at each probe, and a long open transaction holds that position back. So results
+carry their cost, and `pause` returns the time to wait before the next probe.
 """
 
 from __future__ import annotations
@@ -17,42 +16,45 @@ from typing import Any
 from psycopg import Connection
 
 from headrace.capture.snapshot import Snapshot
-from headrace.capture.wal.end import end_on_disk
-from headrace.capture.wal.log import SlotLog
-from headrace.capture.wal.slot import read_status
+from headrace.capture.wal.slot import end_on_disk, read_status
+from headrace.capture.wal.slot_reader import SlotReader
 from headrace.capture.wal.visibility import Committed, released, widened
 from headrace.errors import NeedsReinit
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 
-# Asking may take a tenth of the time, and is done at least every so many seconds.
+# Probes may take a tenth of the time, and run at least every so many seconds.
 SHARE = 10.0
 LONGEST_PAUSE = 30.0
-# A slot this far behind moves on although nothing of ours was changed: one file of the log.
+# A slot this far behind advances although no source changed: one WAL segment file.
 IDLE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class SlotChanges:
-    """Whether a cut would find changes; up to `quiet` the log has none that are still to come."""
+    """Whether a cut would find changes; up to `quiet` the WAL has none that no cut has taken."""
 
-    found: bool
+    pending: bool
     quiet: int
     seconds: float = 0.0
 
 
 def pause(seconds: float) -> float:
-    """How long to wait after an answer that took so long (pure)."""
+    """Return how long to wait after a probe that took so long (pure)."""
     return min(SHARE * seconds, LONGEST_PAUSE)
 
 
-def look(
-    connection: Connection[Any], log: SlotLog, snapshot: str, quiet: int, upto: int | None = None
+def probe_changes(
+    connection: Connection[Any],
+    reader: SlotReader,
+    snapshot: str,
+    quiet: int,
+    upto: int | None = None,
 ) -> SlotChanges:
-    """Ask for transactions since the last cut; `quiet` is that of the answer before, or 0.
+    """Return whether the slot has transactions since the last cut.
 
-    They are asked for up to a position, unless told all that is on disk. The answer is also true
-    where the slot is lost, which a cut finds out about.
+    `quiet` is that of the previous result, or 0; `upto` defaults to all WAL on disk. A lost slot
+    also counts as pending changes: the next cut handles it.
     """
     flushed = _flushed(connection) if upto is None else upto
     if flushed <= quiet:
@@ -60,32 +62,32 @@ def look(
     last = Snapshot.read(snapshot)
     started = time.monotonic()
     try:
-        # The first one decides in most cases, and spares decoding those after it.
-        first = log.transactions(flushed, 1)
+        # The first transaction mostly decides, and saves decoding those after it.
+        first = reader.transactions(flushed, 1)
         unseen = _unseen(first, last)
-        found = _sees_any(connection, unseen)
-        if first and not found:
-            unseen = _unseen(log.transactions(flushed), last)
-            found = _sees_any(connection, unseen)
+        pending = _sees_any(connection, unseen)
+        if first and not pending:
+            unseen = _unseen(reader.transactions(flushed), last)
+            pending = _sees_any(connection, unseen)
     except NeedsReinit:
         return SlotChanges(True, quiet, time.monotonic() - started)
-    # A commit may be on disk a moment before anybody sees it: then the question stays open.
-    return SlotChanges(found, quiet if unseen else flushed, time.monotonic() - started)
+    # A commit may be on disk a moment before it is visible: the next probe has to look again.
+    return SlotChanges(pending, quiet if unseen else flushed, time.monotonic() - started)
 
 
 def advance_idle(
     database: Database,
     slot: str,
-    log: SlotLog,
+    reader: SlotReader,
     snapshot: str,
     record: Callable[[int], None],
     *,
     idle_bytes: int = IDLE_BYTES,
 ) -> int | None:
-    """Move a slot on that holds back log without need; None if it holds little, or needs it.
+    """Advance a slot that retains WAL without need; return its new position, None if it stays.
 
-    `snapshot` is of the last durable cut, so all that it sees may go. `record` is called with the
-    new position before the slot moves: what is recorded must never be behind the slot.
+    `snapshot` is that of the last durable cut: transactions that it sees may be released. `record`
+    is called with the new position before the slot advances: the record must never be behind it.
     """
     with database.session() as connection:
         status = read_status(connection, slot)
@@ -94,13 +96,13 @@ def advance_idle(
         flushed = _flushed(connection)
     if flushed - status.confirmed < idle_bytes:
         return None
-    # The log is flushed by pages: the slot must not come to stand where a commit goes on.
+    # WAL is flushed by pages: the slot must not advance into the middle of a commit.
     upto = end_on_disk(database)
-    position = released(log.transactions(upto), Snapshot.read(snapshot), upto)
+    position = released(reader.transactions(upto), Snapshot.read(snapshot), upto)
     if position is None or position <= status.confirmed:
         return None
     record(position)
-    log.acknowledge(position)
+    reader.acknowledge(position)
     return position
 
 
@@ -112,7 +114,7 @@ def _flushed(connection: Connection[Any]) -> int:
 
 
 def _unseen(transactions: tuple[Committed, ...], last: Snapshot) -> tuple[int, ...]:
-    """The 64-bit ids of those that the last cut did not have."""
+    """Return the 64-bit ids of the transactions that the last cut did not see."""
     wide = (widened(transaction.xid, last) for transaction in transactions)
     return tuple(xid for xid in wide if not last.sees(xid))
 

@@ -1,8 +1,8 @@
-"""The publication that says which tables the slot hands out: made, filled, emptied, looked at.
+"""The publication whose tables the slot sends: creating it, adding, removing and reading tables.
 
-PostgreSQL decides about every change by the publication as it was when the change was made. A
-publication or an entry that was gone for a while has therefore lost changes for good, and newer
-servers say no more than a warning: `guard` compares what `read_publication` finds at every cut.
+PostgreSQL filters every change by the publication as it was at the time of the change. A
+publication or an entry that was missing for a while has therefore lost changes for good, and newer
+servers only warn: `slot_probe` compares the publication with the record at every cut.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from headrace.source.faults import translated
 from headrace.source.table import SourceTable
 
 PUBLICATION = "headrace"
-WAIT = "A table is published while nobody alters, vacuums or indexes it."
+WAIT = "Adding a table to a publication waits for ALTER, VACUUM and CREATE INDEX on it."
 
 # Versions before 18 have no column for generated columns, which is NULL here.
-FOUND = """
+PUBLICATION_ROW = """
 SELECT p.oid::bigint, p.xmin::text, p.puballtables,
     p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND p.pubviaroot
         AND coalesce(to_jsonb(p) ->> 'pubgencols' = 's', true),
@@ -44,9 +44,9 @@ WHERE c.oid = ANY (%s::oid[]) ORDER BY c.oid
 
 @dataclass(frozen=True)
 class Entry:
-    """That a table is published: a row of pg_publication_rel, new each time the table is added.
+    """A table in the publication: a row of pg_publication_rel, new each time the table is added.
 
-    `whole`: all of its rows and columns are.
+    `whole`: without row filter and column list.
     """
 
     oid: int
@@ -56,9 +56,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Publication:
-    """The publication in one snapshot. Its own row is new after each change of its options.
+    """The publication in one snapshot; `xmin` changes with every change of its options.
 
-    `complete`: every kind of change is published, of partitions in the name of their root.
+    `complete`: all kinds of changes are published, those of partitions under their root.
     """
 
     oid: int
@@ -69,89 +69,91 @@ class Publication:
 
 
 def read_publication(connection: Connection[Any], name: str = PUBLICATION) -> Publication | None:
-    """The publication as the connection's snapshot has it."""
+    """Return the publication in the connection's snapshot; None if there is none."""
     with translated():
-        found = connection.execute(FOUND, (name,)).fetchone()
-    if found is None:
+        row = connection.execute(PUBLICATION_ROW, (name,)).fetchone()
+    if row is None:
         return None
-    oid, xmin, all_tables, complete, rows = found
+    oid, xmin, all_tables, complete, rows = row
     entries = {source: Entry(*entry) for source, *entry in rows}
     return Publication(oid, xmin, all_tables, complete, entries)
 
 
-def publish(database: Database, table: SourceTable, name: str = PUBLICATION) -> bool:
-    """Have a table published whole, in a publication that is made if need be; False if it was.
+def add_to_publication(database: Database, table: SourceTable, name: str = PUBLICATION) -> bool:
+    """Add a table to the publication, created if need be; return False if nothing was to do.
 
-    The caller has made sure of the table's replica identity. Raises `source-locked`,
+    The caller has checked the table's replica identity. Raises `source-locked`,
     `cut-interrupted`, and `capture-not-set-up` with the SQL for a DBA.
     """
     with database.session() as connection:
-        found = read_publication(connection, name)
-    if found is not None and found.all_tables:
+        publication = read_publication(connection, name)
+    if publication is not None and publication.all_tables:
         raise UserError(
             "capture-not-set-up",
-            f"publication {name} is for all tables",
-            detail="Headrace's own publication has only the tables that it reads.",
-            hint=f"Let its owner drop or rename it: ALTER PUBLICATION {name} RENAME TO other;",
+            f"publication {name} is FOR ALL TABLES",
+            detail="Headrace's own publication lists only the tables that it reads.",
+            hint=f"Have its owner drop or rename it: ALTER PUBLICATION {name} RENAME TO other;",
         )
-    statements = publish_sql(table, found, database.version, name)
+    statements = add_table_sql(table, publication, database.version, name)
     if not statements:
         return False
 
-    def anew(connection: Connection[Any]) -> Sequence[sql.Composed]:
-        return publish_sql(table, read_publication(connection, name), database.version, name)
+    def missing_statements(connection: Connection[Any]) -> Sequence[sql.Composed]:
+        return add_table_sql(table, read_publication(connection, name), database.version, name)
 
-    _run(database, anew, statements, f"{table.schema}.{table.name}")
+    _run(database, missing_statements, statements, f"{table.schema}.{table.name}")
     return True
 
 
-def publish_sql(
-    table: SourceTable, found: Publication | None, version: int, name: str = PUBLICATION
+def add_table_sql(
+    table: SourceTable, publication: Publication | None, version: int, name: str = PUBLICATION
 ) -> tuple[sql.Composed, ...]:
-    """The statements that lead from the publication as it was found to one that has the table."""
-    publication = sql.Identifier(name)
+    """Return the statements that add the table to the publication as it is now."""
+    identifier = sql.Identifier(name)
     relation = sql.Identifier(table.schema, table.name)
     options = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
     if version >= 18:
         options += ", publish_generated_columns = stored"
-    entry = None if found is None else found.entries.get(table.oid)
+    entry = None if publication is None else publication.entries.get(table.oid)
     statements: list[sql.Composed] = []
-    if found is None:
-        statements.append(_sql("CREATE PUBLICATION {} WITH ({})", publication, sql.SQL(options)))
-    elif not found.complete:
-        statements.append(_sql("ALTER PUBLICATION {} SET ({})", publication, sql.SQL(options)))
+    if publication is None:
+        statements.append(_sql("CREATE PUBLICATION {} WITH ({})", identifier, sql.SQL(options)))
+    elif not publication.complete:
+        statements.append(_sql("ALTER PUBLICATION {} SET ({})", identifier, sql.SQL(options)))
     if entry is not None and not entry.whole:
-        statements.append(_sql("ALTER PUBLICATION {} DROP TABLE {}", publication, relation))
+        statements.append(_sql("ALTER PUBLICATION {} DROP TABLE {}", identifier, relation))
     if entry is None or not entry.whole:
-        statements.append(_sql("ALTER PUBLICATION {} ADD TABLE {}", publication, relation))
+        statements.append(_sql("ALTER PUBLICATION {} ADD TABLE {}", identifier, relation))
     return tuple(statements)
 
 
-def unpublish(database: Database, oids: Iterable[int], name: str = PUBLICATION) -> None:
-    """Take tables out of the publication; with the last one it is dropped.
+def remove_from_publication(
+    database: Database, oids: Iterable[int], name: str = PUBLICATION
+) -> None:
+    """Remove tables from the publication, and drop the publication with its last table.
 
-    Before the last one goes, the slot has to be dropped: it cannot be read without a publication.
-    Repeating it does no harm. Raises `source-locked`, and `capture-not-set-up` with the SQL.
+    Drop the slot before the last table: it cannot be read without a publication. Repeating the
+    call does no harm. Raises `source-locked`, and `capture-not-set-up` with the SQL for a DBA.
     """
     leaving = frozenset(oids)
 
-    def away(connection: Connection[Any]) -> Sequence[sql.Composed]:
-        publication = sql.Identifier(name)
-        found = read_publication(connection, name)
-        if found is None or found.all_tables:
+    def remaining_statements(connection: Connection[Any]) -> Sequence[sql.Composed]:
+        identifier = sql.Identifier(name)
+        publication = read_publication(connection, name)
+        if publication is None or publication.all_tables:
             return ()
-        if leaving.issuperset(found.entries):
-            return (_sql("DROP PUBLICATION {}", publication),)
-        present = sorted(leaving & set(found.entries))
+        if leaving.issuperset(publication.entries):
+            return (_sql("DROP PUBLICATION {}", identifier),)
+        present = sorted(leaving & set(publication.entries))
         return tuple(
-            _sql("ALTER PUBLICATION {} DROP TABLE {}", publication, sql.Identifier(*names))
+            _sql("ALTER PUBLICATION {} DROP TABLE {}", identifier, sql.Identifier(*names))
             for names in connection.execute(NAMES, (present,)).fetchall()
         )
 
     with database.session() as connection, translated():
-        statements = away(connection)
+        statements = remaining_statements(connection)
     if statements:
-        _run(database, away, statements, f"publication {name}")
+        _run(database, remaining_statements, statements, f"publication {name}")
 
 
 def _run(
@@ -165,9 +167,9 @@ def _run(
     except errors.InsufficientPrivilege as error:
         raise UserError(
             "capture-not-set-up",
-            f"the role may not change what is published of {name}",
+            f"permission denied to change what is published of {name}",
             detail=error.diag.message_primary,
-            hint=f"Let the role that set capture up, if it owns the table, or a superuser run in"
+            hint=f"Have the role that set capture up, if it owns the table, or a superuser run in"
             f" this database:\n{script(complete)}",
         ) from error
     except (errors.UndefinedTable, errors.InvalidSchemaName) as error:

@@ -1,51 +1,89 @@
-"""One reading of the log for a cut: the changes of every source that is followed, on disk.
+"""Reading the WAL for a cut: the changes of every source in WAL mode, on disk.
 
-A transaction as large as it may be goes through a batch at a time. Nothing of a reading is used
-before all of it was read: what it cannot decode makes it useless as a whole.
+Transactions of any size pass through a batch at a time. Nothing of a read is used before all of it
+was read: a message that cannot be decoded invalidates the whole read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from psycopg import Connection
 
 from headrace.capture.cut import OpenCut
 from headrace.capture.snapshot import Snapshot
-from headrace.capture.wal.byte_columns import Mask
-from headrace.capture.wal.decode import Decoded, Decoder, Images
-from headrace.capture.wal.events import events_of
+from headrace.capture.wal.decoder import Decoded, Decoder, Images
 from headrace.capture.wal.following import Followed
-from headrace.capture.wal.log import SlotLog
-from headrace.capture.wal.matching import differences, type_names
-from headrace.capture.wal.messages import FULL, RelationMessage, not_decodable
+from headrace.capture.wal.protocol import FULL, RelationMessage, not_decodable
 from headrace.capture.wal.publication import read_publication
-from headrace.capture.wal.value_decoders import stored_images
+from headrace.capture.wal.rows import Mask
+from headrace.capture.wal.slot_reader import SlotReader
+from headrace.capture.wal.value_decoders import events_of, stored_images
 from headrace.capture.wal.visibility import Releasing, belongs
 from headrace.errors import HeadraceError, NeedsReinit
-from headrace.source.table import SourceTable
+from headrace.source.faults import translated
+from headrace.source.table import SourceColumn, SourceTable
+
+# Names of types by oid and modifier, as in SourceColumn.declared.
+TypeNames = Mapping[tuple[int, int], str]
+
+TYPE_NAMES = """
+SELECT t.oid, t.typmod, format_type(t.oid, t.typmod)
+FROM unnest(%(oids)s::oid[], %(typmods)s::integer[]) AS t (oid, typmod)
+"""
+
+
+def type_names(connection: Connection[Any], relations: Iterable[RelationMessage]) -> TypeNames:
+    """Return the names of all types of the relations' columns."""
+    types = sorted(
+        {(column.type_oid, column.typmod) for each in relations for column in each.columns}
+    )
+    parameters = {"oids": [oid for oid, _ in types], "typmods": [typmod for _, typmod in types]}
+    with translated():
+        answer = connection.execute(TYPE_NAMES, parameters)
+        return {(oid, typmod): name for oid, typmod, name in answer}
+
+
+def differences(
+    relation: RelationMessage, columns: Sequence[SourceColumn], names: TypeNames
+) -> tuple[str, ...]:
+    """Return a sentence for each captured column that is missing or has another type in the WAL."""
+    present = {column.name: column for column in relation.columns}
+    sentences = []
+    for column in columns:
+        in_wal = present.get(column.name)
+        if in_wal is None:
+            sentences.append(f'Column "{column.name}" is not in the WAL.')
+            continue
+        declared = names.get((in_wal.type_oid, in_wal.typmod), "of an unknown type")
+        if declared != column.declared:
+            sentences.append(
+                f'Column "{column.name}" is {declared} in the WAL instead of {column.declared}.'
+            )
+    return tuple(sentences)
 
 
 @dataclass(frozen=True)
-class WantedSource:
-    """A source to be read: `table` has its captured columns as they are recorded."""
+class WalSource:
+    """A source to read: `table` has its captured columns as recorded."""
 
     table: SourceTable
     followed: Followed
 
 
 @dataclass(frozen=True)
-class LogRead:
-    """What was read: a file of weighted rows, or of events, for every source that has any.
+class WalRead:
+    """The result of a read: a file of weighted rows, or of events, for every source with changes.
 
-    `refused` are sources whose changes are there and cannot be used: a value does not fit, or what
-    is in the log does not lead on from what is recorded. The slot may let go of what is before
-    `released`, if of anything.
+    `refused` are sources whose changes cannot be used: a value does not fit, or the WAL does not
+    continue what is recorded. The slot may release what is before `released`; None: nothing.
     """
 
     files: Mapping[int, Path]
@@ -55,11 +93,11 @@ class LogRead:
     changed: bool
 
     def size(self, oid: int) -> int:
-        """How many bytes the rows of a source take."""
+        """Return how many bytes the rows of a source take."""
         return self.files[oid].stat().st_size if oid in self.files else 0
 
     def batches(self, oid: int) -> Iterator[pa.Table]:
-        """The rows of a source in the order of the log, some megabytes at a time."""
+        """Yield the rows of a source in the order of the WAL, some megabytes at a time."""
         if oid not in self.files:
             return
         with pa.ipc.open_stream(self.files[oid]) as reader:
@@ -67,25 +105,25 @@ class LogRead:
                 yield pa.Table.from_batches([batch])
 
 
-def read_log(
+def read_wal(
     cut: OpenCut,
-    log: SlotLog,
-    wanted: Mapping[int, WantedSource],
+    reader: SlotReader,
+    sources: Mapping[int, WalSource],
     after: str | None,
     folder: Path,
-) -> LogRead:
-    """Read up to the cut's position what is visible in it and was not in the cut `after`.
+) -> WalRead:
+    """Read up to the cut's position all changes that the cut sees and the cut `after` did not.
 
-    Raises `slot-lost`, `wal-not-decodable`, and `slot-busy` while another reads the slot.
+    Raises `slot-lost`, `wal-not-decodable`, and `slot-busy` while another client reads the slot.
     """
-    reading = _Reading(cut, wanted, None if after is None else Snapshot.read(after), folder)
-    full = [oid for oid, one in wanted.items() if one.followed.kind == "full"]
-    decoder = Decoder(wanted, full)
+    reading = _Reading(cut, sources, None if after is None else Snapshot.read(after), folder)
+    full = [oid for oid, source in sources.items() if source.followed.kind == "full"]
+    decoder = Decoder(sources, full)
     with reading.spools:
-        for messages in log.messages(cut.cut.position):
+        for messages in reader.messages(cut.cut.position):
             reading.take(decoder.feed(messages))
-    _require_published(cut, wanted)
-    return LogRead(
+    _require_published(cut, sources)
+    return WalRead(
         dict(reading.files),
         dict(reading.rows),
         dict(reading.refused),
@@ -94,23 +132,26 @@ def read_log(
     )
 
 
-def _require_published(cut: OpenCut, wanted: Mapping[int, WantedSource]) -> None:
-    """What is decoded follows the publication of now, which may be younger than the snapshot."""
+def _require_published(cut: OpenCut, sources: Mapping[int, WalSource]) -> None:
+    """Raise `slot-lost` if the publication has changed since the cut's snapshot.
+
+    PostgreSQL decodes by the publication of now.
+    """
     with cut.database.session() as connection:
-        found = read_publication(connection)
-    entries = {} if found is None else found.entries
-    for oid, one in wanted.items():
+        publication = read_publication(connection)
+    entries = {} if publication is None else publication.entries
+    for oid, source in sources.items():
         now = entries.get(oid)
-        if now is None or (now.oid, now.xmin) != one.followed.entry:
-            raise NeedsReinit("slot-lost", "the publication was changed just now")
+        if now is None or (now.oid, now.xmin) != source.followed.entry:
+            raise NeedsReinit("slot-lost", "the publication was changed concurrently")
 
 
 @dataclass
 class _Reading:
-    """A reading under way; `spools` are the open files."""
+    """A read in progress; `spools` are the open files."""
 
     cut: OpenCut
-    wanted: Mapping[int, WantedSource]
+    sources: Mapping[int, WalSource]
     after: Snapshot | None
     folder: Path
     spools: ExitStack = field(default_factory=ExitStack)
@@ -129,7 +170,7 @@ class _Reading:
         return Releasing(self.upto)
 
     def take(self, decoded: Decoded) -> None:
-        """Keep of a batch what belongs to the cut."""
+        """Write the rows of a batch that belong to the cut."""
         ended = decoded.ended
         self.releasing.add(zip(ended.xid.tolist(), ended.end_lsn.tolist(), strict=True))
         for images in decoded.images:
@@ -144,29 +185,29 @@ class _Reading:
                     self.refused[oid] = error
 
     def _visible(self, images: Images) -> Mask:
-        """Which rows are of transactions that belong to the cut."""
+        """Return which rows are of transactions that belong to the cut."""
         xids, places = np.unique(images.xid, return_inverse=True)
         ours = np.array([belongs(xid, self.after, self.upto) for xid in xids.tolist()], np.bool_)
         visible: Mask = ours[places]
         return visible
 
     def _stored(self, images: Images) -> pa.Table:
-        one = self.wanted[images.relation.oid]
-        self._require_match(images.relation, one)
-        if one.followed.kind == "full":
-            return stored_images(images, one.table)
-        return events_of(images, one.table, one.followed.key)
+        source = self.sources[images.relation.oid]
+        self._require_match(images.relation, source)
+        if source.followed.kind == "full":
+            return stored_images(images, source.table)
+        return events_of(images, source.table, source.followed.key)
 
-    def _require_match(self, relation: RelationMessage, one: WantedSource) -> None:
-        """The log has all captured columns as they are recorded, and old rows as announced."""
+    def _require_match(self, relation: RelationMessage, source: WalSource) -> None:
+        """Raise unless the WAL has all captured columns and the identity as recorded."""
         if relation not in self._matched:
             with self.cut.database.session() as connection:
                 names = type_names(connection, [relation])
-            self._matched[relation] = differences(relation, one.table.stored, names)
+            self._matched[relation] = differences(relation, source.table.stored, names)
         whole = relation.identity == FULL
         if self._matched[relation]:
             raise not_decodable(self._matched[relation][0])
-        if whole and one.followed.kind == "key":
+        if whole and source.followed.kind == "key":
             raise not_decodable("The replica identity was changed for a while.")
 
     def _keep(self, oid: int, rows: pa.Table) -> None:

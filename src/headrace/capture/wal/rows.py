@@ -1,30 +1,111 @@
-"""Rows inside of change messages, column by column over all messages of a relation.
+"""Rows inside of change messages, found column by column over all messages of a relation.
 
     insert   I, relation, N, row
     update   U, relation, [K or O, old row,] N, row
     delete   D, relation, K or O, old row
     row      number of columns, then of each column: n (NULL), u (unchanged), t length text
 
-A column's place depends on the length of those before it, so all messages move on together, one
-column a step.
+The position of a column depends on the lengths of those before it, so all messages advance
+together, one column at a step. Messages are read from an Arrow array as one run of bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.capture.wal.byte_columns import Mask, Packed, Places
-from headrace.capture.wal.messages import (
-    DELETE,
-    FULL,
-    INSERT,
-    RelationMessage,
-    not_decodable,
-)
+from headrace.capture.wal.protocol import DELETE, FULL, INSERT, RelationMessage, not_decodable
+
+Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class MessageArray:
+    """Messages one after another: message i lies from `starts[i]` up to `ends[i]` of `data`.
+
+    Positions given to the methods must lie inside the data, with room for the number to read.
+    """
+
+    data: npt.NDArray[np.uint8]
+    starts: Places
+    ends: Places
+    buffer: pa.Buffer
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def message(self, index: int) -> bytes:
+        return bytes(self.data[self.starts[index] : self.ends[index]])
+
+    def unsigned16(self, places: Places) -> Places:
+        return self._read(self._views[2], places)
+
+    def unsigned32(self, places: Places) -> Places:
+        return self._read(self._views[4], places)
+
+    def unsigned64(self, places: Places) -> Places:
+        """Return 64-bit numbers whose first bit is 0, such as WAL positions and times."""
+        return self._read(self._views[8], places)
+
+    def values(self, starts: Places, ends: Places, null: Mask) -> pa.Array:
+        """Return the bytes between the positions as a binary array; starts must not overlap.
+
+        Values and the gaps between them form one array without a copy; Arrow then takes every
+        other element.
+        """
+        count = len(starts)
+        if count == 0:
+            return pa.array([], pa.binary())
+        offsets = np.empty(2 * count, np.int32)
+        offsets[0::2], offsets[1::2] = starts, ends
+        alternating = pa.Array.from_buffers(
+            pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), self.buffer]
+        )
+        indexes = np.arange(0, 2 * count, 2)
+        return alternating.take(pa.array(indexes, mask=null if null.any() else None))
+
+    @cached_property
+    def _views(self) -> dict[int, npt.NDArray[Any]]:
+        """Return views with the big-endian number that begins at each byte, by width."""
+        return {
+            width: np.ndarray(
+                (max(len(self.data) - width + 1, 0),),
+                np.dtype(f">u{width}"),
+                self.data.data,
+                strides=(1,),
+            )
+            for width in (2, 4, 8)
+        }
+
+    @staticmethod
+    def _read(view: npt.NDArray[Any], places: Places) -> Places:
+        return view[places].astype(np.int64)
+
+
+def message_array(messages: pa.Array) -> MessageArray:
+    """Return the messages of a binary array or slice; none may be NULL or empty."""
+    if messages.type != pa.binary():
+        raise not_decodable(f"Messages arrived as {messages.type} instead of binary.")
+    if messages.null_count:
+        raise not_decodable("A message is NULL.")
+    if len(messages) == 0:
+        none = np.empty(0, np.int64)
+        return MessageArray(np.empty(0, np.uint8), none, none, pa.py_buffer(b""))
+    _, offsets, buffer = messages.buffers()
+    first = messages.offset
+    places = np.frombuffer(offsets, np.int32)[first : first + len(messages) + 1].astype(np.int64)
+    starts, ends = places[:-1], places[1:]
+    if (starts == ends).any():
+        raise not_decodable("A message is empty.")
+    return MessageArray(np.frombuffer(buffer, np.uint8), starts, ends, buffer)
+
 
 NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
 NEW, OLD, KEY = ord("N"), ord("O"), ord("K")
@@ -34,7 +115,7 @@ HEADER_BYTES = 5
 
 @dataclass(frozen=True, eq=False)
 class DecodedColumn:
-    """Where the values of one column lie; those that are `null` or `unchanged` lie nowhere."""
+    """The positions of a column's values; `null` and `unchanged` values have none."""
 
     starts: Places
     ends: Places
@@ -44,20 +125,20 @@ class DecodedColumn:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of some messages: `indexes` tells which, each column has an element a message."""
+    """The rows of the messages at `indexes`; each column has an element for each of them."""
 
     indexes: Places
     columns: tuple[DecodedColumn, ...]
 
-    def values(self, messages: Packed, names: tuple[str, ...]) -> dict[str, pa.Array]:
-        """The texts of each column as a binary array; NULL where they are NULL or unchanged."""
+    def values(self, messages: MessageArray, names: tuple[str, ...]) -> dict[str, pa.Array]:
+        """Return the texts of each column as a binary array; NULL where NULL or unchanged."""
         return {
             name: messages.values(column.starts, column.ends, column.null | column.unchanged)
             for name, column in zip(names, self.columns, strict=True)
         }
 
     def unchanged(self, names: tuple[str, ...]) -> Mapping[str, Mask]:
-        """Of columns that have values which were not sent because they are as before: which."""
+        """Return masks of the unsent, unchanged values, of the columns that have such values."""
         return {
             name: column.unchanged
             for name, column in zip(names, self.columns, strict=True)
@@ -66,23 +147,23 @@ class Rows:
 
 
 def find_rows(
-    messages: Packed, letters: Places, indexes: Places, relation: RelationMessage, whole: bool
+    messages: MessageArray, letters: Places, indexes: Places, relation: RelationMessage, whole: bool
 ) -> tuple[Rows, Rows]:
-    """The old and the new rows of the changes at `indexes`, all of one relation.
+    """Return the old and the new rows of the changes at `indexes`, all of one relation.
 
-    `whole` tells that old rows are: then a new value that is unchanged is found in the old row.
+    `whole`: old rows are whole, so unchanged new values are taken from the old row.
     """
     starts, ends = messages.starts[indexes] + HEADER_BYTES, messages.ends[indexes]
     _check(starts < ends)
     letter, tag = letters[indexes], messages.data[starts]
     has_old = tag == (OLD if relation.identity == FULL else KEY)
     is_new = letter != DELETE
-    # Only an insert is sure to have no old row, only a delete to have one. Where
-    # old rows are whole, every update has one.
+    # An insert never has an old row, a delete always has one. If old rows are whole, every update
+    # has one.
     expected = np.where(letter == INSERT, ~has_old, has_old | (is_new & (not whole)))
     if not (expected & (has_old | (tag == NEW))).all():
         raise not_decodable(
-            f"Old rows of {relation.schema}.{relation.name} are not as its identity says."
+            f"Old rows of {relation.schema}.{relation.name} do not match its replica identity."
         )
     count = len(relation.columns)
     after = starts.copy()
@@ -107,9 +188,9 @@ def find_rows(
 
 
 def _columns(
-    messages: Packed, places: Places, limits: Places, count: int
+    messages: MessageArray, places: Places, limits: Places, count: int
 ) -> tuple[list[DecodedColumn], Places]:
-    """The columns of the rows that begin at `places`, and where those rows end."""
+    """Return the columns of the rows that begin at `places`, and the ends of those rows."""
     _check(places + 2 <= limits)
     _check(messages.unsigned16(places) == count)
     at = places + 2
@@ -134,7 +215,7 @@ def _columns(
 
 
 def _filled(new: DecodedColumn, old: DecodedColumn, matching: Places) -> DecodedColumn:
-    """The new column, values that are unchanged taken from the old row of the same message."""
+    """Return the new column with unchanged values taken from the old row of the same message."""
     gaps = new.unchanged & (matching >= 0)
     if not gaps.any():
         return new

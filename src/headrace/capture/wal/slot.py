@@ -1,4 +1,4 @@
-"""The replication slot: making it, where it stands, letting go of what is durable, dropping it."""
+"""The replication slot: creating, reading its state, advancing and dropping it; WAL positions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,32 @@ from typing import Any, TypeVar
 
 from psycopg import Connection, errors
 
-from headrace.capture.wal.lsn import from_text, to_text
+from headrace.capture.cut import flush
 from headrace.errors import HeadraceError, NeedsReinit, Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.faults import translate, translated
 
+
+def lsn_from_text(text: str) -> int:
+    """Return the number of a position such as `16/B374D848`."""
+    high, low = text.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def lsn_to_text(position: int) -> str:
+    """Return a position as PostgreSQL writes it, such as `16/B374D848`."""
+    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
+
+
 PLUGIN = "pgoutput"
 CREATE_SECONDS = 30
-# Reading takes moments, unless there is much to read.
+# Another reader mostly needs the slot for a moment only.
 ATTEMPTS = 40
 PAUSE_SECONDS = 0.05
 
 R = TypeVar("R")
 
-# What only newer versions have is NULL in older ones.
+# Columns that only newer versions have are NULL in older ones.
 STATUS = """
 SELECT s.plugin, s.database, s.active_pid,
     (s.restart_lsn - '0/0')::bigint, (s.confirmed_flush_lsn - '0/0')::bigint, s.wal_status,
@@ -34,17 +46,17 @@ SELECT s.plugin, s.database, s.active_pid,
 FROM pg_replication_slots s WHERE s.slot_name = %s
 """
 
-# SQLSTATEs by which PostgreSQL says that a slot, or what it needs, is not there any more.
+# SQLSTATEs of a slot that no longer exists, or lacks what it needs.
 LOST = frozenset({"0A000", "42704", "55000", "58P01"})
 
 
 @dataclass(frozen=True)
 class SlotStatus:
-    """A slot as the server has it now; it takes no part in snapshots.
+    """The current state of a slot, whatever the snapshot of the transaction.
 
-    Before `confirmed` nothing is handed out any more. `lag` is how much of the log the slot keeps
-    from being removed, `safe` how much more it may before the server invalidates it, if ever.
-    `bounded`: the server would by itself, however long nobody reads the slot.
+    Nothing before `confirmed` is sent again. `lag` is how many bytes of WAL the slot retains,
+    `safe` how many more it may before the server invalidates it, if ever. `bounded`: the server
+    limits what an unread slot retains.
     """
 
     plugin: str | None
@@ -60,22 +72,22 @@ class SlotStatus:
 
     @property
     def lost(self) -> bool:
-        """Whether the server has given up what the slot needs."""
+        """Return whether the server has invalidated the slot or removed WAL that it needs."""
         return self.wal_status == "lost" or self.invalidated is not None or self.restart is None
 
 
 def read_status(connection: Connection[Any], slot: str) -> SlotStatus | None:
-    """Where the slot stands; None if there is none of that name."""
+    """Return the state of the slot; None if there is none of that name."""
     with translated():
-        found = connection.execute(STATUS, (slot,)).fetchone()
-    return None if found is None else SlotStatus(*found)
+        row = connection.execute(STATUS, (slot,)).fetchone()
+    return None if row is None else SlotStatus(*row)
 
 
 def create(database: Database, slot: str, *, seconds: int = CREATE_SECONDS) -> int:
-    """Make the slot, after the publication, and return the position from which it hands out.
+    """Create the slot, after the publication, and return the position from which it sends changes.
 
-    PostgreSQL waits for all transactions that are open now, also prepared ones, and in all
-    databases; after `seconds` that is `source-locked`, and nothing is left behind.
+    PostgreSQL waits for all open transactions of all databases, prepared ones too; after `seconds`
+    the wait fails with `source-locked` and leaves nothing behind.
     """
     with database.connect() as connection:
         connection.execute("SET lock_timeout = 0")
@@ -86,27 +98,27 @@ def create(database: Database, slot: str, *, seconds: int = CREATE_SECONDS) -> i
         except errors.QueryCanceled as error:
             raise Transient(
                 "source-locked",
-                "the replication slot could not be made while older transactions are open",
+                f"could not create replication slot {slot} while older transactions are open",
                 hint="Look for old transactions in pg_stat_activity and pg_prepared_xacts.",
             ) from error
         except (errors.ConfigurationLimitExceeded, errors.DuplicateObject) as error:
             raise UserError(
                 "capture-not-set-up",
-                f"replication slot {slot} could not be made",
+                f"could not create replication slot {slot}",
                 detail=error.diag.message_primary,
                 hint=error.diag.message_hint,
             ) from error
         except errors.Error as error:
             raise translate(error) from error
     assert row is not None
-    return from_text(row[0])
+    return lsn_from_text(row[0])
 
 
 def advance(database: Database, slot: str, upto: int) -> int:
-    """Let go of what is before `upto`, and return the slot's position.
+    """Release the WAL before `upto` and return the slot's position.
 
-    What it hands out from there on must not be needed again. Being there already is no fault.
-    Raises `slot-lost`, and `slot-busy` while someone else reads the slot.
+    Changes before that position must not be needed again. A slot that is there already stays.
+    Raises `slot-lost`, and `slot-busy` while another client reads the slot.
     """
 
     def move() -> int:
@@ -114,18 +126,19 @@ def advance(database: Database, slot: str, upto: int) -> int:
         if status is not None and status.confirmed is not None and status.confirmed >= upto:
             return status.confirmed
         row = connection.execute(
-            "SELECT end_lsn::text FROM pg_replication_slot_advance(%s, %s)", (slot, to_text(upto))
+            "SELECT end_lsn::text FROM pg_replication_slot_advance(%s, %s)",
+            (slot, lsn_to_text(upto)),
         ).fetchone()
         assert row is not None
-        return from_text(row[0])
+        return lsn_from_text(row[0])
 
     with database.connect() as connection, slot_faults():
         return patiently(move)
 
 
 def slot_busy(slot: str, status: SlotStatus, detail: str | None = None) -> Transient:
-    """The error of a slot that another program reads."""
-    hint = f"Another program reads it: SELECT pg_terminate_backend({status.active_pid});"
+    """Return the error for a slot that another program reads."""
+    hint = f"To end the other session: SELECT pg_terminate_backend({status.active_pid});"
     return Transient(
         "slot-busy",
         f"replication slot {slot} is in use",
@@ -135,7 +148,7 @@ def slot_busy(slot: str, status: SlotStatus, detail: str | None = None) -> Trans
 
 
 def drop(database: Database, slot: str) -> bool:
-    """Drop the slot; False if there is none. `slot-busy` while someone else reads it."""
+    """Drop the slot; return False if there is none. `slot-busy` while another client reads it."""
     with database.connect() as connection:
         status = read_status(connection, slot)
         if status is None:
@@ -152,7 +165,7 @@ def drop(database: Database, slot: str) -> bool:
 
 
 def patiently(use: Callable[[], R]) -> R:
-    """Use the slot, again after a moment while another process of ours does."""
+    """Call `use`, again after a moment while another process of ours uses the slot."""
     for _ in range(ATTEMPTS):
         try:
             return use()
@@ -163,7 +176,7 @@ def patiently(use: Callable[[], R]) -> R:
 
 @contextmanager
 def slot_faults() -> Iterator[None]:
-    """Raise what PostgreSQL complains about while the slot is used, lost ones as `slot-lost`."""
+    """Raise errors of PostgreSQL as HeadraceErrors, those of a lost slot as `slot-lost`."""
     try:
         yield
     except errors.Error as error:
@@ -171,7 +184,7 @@ def slot_faults() -> Iterator[None]:
 
 
 def slot_fault(error: errors.Error) -> HeadraceError:
-    """The error for what PostgreSQL said about the slot or its publication."""
+    """Return the HeadraceError for an error with the slot or its publication."""
     if isinstance(error, errors.ObjectInUse):
         return Transient("slot-busy", error.diag.message_primary or str(error))
     if error.sqlstate not in LOST:
@@ -180,5 +193,22 @@ def slot_fault(error: errors.Error) -> HeadraceError:
         "slot-lost",
         error.diag.message_primary or str(error),
         detail=error.diag.message_detail,
-        hint="The sources are captured by triggers again, and copied anew.",
+        hint="The sources are captured by triggers again, and copied again.",
     )
+
+
+END = """
+SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint,
+    pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
+"""
+
+
+def end_on_disk(database: Database) -> int:
+    """Return the end of the last WAL record, after everything before it is on disk."""
+    with database.session() as connection, translated():
+        row = connection.execute(END).fetchone()
+    assert row is not None
+    position, flushed = row
+    if not flushed:
+        flush(database)
+    return int(position)

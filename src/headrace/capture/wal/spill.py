@@ -1,4 +1,4 @@
-"""Bytes that do not fit into memory, in files without a name: whatever ends us, nothing stays."""
+"""Bytes that do not fit into memory, in nameless files that vanish with the process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import IO
 
-# A file is given back to the disk as a whole, when nothing in it is needed any more.
+# A file is freed as a whole, when none of its bytes are needed any more.
 FILE_BYTES = 256 * 1024 * 1024
 
 
@@ -24,7 +24,7 @@ class _File:
 
 @dataclass(frozen=True, eq=False)
 class SpilledBytes:
-    """Where some bytes lie."""
+    """The position of some bytes."""
 
     file: _File
     start: int
@@ -32,7 +32,7 @@ class SpilledBytes:
 
 
 class Spill:
-    """Files that are written to at their end and read anywhere. Raises OSError if the disk is full.
+    """Files written at their end and read anywhere. Raises OSError if the disk is full.
 
     Reading is safe while another thread writes.
     """
@@ -62,13 +62,13 @@ class Spill:
         while done < place.length:
             part = os.pread(place.file.handle.fileno(), place.length - done, place.start + done)
             if not part:
-                raise OSError("a temporary file is shorter than what was written to it")
+                raise OSError("unexpected end of a temporary file")
             parts.append(part)
             done += len(part)
         return b"".join(parts)
 
     def free(self, place: SpilledBytes) -> None:
-        """Forget some bytes."""
+        """Free some bytes, and their file with its last bytes."""
         place.file.used -= 1
         if not place.file.used:
             self._files.remove(place.file)

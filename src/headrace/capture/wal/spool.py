@@ -1,8 +1,8 @@
-"""What a stream has brought and no durable cut has let go of: handed out again and again.
+"""The spool of a stream: messages received and not yet released by a durable cut.
 
-Transactions are handed out whole, in the order of the slot. A server describes a relation once to
-each session, before its first change: descriptions outlive the transactions they came with, and are
-handed out first.
+Readers get whole transactions, in the order of the slot, any number of times. A server describes a
+relation once in each session, before its first change: descriptions outlive the transactions that
+they came with, and readers get them first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headrace.capture.wal.messages import (
+from headrace.capture.wal.protocol import (
     BEGIN,
     COMMIT,
     RELATION,
@@ -29,13 +29,13 @@ from headrace.capture.wal.messages import (
 from headrace.capture.wal.spill import Spill, SpilledBytes
 from headrace.capture.wal.visibility import Committed
 
-TELLING = frozenset({BEGIN, COMMIT, RELATION})
+BOUNDARIES = frozenset({BEGIN, COMMIT, RELATION})
 SEGMENT_BYTES = 8 * 1024 * 1024
 MEMORY_BYTES = 64 * 1024 * 1024
 
 
 class _Whole:
-    """Transactions that are whole, one after the other: a few bytes each, there may be millions.
+    """Complete transactions in order: a few bytes each, there may be millions.
 
     The messages of each are those from number `first` up to the first of the next, or `after`.
     """
@@ -58,29 +58,29 @@ class _Whole:
         self.after = after
 
     def upto(self, position: int) -> int:
-        """How many have commits that begin before a position: a slot that stands there skips them.
+        """Return how many commits begin before a position: a slot at that position skips them.
 
-        One that lies across it has to be told of, as a peek does, or it would be let go of unseen.
+        A commit across the position counts, as in a peek, or it would be released unread.
         """
         return bisect_left(self.begin, position)
 
     def ended(self, position: int) -> int:
-        """How many end up to a position."""
+        """Return how many transactions end at or before a position."""
         return bisect_right(self.end, position)
 
     def after_of(self, index: int) -> int:
-        """The number of the message after those of one of them."""
+        """Return the number of the message after those of a transaction."""
         return self.first[index + 1] if index + 1 < len(self) else self.after
 
     def forget(self, count: int) -> None:
-        """Let go of the first ones."""
+        """Remove the first transactions."""
         for numbers in (self.xid, self.begin, self.end, self.first):
             del numbers[:count]
 
 
 @dataclass(frozen=True, eq=False)
 class _Segment:
-    """Messages from number `first` on, in memory or at a place on disk."""
+    """Messages from number `first` on, in memory or on disk."""
 
     first: int
     count: int
@@ -93,9 +93,9 @@ class _Segment:
 
 
 class Spool:
-    """Written by one thread and read by others.
+    """Messages in segments, written by one thread and read by others.
 
-    Beyond `memory_bytes`, a segment is kept on disk; in memory there is one more, the last.
+    Beyond `memory_bytes`, segments go to disk; the last one stays in memory in addition.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Spool:
         return self.in_memory + self.on_disk + len(self._data)
 
     def extend(self, messages: Iterable[bytes]) -> int:
-        """Take the next messages; where the last transaction ends that they complete, or 0.
+        """Add messages; return the end of the last transaction that they complete, or 0.
 
         Raises OSError if the disk is full, and `wal-not-decodable`.
         """
@@ -130,7 +130,7 @@ class Spool:
         with self._lock:
             for message in messages:
                 letter = message[0]
-                if letter in TELLING:
+                if letter in BOUNDARIES:
                     ended = self._note(letter, message) or ended
                 self._data += message
                 self._ends.append(len(self._data))
@@ -142,13 +142,13 @@ class Spool:
         return ended
 
     def _note(self, letter: int, message: bytes) -> int:
-        """Know where a transaction begins or is whole, and which tables are described."""
+        """Record the begin or end of a transaction, or the description of a table."""
         if letter == BEGIN:
             self._begun = xid_of(message), self._number
         elif letter == RELATION:
             self._descriptions.append((self._number, oid_of(message), message))
         elif self._begun is None:
-            raise not_decodable("A transaction ends that did not begin.")
+            raise not_decodable("A transaction ends without a begin.")
         else:
             (xid, first), end = self._begun, end_of(message)
             self._whole.add(xid, begin_of(message), end, first, self._number + 1)
@@ -157,31 +157,32 @@ class Spool:
         return 0
 
     def transactions(self, upto: int, limit: int | None = None) -> tuple[Committed, ...]:
-        """The transactions that `messages` would give, in its order; no more than `limit`."""
+        """Return the transactions of `messages`, in its order; at most `limit`."""
         with self._lock:
             count = self._whole.upto(upto)
-            wanted = slice(count if limit is None else min(count, limit))
-            return tuple(map(Committed, self._whole.xid[wanted], self._whole.end[wanted]))
+            selected = slice(count if limit is None else min(count, limit))
+            return tuple(map(Committed, self._whole.xid[selected], self._whole.end[selected]))
 
     def messages(self, upto: int) -> Iterator[pa.Array]:
-        """All messages of those with commits that begin before it, some megabytes at a time."""
+        """Yield the messages of transactions whose commit begins before a position, in batches."""
         with self._lock:
             count = self._whole.upto(upto)
             if not count:
                 return
             first, after = self._whole.first[0], self._whole.after_of(count - 1)
             described = list(self._described.values())
-            segments = [one for one in self._segments if one.first < after and first < one.after]
+            segments = [s for s in self._segments if s.first < after and first < s.after]
             if after > self._number - (len(self._ends) - 1):
                 segments.append(self._copy_of_tail())
         if described:
             yield pa.array(described, pa.binary())
-        for one in segments:
-            start = max(first - one.first, 0)
-            yield self._read(one).slice(start, min(after, one.after) - one.first - start)
+        for segment in segments:
+            start = max(first - segment.first, 0)
+            end = min(after, segment.after) - segment.first
+            yield self._read(segment).slice(start, end - start)
 
     def trim(self, position: int) -> None:
-        """Let go of the transactions that end up to a position, also of those still to arrive."""
+        """Release transactions that end at or before a position, also those yet to arrive."""
         with self._lock:
             self._trim(position)
 
@@ -213,7 +214,7 @@ class Spool:
         return _Segment(self._number - count, count, len(self._data), messages)
 
     def _seal(self) -> None:
-        """Make a segment of the last messages; on disk, if there is much in memory already."""
+        """Make a segment of the last messages; on disk if the memory is used up."""
         count, size = len(self._ends) - 1, len(self._data)
         first = self._number - count
         if self.in_memory + size <= self._memory_bytes:

@@ -1,12 +1,13 @@
-"""One session in which a server sends the slot's messages as transactions commit, each once.
+"""A replication session in which the server sends the slot's messages as transactions commit.
 
-A thread of its own receives, keeps what comes in a spool, and answers the server, so that a refresh
-that takes long makes nobody wait. It ends with the first thing that goes wrong: the next session is
-sent everything again from the slot's position, and begins with an empty spool.
+A thread receives the messages, keeps them in a spool, and answers the server, so that a long
+refresh blocks nobody. The session ends with the first failure: the next session receives everything
+again from the slot's position, into an empty spool.
 """
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import threading
@@ -21,28 +22,57 @@ from psycopg.pq.abc import PGconn, PGresult
 from headrace.capture.wal.protocol import MESSAGE, MESSAGE_AT, parse_keepalive, start, status
 from headrace.capture.wal.slot import slot_fault
 from headrace.capture.wal.spool import Spool
-from headrace.capture.wal.standby import require_no_standby
-from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
+from headrace.errors import HeadraceError, InternalError, Transient, Unavailable, UserError
 from headrace.source.connection import Database
+from headrace.source.faults import translated
 
-# The server hears of us at least so often; it ends a session after wal_sender_timeout, 60 s.
+SETTING = "SELECT current_setting('synchronous_standby_names')"
+# The names of a list such as: FIRST 2 (one, "an other", *). Keywords and numbers do no harm.
+NAME = re.compile(r'"((?:[^"]|"")*)"|([^\s,()"]+)')
+
+
+def is_standby(setting: str, name: str) -> bool:
+    """Return whether a server with this setting counts an application as a standby (pure).
+
+    Commits that wait for synchronous standbys would then continue with our reported positions,
+    although we could not restore anything. PostgreSQL matches standbys by application name; its
+    view of standbys does not show a session that has flushed nothing as one.
+    """
+    listed = {quoted.replace('""', '"') or bare for quoted, bare in NAME.findall(setting)}
+    return "*" in listed or name.lower() in {name_.lower() for name_ in listed}
+
+
+def require_no_standby(database: Database, name: str) -> None:
+    """Raise `capture-not-set-up` if the server counts this application as a synchronous standby."""
+    with database.session() as connection, translated():
+        row = connection.execute(SETTING).fetchone()
+    if row is not None and is_standby(row[0], name):
+        raise UserError(
+            "capture-not-set-up",
+            "the server counts the stream as a synchronous standby",
+            detail=f"synchronous_standby_names is {row[0]}.",
+            hint=f"List the standbys there by name, and give none of them the name {name}.",
+        )
+
+
+# Interval of status messages; the server ends a session after wal_sender_timeout, 60 s.
 STATUS_SECONDS = 5.0
-# Whoever waits asks the server so often how far it is.
+# Interval at which a waiting reader requests the server's position.
 ASK_SECONDS = 0.25
-# How long a server may take to begin, and the thread to end.
+# How long a server may take to start the stream, and the thread to end.
 BEGIN_SECONDS, END_SECONDS = 60.0, 5.0
 
 
-def unheard() -> None:
-    """Nobody wants to hear of transactions that arrive."""
+def ignore_changes() -> None:
+    """Ignore arriving transactions: the default listener of a stream."""
 
 
 class Stream:
-    """A session that begins at once and lasts until it fails or is closed.
+    """A session that starts at once and lasts until it fails or is closed.
 
-    No more than `ceiling` bytes are kept. `heard` is called, in the stream's thread, when the first
-    transaction arrives after somebody asked for `news`. The slot is moved by `acknowledge` only.
-    Making one raises OSError or RuntimeError where the process may have no more files or threads.
+    At most `ceiling` bytes are kept. The stream's thread calls `heard` when the first transaction
+    arrives after a call of `received`. Only `acknowledge` advances the slot. The constructor raises
+    OSError or RuntimeError if the process may have no more files or threads.
     """
 
     def __init__(
@@ -52,7 +82,7 @@ class Stream:
         publication: str,
         *,
         ceiling: int,
-        heard: Callable[[], None] = unheard,
+        heard: Callable[[], None] = ignore_changes,
         spool: Spool | None = None,
     ) -> None:
         self.spool = Spool() if spool is None else spool
@@ -65,13 +95,13 @@ class Stream:
         self.ceiling = ceiling
         self.heard = heard
         self._changed = threading.Condition()
-        self._told = False
+        self._notified = False
         self._stopped = False
         self._closed = False
-        self._asked = False
+        self._status_requested = False
         self._acknowledged = 0
         self._to_flush = 0
-        self._said_at = 0.0
+        self._status_at = 0.0
         self._progress_at = time.monotonic()
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
@@ -81,9 +111,9 @@ class Stream:
         self._thread.start()
 
     def wait(self, upto: int, seconds: float) -> bool:
-        """Wait until all that ends before a position has arrived.
+        """Wait until all transactions that end before a position have arrived.
 
-        False if the stream has ended, or nothing came for so many seconds.
+        Return False if the stream has ended, or nothing came for so many seconds.
         """
         begun = time.monotonic()
         with self._changed:
@@ -91,18 +121,18 @@ class Stream:
                 silent_since = max(begun, self._progress_at)
                 if self.failure is not None or time.monotonic() - silent_since > seconds:
                     return False
-                self._asked = True
+                self._status_requested = True
                 self._wake()
                 self._changed.wait(min(ASK_SECONDS, seconds))
         return True
 
-    def news(self) -> int:
-        """How far all has arrived; from now on `heard` is called once more."""
-        self._told = False
+    def received(self) -> int:
+        """Return the position up to which all has arrived, and call `heard` once for the next."""
+        self._notified = False
         return self.reached
 
     def acknowledge(self, position: int) -> None:
-        """Let the slot and the spool go of what is before a position, which is recorded as such."""
+        """Release what is before a recorded position, in the spool and, soon, in the slot."""
         self.spool.trim(position)
         with self._changed:
             if position > self._acknowledged:
@@ -110,7 +140,7 @@ class Stream:
         self._wake()
 
     def close(self) -> None:
-        """End the session, if it has not; what was acknowledged is said before.
+        """End the session after reporting what was acknowledged.
 
         A thread that does not end in time, because it still connects, ends later by itself.
         """
@@ -120,9 +150,9 @@ class Stream:
         with self._changed:
             self._closed = True
             if self.failure is not None:
-                self._let_go()
+                self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self.spool.close()
         self._woken.close()
         self._waker.close()
@@ -139,27 +169,27 @@ class Stream:
                 session = connection.pgconn
                 self._begin(session)
                 while not self._stopped:
-                    self._say(session)
-                    self._listen(session)
-                self._say(session)
+                    self._send_status(session)
+                    self._receive(session)
+                self._send_status(session)
             failure: HeadraceError = Transient("connection-lost", "the stream was closed")
         except HeadraceError as error:
             failure = error
         except psycopg.Error as error:
             failure = slot_fault(error)
         except OSError as error:
-            failure = Unavailable("store-full", f"the stream cannot be kept on disk: {error}")
-        except Exception as error:  # noqa: BLE001  whoever waits has to hear of it
+            failure = Unavailable("store-full", f"could not store the stream on disk: {error}")
+        except Exception as error:  # noqa: BLE001  a waiting reader has to get it
             failure = InternalError("invariant", f"{type(error).__name__}: {error}")
         with self._changed:
             self.failure = failure
             self._changed.notify_all()
             if self._closed:
-                self._let_go()
+                self._release()
         self.heard()
 
     def _begin(self, session: PGconn) -> None:
-        """Have the server stream; a command that it does not answer is not waited for for ever."""
+        """Start the stream; raise if the server does not answer in time."""
         session.nonblocking = 0
         self._poll.register(session.socket, select.POLLIN)
         self._poll.register(self._woken, select.POLLIN)
@@ -169,47 +199,50 @@ class Stream:
             session.send_query(self._command)
         while not self._stopped:
             self._poll.poll(max(0.0, until - time.monotonic()) * 1000)
-            self._hush()
+            self._drain_wakeups()
             session.consume_input()
             if not session.is_busy():
                 break
             if time.monotonic() > until:
-                raise Transient("connection-lost", "the server does not begin to stream")
+                raise Transient(
+                    "connection-lost",
+                    f"the server did not start the stream within {BEGIN_SECONDS:.0f} s",
+                )
         if self._stopped:
             raise Transient("connection-lost", "the stream was closed")
         result = session.get_result()
         if result is None or result.status != ExecStatus.COPY_BOTH:
-            raise _refused(result)
-        # What came with the answer is not waited for.
+            raise _server_error(result)
+        # Messages may have come with the answer: do not wait for more.
         self._wake()
 
-    def _say(self, session: PGconn) -> None:
-        """Answer the server; the slot moves only where something was acknowledged since."""
+    def _send_status(self, session: PGconn) -> None:
+        """Send a status to the server; a flushed position only after an `acknowledge`."""
         with self._changed:
-            asks, self._asked = self._asked, False
+            asks, self._status_requested = self._status_requested, False
             flushed, self._to_flush = self._to_flush, 0
         now = time.time()
         if flushed:
             self._require_no_standby()
             session.put_copy_data(status(self.reached, flushed, at=now))
-        due = time.monotonic() - self._said_at >= STATUS_SECONDS
+        due = time.monotonic() - self._status_at >= STATUS_SECONDS
         if flushed or asks or due:
             session.put_copy_data(status(self.reached, at=now, asks=asks))
             session.flush()
-            self._said_at = time.monotonic()
+            self._status_at = time.monotonic()
 
     def _require_no_standby(self) -> None:
-        """Asked when a stream begins and whenever it flushes: settings are changed at any time."""
+        """Check at the start and before each flushed position: settings may change at any time."""
         require_no_standby(self._database, self._name)
 
-    def _hush(self) -> None:
+    def _drain_wakeups(self) -> None:
         with suppress(BlockingIOError):
             self._woken.recv(4096)
 
-    def _listen(self, session: PGconn) -> None:
-        """Wait for the server, or for one of us, and take all that has come."""
+    def _receive(self, session: PGconn) -> None:
+        """Wait for the server or a wake-up, and process all messages that have come."""
         self._poll.poll(STATUS_SECONDS * 1000)
-        self._hush()
+        self._drain_wakeups()
         session.consume_input()
         messages, reached = [], self.reached
         while True:
@@ -224,14 +257,14 @@ class Stream:
                 alive = parse_keepalive(bytes(frame))
                 reached = max(reached, alive.position)
                 if alive.asks:
-                    self._said_at = 0.0
+                    self._status_at = 0.0
         ended = self.spool.extend(messages)
         if messages:
             self._progress_at = time.monotonic()
         if self.spool.size > self.ceiling:
             raise Unavailable(
                 "store-full",
-                f"more than {self.ceiling >> 20} MB were streamed and not taken in",
+                f"the stream exceeds {self.ceiling >> 20} MB of changes that no cut has taken",
             )
         # Transactions are sent in the order in which they end.
         reached = max(reached, ended)
@@ -239,17 +272,17 @@ class Stream:
             with self._changed:
                 self.reached, self._progress_at = reached, time.monotonic()
                 self._changed.notify_all()
-        if ended and not self._told:
-            self._told = True
+        if ended and not self._notified:
+            self._notified = True
             self.heard()
 
 
 def _end(session: PGconn) -> HeadraceError:
-    """Why the server ended the session."""
-    return _refused(session.get_result())
+    """Return the error with which the server ended the session."""
+    return _server_error(session.get_result())
 
 
-def _refused(result: PGresult | None) -> HeadraceError:
+def _server_error(result: PGresult | None) -> HeadraceError:
     if result is not None and result.status == ExecStatus.FATAL_ERROR:
         return slot_fault(psycopg.errors.error_from_result(result))
     return Transient("connection-lost", "the server ended the stream")

@@ -1,24 +1,68 @@
-"""Values as PostgreSQL prints them, in the form in which ADBC would have read them: one row a kind.
+"""Decoders from the text output of PostgreSQL's types to the Arrow values that ADBC reads.
 
-The texts follow `source.conninfo.SETTINGS`. What does not fit (`Type.misfit`) raises ValueError, as
-does what is no value of the type; digits of a numeric are left to `source.reading.to_stored`, which
-looks at them anyway.
+The texts follow `source.conninfo.SETTINGS`. A value that does not fit (`Type.misfit`), or is no
+value of the type, raises ValueError. The digits of a numeric are left to
+`source.reading.to_stored`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.capture.wal.array_texts import lists_of_texts
 from headrace.types import Type
+
+ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,"]+)', re.DOTALL)
+ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+def lists_of_texts(texts: pa.Array) -> pa.Array:
+    """Return the elements of arrays of one dimension with lower bound 1; ValueError for others.
+
+    Arrow splits elements that need no quotes, such as numbers.
+    """
+    # Other bounds are printed in front, a second dimension begins with a second brace.
+    plain = pc.match_substring_regex(texts, r"^\{(?:[^{]|$)")
+    if not pc.all(plain, min_count=0).as_py():
+        raise ValueError("an array has several dimensions or a lower bound other than 1")
+    if pc.any(pc.match_substring(texts, '"'), min_count=0).as_py():
+        parsed = [None if text is None else _elements(text) for text in texts.to_pylist()]
+        return pa.array(parsed, pa.list_(pa.string()))
+    bodies = pc.utf8_slice_codeunits(texts, 1, -1)
+    split = pc.split_pattern(bodies, ",")
+    # Only the body of an empty array splits into an empty text: empty elements are quoted.
+    counts = pc.if_else(pc.equal(bodies, ""), 0, pc.list_value_length(split))
+    elements = split.flatten()
+    elements = elements.filter(pc.not_equal(elements, ""))
+    elements = pc.if_else(pc.equal(elements, "NULL"), pa.scalar(None, pa.string()), elements)
+    offsets = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum(pc.fill_null(counts, 0).to_numpy(zero_copy_only=False), out=offsets[1:])
+    mask = texts.is_null() if texts.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets), elements, mask=mask)
+
+
+def _elements(text: str) -> list[str | None]:
+    body = text[1:-1]
+    matches = list(ELEMENT.finditer(body))
+    length = sum(match.end() - match.start() for match in matches) + max(len(matches) - 1, 0)
+    if length != len(body) or not text.endswith("}"):
+        raise ValueError("an array is malformed")
+    return [_element(quoted, bare) for quoted, bare in (match.groups() for match in matches)]
+
+
+def _element(quoted: str | None, bare: str) -> str | None:
+    if quoted is not None:
+        return ESCAPED.sub(r"\1", quoted)
+    return None if bare == "NULL" else bare
+
 
 Reader = Callable[[pa.Array, Type], pa.Array]
 
-# Dates of four digits sort as their texts do. A timestamp is compared by its first ten letters.
+# Dates with years of four digits sort as their texts do. Timestamps compare by their dates.
 LAST_DAY = "9999-12-31"
 SECOND_DAY = "0001-01-02"
 INFINITE = pa.array(["infinity", "-infinity"])
@@ -26,7 +70,7 @@ NO_DIGIT = 255
 
 
 def parse_texts(texts: pa.Array, type_: Type) -> pa.Array:
-    """The values of a string array of PostgreSQL's texts; NULL stays NULL."""
+    """Return the values of a string array of PostgreSQL's texts; NULL stays NULL."""
     return READERS[type_.kind](texts, type_)
 
 
@@ -44,12 +88,12 @@ def _boolean(texts: pa.Array, _: Type) -> pa.Array:
 
 
 def _character(texts: pa.Array, _: Type) -> pa.Array:
-    """Without its padding, as a cast to text would have it."""
+    """Remove the padding, as a cast to text does."""
     return pc.ascii_rtrim(texts, characters=" ")
 
 
 def _bytea(texts: pa.Array, _: Type) -> pa.Array:
-    """From hex digits; all of them at once, since values lie one after another."""
+    """Decode hex digits, all values at once, since they lie one after another."""
     _refuse_any(pc.invert(pc.starts_with(texts, "\\x")))
     _refuse_any(pc.not_equal(pc.bit_wise_and(pc.binary_length(texts), 1), 0))
     digits = pc.utf8_slice_codeunits(texts, 2).cast(pa.binary())

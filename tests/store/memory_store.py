@@ -10,11 +10,12 @@ from itertools import count
 import pyarrow as pa
 
 from headrace.errors import InternalError, NeedsReinit
-from headrace.store.arrangement import AS_THEY_COME, Arrangement
 from headrace.store.failure import behind, lease_lost, readable, require_after, require_rows
-from headrace.store.file_bounds import check_apart
 from headrace.store.keys import Keys
 from headrace.store.layout import (
+    AS_THEY_COME,
+    Arrangement,
+    check_apart,
     check_columns,
     check_order,
     columns_of,

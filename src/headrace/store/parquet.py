@@ -1,9 +1,11 @@
-"""One Parquet file: written from Arrow, or written by Spark and checked by its footer."""
+"""Parquet files of weighted rows: written from Arrow, or written by Spark and checked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from errno import ENOENT
 
 import pyarrow as pa
@@ -11,7 +13,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from headrace.errors import InternalError
-from headrace.store.file_bounds import bounds_in
+from headrace.store.actions import bounds_in
+from headrace.store.failure import unavailable
 from headrace.store.layout import EPOCH, GROUP_ROWS, WEIGHT, fields, stored, weighted
 from headrace.store.location import StoreLocation
 from headrace.store.log import LogFile, RelationLog
@@ -20,7 +23,7 @@ FOOTER_READERS = 8
 
 
 def write_part(files: pafs.FileSystem, path: str, rows: pa.Table, epoch: int) -> int:
-    """Write weighted rows of one epoch and give the file's size; a failed write leaves no file."""
+    """Write weighted rows of one epoch, return the file's size; a failed write leaves no file."""
     epochs = pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows)
     try:
         # No Arrow schema in the footer: a file of ours is read as one of Spark's is.
@@ -39,7 +42,7 @@ def write_part(files: pafs.FileSystem, path: str, rows: pa.Table, epoch: int) ->
 
 
 def discard(files: pafs.FileSystem, path: str) -> None:
-    """Remove a file that no commit names; failing to is harmless, vacuum finds it later."""
+    """Remove a file that no commit names; on failure vacuum removes it later."""
     with suppress(OSError):
         files.delete_file(path)
 
@@ -47,10 +50,10 @@ def discard(files: pafs.FileSystem, path: str) -> None:
 def parts_in(
     place: StoreLocation, folder: str, log: RelationLog, epoch: int
 ) -> tuple[LogFile, ...]:
-    """The checked parts of a folder that hold rows, as files of a log.
+    """Return the checked parts of a folder that hold rows, as files of a log.
 
-    An executor leaves a part even for no rows, so a folder with nothing in it was written
-    somewhere else, and is an error.
+    An executor leaves a part even for no rows, so an empty folder was written elsewhere, which is
+    an error.
     """
     files = place.files
     entries = files.get_file_info(pafs.FileSelector(place.path(folder)))
@@ -75,26 +78,26 @@ def parts_in(
 
 
 def is_part(name: str) -> bool:
-    """Whether Spark would read a file of that name."""
+    """Return whether Spark would read a file of that name."""
     return name.endswith(".parquet") and not name.startswith(("_", "."))
 
 
 def checked(files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int) -> pq.FileMetaData:
-    """The footer of a part that Spark wrote.
+    """Return the footer of a part that Spark wrote, after checking that the log may hold the part.
 
-    It is checked to be what the log may hold: every column has its stored type, every row has a
-    weight, and every row group's statistics say that all its rows are of the one epoch.
+    Every column must have its stored type, every row a weight, and the statistics of every row
+    group must say that all its rows are of the epoch.
     """
     with files.open_input_file(path) as source:
         footer = pq.ParquetFile(source).metadata
-    found = fields(footer.schema.to_arrow_schema())
-    if sorted(found, key=str) != sorted(fields(stored(columns)), key=str):
+    part_fields = fields(footer.schema.to_arrow_schema())
+    if sorted(part_fields, key=str) != sorted(fields(stored(columns)), key=str):
         raise InternalError(
             "invariant",
             f"part {path} does not have the columns of its relation",
-            detail=f"wanted {fields(stored(columns))}, got {found}.",
+            detail=f"Expected {fields(stored(columns))}, got {part_fields}.",
         )
-    names = [name for name, _ in found]
+    names = [name for name, _ in part_fields]
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         if not group.num_rows:
@@ -114,17 +117,51 @@ def checked(files: pafs.FileSystem, path: str, columns: pa.Schema, epoch: int) -
 
 
 def least_weight_in(footer: pq.FileMetaData) -> int | None:
-    """The least weight of a file's rows, by the statistics in its footer, where these tell it."""
+    """Return the least weight of a file's rows by its footer; None without statistics."""
     place = footer.schema.names.index(WEIGHT)
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
-    found = [group.column(place).statistics for group in groups if group.num_rows]
-    if not all(one is not None and one.has_min_max for one in found):
+    statistics = [group.column(place).statistics for group in groups if group.num_rows]
+    if not all(each is not None and each.has_min_max for each in statistics):
         return None
-    return min((one.min for one in found), default=None)
+    return min((each.min for each in statistics), default=None)
 
 
 def read_part(files: pafs.FileSystem, path: str, columns: pa.Schema) -> pa.Table:
-    """The weighted rows of a file."""
-    wanted = weighted(columns)
+    """Return the weighted rows of a file."""
+    schema = weighted(columns)
     with files.open_input_file(path) as source:
-        return pq.ParquetFile(source).read(wanted.names).select(wanted.names).cast(wanted)
+        return pq.ParquetFile(source).read(schema.names).select(schema.names).cast(schema)
+
+
+@dataclass(frozen=True)
+class WrittenParts:
+    """The Parquet parts of a folder as rows of `schema`, in any order.
+
+    The interface is that of an Arrow table; the rows are never in memory as a whole.
+    """
+
+    place: StoreLocation
+    folder: str
+    schema: pa.Schema
+
+    def select(self, names: Sequence[str]) -> WrittenParts:
+        """Return the same rows with these columns only."""
+        return replace(self, schema=pa.schema([self.schema.field(name) for name in names]))
+
+    def to_batches(self, max_chunksize: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches of at most `max_chunksize`, from the first each time."""
+        files = self.place.files
+        try:
+            entries = files.get_file_info(pafs.FileSelector(self.place.path(self.folder)))
+            for path in sorted(e.path for e in entries if e.is_file and is_part(e.base_name)):
+                with files.open_input_file(path) as source:
+                    part = pq.ParquetFile(source)
+                    for batch in part.iter_batches(max_chunksize, columns=self.schema.names):
+                        yield batch.select(self.schema.names).cast(self.schema)
+        except (OSError, pa.ArrowException) as error:
+            raise unavailable(error, self.place, writing=False) from error
+
+    def discard(self) -> None:
+        """Remove the folder; on failure a rollback or vacuum of the log removes it."""
+        with suppress(OSError):
+            self.place.files.delete_dir(self.place.path(self.folder))

@@ -1,4 +1,4 @@
-"""Find the Java that Spark will run on, before Spark fails without it."""
+"""The Java that Spark runs on: found before the start, and given up after the JVM has died."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import Popen
+from typing import TYPE_CHECKING
 
 from headrace.errors import Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OLDEST_MAJOR = 17
 
@@ -89,3 +95,68 @@ def _version_text(program: Path) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
     return (done.stderr + done.stdout).strip()
+
+
+def answers(session: SparkSession) -> bool:
+    """Whether whatever is behind a session still answers for it."""
+    try:
+        session.conf.get("spark.sql.ansi.enabled")
+        if hasattr(session, "_jsparkSession"):
+            # A context that failed stops by itself; its JVM goes on, and answers.
+            return not session.sparkContext._jsc.sc().isStopped()  # noqa: SLF001
+    except Exception:  # noqa: BLE001  it may fail in any way that a broken connection can
+        return False
+    return True
+
+
+def process_of_jvm() -> Popen[bytes] | None:
+    """The process of the JVM that PySpark started last; None if there is none."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001
+    # Asked for an attribute that it lacks, a gateway would ask the JVM.
+    return None if gateway is None else vars(gateway).get("proc")
+
+
+def jvm_answers() -> bool:
+    """Whether PySpark has a JVM that answers."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is None:
+        return False
+    try:
+        gateway.jvm.java.lang.System.nanoTime()
+    except Exception:  # noqa: BLE001  it may fail in any way that a broken connection can
+        return False
+    return True
+
+
+def forget_jvm() -> None:
+    """Make PySpark forget the JVM of this process, which is dead or of no use any more.
+
+    PySpark starts one JVM in the life of a process, keeps it in private fields, and offers no
+    other way to release it. A JVM that still runs ends when its input does.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is not None:
+        process = process_of_jvm()
+        with suppress(Exception):
+            gateway.shutdown()
+        if process is not None and process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    # Its thread and socket would stay for as long as this process.
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        with suppress(Exception):
+            server.shutdown()
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+    SparkSession._activeSession = None  # noqa: SLF001

@@ -1,4 +1,7 @@
-"""Which server a database is on, and on which timeline: changes are never continued on another."""
+"""The server and the database behind a connection: identity, timeline, default collation.
+
+Changes are never continued on a server with another identity or timeline.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from psycopg import Connection, sql
 
 from headrace.errors import Unavailable
 from headrace.source.faults import translated
+from headrace.types import Collation
 
 # System identifier, and the timeline of WAL being written now; pg_control_checkpoint lags behind a
 # promotion. A standby writes none and answers with an error.
@@ -50,3 +54,23 @@ def require_primary(connection: Connection[Any]) -> None:
             detail="A standby's snapshot does not show which transactions of the primary run.",
             hint="Connect to the primary, for example with target_session_attrs=primary.",
         )
+
+
+# Code points and bytes are in one order in UTF-8 only; see also `introspect.INSPECT`.
+DEFAULT_COLLATION = r"""
+SELECT CASE
+    WHEN encoding <> pg_char_to_encoding('UTF8') THEN 'other'
+    WHEN datlocprovider = 'b' THEN 'C.UTF-8'
+    WHEN datlocprovider <> 'c' OR datcollate !~* '^(C|POSIX)(\.utf-?8)?$' THEN 'other'
+    WHEN datctype ~* '^(C|POSIX)$' THEN 'C'
+    ELSE 'C.UTF-8'
+END
+FROM pg_database WHERE datname = current_database()
+"""
+
+
+def home_collation(connection: Connection[Any]) -> Collation:
+    """The default collation of the database of a connection, as far as it is known."""
+    row = connection.execute(DEFAULT_COLLATION).fetchone()
+    assert row is not None
+    return Collation(row[0])
