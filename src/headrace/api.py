@@ -39,10 +39,10 @@ from headrace.engine import HOME, Engine, Progress, no_progress
 from headrace.errors import HeadraceError, UserError
 from headrace.files.private import close_home
 from headrace.lifecycle.alter import KEEP, Alteration, Keep
+from headrace.lifecycle.drop import finish_removals
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.rebuild import resume_mode
 from headrace.lifecycle.repair import Damage
-from headrace.lifecycle.sources import finish_removals
 from headrace.lifecycle.uninstall import uninstall, uninstall_sql
 from headrace.observe import health
 from headrace.observe.health import Health
@@ -51,7 +51,7 @@ from headrace.observe.table_status import TableStatus
 from headrace.project.apply import plan_project
 from headrace.project.plan import ProjectPlan
 from headrace.project.read import read_folder
-from headrace.relations.merges import Merges
+from headrace.relations.compaction import Merges
 from headrace.settings import Places, Settings, places, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import CANCEL_SECONDS, Runner

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.refresh.side_by_side import side_by_side
+from headrace.refresh.parallel import side_by_side
 from headrace.spark.delegation import acting_thread
 
 PATIENCE = 30.0

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from headrace.errors import Unavailable
-from headrace.relations.merges import PAUSE_SECONDS, CompactedRun, Merges, Sum
+from headrace.relations.compaction import PAUSE_SECONDS, CompactedRun, Merges, Sum
 from headrace.store import LogFile
 
 FILES = tuple(LogFile(f"f{epoch}", 10, 100, epoch, epoch) for epoch in range(1, 6))
@@ -52,7 +52,7 @@ def test_what_failed_is_told_and_may_be_begun_again_later(
     merges.begin("r1", FILES[:3], lambda: WRITTEN)
     assert merges.summed("r1") == (), "not at once"
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + PAUSE_SECONDS)
-    monkeypatch.setattr("headrace.relations.merges.time", later)
+    monkeypatch.setattr("headrace.relations.compaction.time", later)
     merges.begin("r1", FILES[:3], lambda: WRITTEN)
     merges.wait()
     assert merges.take("r1") == CompactedRun(FILES[:3], WRITTEN)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.progress import Activity
-from headrace.cli.screen import Screen
+from headrace.cli.screen import Activity, Screen
 from headrace.files.private import use_users_umask
 
 if TYPE_CHECKING:

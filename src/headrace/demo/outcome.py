@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from headrace.demo.samples import ChangedRow
 from headrace.demo.shop import Shop
 from headrace.demo.trade import TradeTotals
-from headrace.demo.views import DemoView
+from headrace.demo.views import ChangedRow, DemoView
 
 if TYPE_CHECKING:
     from headrace.catalog.records import Receipt, Refresh

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from headrace.demo.outcome import Checked, Created, Event, Opened, Outcome, Pair, Round, Timed
-from headrace.demo.samples import Rows, changes, read_rows
 from headrace.demo.shop import open_shop, require_ours
-from headrace.demo.trade import TradeTotals, trade_batch
-from headrace.demo.views import DemoView, views
-from headrace.demo.writer import Writer
+from headrace.demo.trade import TradeTotals, Writer, trade_batch
+from headrace.demo.views import DemoView, Rows, changes, read_rows, views
 
 if TYPE_CHECKING:
     from headrace.api import Headrace

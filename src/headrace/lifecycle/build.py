@@ -1,18 +1,19 @@
-"""Building stream tables: captured, copied, computed in full, published as one; or only recorded.
+"""Build stream tables: capture, copy and compute in full, or only record; publish them as one.
 
 The order of writes keeps a crash harmless. A source is in the catalog before its triggers exist,
-and one that no stream table reads is taken down again by whoever writes next. Where a source is
-captured anew, the same commit tells its readers that they have to be made anew. A log that belongs
-to nobody counts for nothing and is removed by whoever writes next.
+and the next writer takes down a source that no stream table reads. Where a source is captured
+again, the same commit marks its readers for a rebuild. A log without an owner counts for nothing;
+the next writer removes it. The logs of tables that are created without rows are made before the
+transaction that records and serves those tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from headrace.catalog import Change, Record, State
+from headrace.catalog import Change, Record, State, Transaction
 from headrace.catalog.records import (
     DatabaseRecord,
     Refresh,
@@ -27,22 +28,21 @@ from headrace.engine.steps import Publish, RecordSources
 from headrace.errors import HeadraceError, Transient, UserError
 from headrace.graph import upstream
 from headrace.ingest.ingest import ingest
-from headrace.lifecycle.empty import EmptyTables, begin_empty
-from headrace.lifecycle.logs import create_logs
-from headrace.lifecycle.order import order_of_source, order_of_stage
+from headrace.lifecycle.drop import remove_idle_sources
+from headrace.lifecycle.logs import create_logs, order_of_source, order_of_stage
 from headrace.lifecycle.partitioning import stored_apart
 from headrace.lifecycle.planned_table import PlannedTable
 from headrace.lifecycle.planning import Work
-from headrace.lifecycle.sources import remove_idle_sources
 from headrace.publish.publish import Advanced
+from headrace.publish.replace import replace_empty
+from headrace.publish.served import create_served
 from headrace.refresh.advance import advance
-from headrace.refresh.attempt import RefreshAttempt
-from headrace.refresh.phase_times import Clock
+from headrace.refresh.attempt import Clock, RefreshAttempt
+from headrace.refresh.change_size import ahead_of
 from headrace.refresh.plan import Decision
 from headrace.refresh.refresh import require_active
 from headrace.refresh.run import RefreshRun
-from headrace.refresh.sizes import ahead_of
-from headrace.refresh.together import together
+from headrace.refresh.scope import together
 from headrace.relations.definition import follow, relation_of, used_columns
 from headrace.store import Arrangement, Pin
 
@@ -227,3 +227,59 @@ def _make(sweep: RefreshRun, group: tuple[PlannedTable, ...]) -> tuple[Advanced,
     )
     done = advance(engine, attempts, definitions, inputs, state, sweep.moved)
     return tuple(replace(one, old=making.old) for one, making in zip(done, group, strict=True))
+
+
+NOT_FILLED = "created without rows; its first refresh fills it"
+
+
+@dataclass(frozen=True)
+class EmptyTables:
+    """Tables as they are recorded without rows, each with the one whose place it takes."""
+
+    tables: tuple[tuple[StreamTable | None, StreamTable], ...]
+
+    @staticmethod
+    def of(makings: Iterable[PlannedTable]) -> EmptyTables:
+        return EmptyTables(tuple((one.old, _recorded(one)) for one in makings if one.empty))
+
+    @property
+    def put(self) -> tuple[Record, ...]:
+        return tuple(new for _, new in self.tables)
+
+    @property
+    def replaced(self) -> tuple[StreamTable, ...]:
+        return tuple(old for old, _ in self.tables if old is not None)
+
+    def serve(self, transaction: Transaction) -> None:
+        """Make the served tables, with their columns and without rows."""
+        for old, new in self.tables:
+            if old is None:
+                create_served(transaction, new)
+            else:
+                replace_empty(transaction, old, new)
+
+
+def begin_empty(engine: Engine, makings: Iterable[PlannedTable], fence: int) -> EmptyTables:
+    """Make empty logs, so that readers in Spark find the tables; the tables to be recorded."""
+    empty = tuple(making for making in makings if making.empty)
+    if empty:
+        finals = ((one.definition.final, Pin(0, 0)) for one in empty)
+        relations = [(stage, relation_of(stage, pin)) for stage, pin in finals]
+        logs = {one: Arrangement(order_of_stage(stage, one)) for stage, one in relations}
+        create_logs(engine, logs, fence)
+    return EmptyTables.of(empty)
+
+
+def _recorded(making: PlannedTable) -> StreamTable:
+    """The table with the stream tables that it reads; sources are looked up when it is filled."""
+    sources = frozenset(source.relation for source in making.sources)
+    table = making.table
+    return replace(
+        table,
+        inputs=tuple(one for one in table.inputs if one not in sources),
+        names={one: named for one, named in table.names.items() if one not in sources},
+        edges={one: words for one, words in table.edges.items() if one not in sources},
+        views=(),
+        reason=NOT_FILLED,
+        awaits_rebuild=True,
+    )

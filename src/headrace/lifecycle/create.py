@@ -9,19 +9,16 @@ from headrace.catalog import State
 from headrace.catalog.records import RefreshMode, Status, StreamTable, is_stale
 from headrace.engine import Engine
 from headrace.graph.cycles import cycles
+from headrace.lifecycle.alter import change
 from headrace.lifecycle.build import build
-from headrace.lifecycle.capture_modes import check_modes, declare_anew
-from headrace.lifecycle.change import change
+from headrace.lifecycle.capture_requirements import check_modes, declare_anew
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ, same_partitions
 from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.sources import damaged_sources
-from headrace.lifecycle.table_spec import TableSpec
+from headrace.lifecycle.repair import damaged_sources
+from headrace.lifecycle.table_spec import ALTERED, REPARTITIONED, TableSpec
 from headrace.publish.partition_scheme import OPTION
-
-ALTERED = "the query was altered"
-REPARTITIONED = "the partitioning was altered"
 
 
 def check_query(engine: Engine, state: State, request: TableRequest) -> PlannedTable:

@@ -16,10 +16,8 @@ from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import OutputColumn, Relation, StreamTable
 from headrace.errors import UserError
 from headrace.lifecycle.cycle_members import Circle, Name, shown
-from headrace.lifecycle.execute import fulfil
-from headrace.lifecycle.inputs import find_inputs
-from headrace.lifecycle.known_part import beginning, first_branch
-from headrace.lifecycle.name_resolver import NameResolver
+from headrace.lifecycle.drift import fulfil
+from headrace.lifecycle.name_resolver import NameResolver, find_inputs
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.planned_table import PlannedTable, could_not_go_on
 from headrace.lifecycle.table_spec import READER, TableSpec, Wishes, read_tables
@@ -28,6 +26,7 @@ from headrace.publish.served import create_served
 from headrace.query import bind_columns, first_names
 from headrace.relations.definition import InputSchema, rules_of
 from headrace.source.collation import home_collation
+from headrace.statements.nonrecursive_term import beginning, first_branch
 from headrace.store import Pin
 from headrace.types import Type
 

@@ -1,18 +1,43 @@
-"""Whether a stream table's inputs and views are still what its query was bound to."""
+"""Detect whether a table's inputs and views still fit its query, and bind the table again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from psycopg import Connection
 
-from headrace.catalog import State
-from headrace.catalog.records import StreamTable
+from headrace.catalog import State, new_relation_id
+from headrace.catalog.records import Status, StreamTable
 from headrace.errors import UserError
+from headrace.lifecycle.cycle_members import Circle
 from headrace.lifecycle.name_resolver import NameResolver
-from headrace.lifecycle.planned_table import has_columns
-from headrace.relations.definition import define, follow, used_columns
+from headrace.lifecycle.names import quoted_name
+from headrace.lifecycle.planned_table import (
+    PlannedTable,
+    TableRequest,
+    check,
+    has_columns,
+    key_names,
+    output_columns,
+    related_cycle,
+)
+from headrace.lifecycle.table_spec import TableSpec
+from headrace.publish.partitioning import check_partition
+from headrace.publish.served_key import check_key
+from headrace.query import bind
+from headrace.relations.definition import (
+    InputSchema,
+    define,
+    follow,
+    inputs_of,
+    new_definition,
+    rules_of,
+    stored_edges,
+    used_columns,
+)
+from headrace.source.collation import home_collation
 from headrace.source.view_rights import forbidden_views
 from headrace.source.views import find_views
 
@@ -67,3 +92,99 @@ def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str
             elif (view.schema, view.name) in forbidden:
                 changed[table.relation] = f"view {view.schema}.{view.name} lost a right"
     return changed
+
+
+def rebind(
+    reach: NameResolver,
+    state: State,
+    table: StreamTable,
+    moved: Mapping[str, str],
+    *,
+    reason: str,
+    relation: str | None = None,
+    circle: Circle | None = None,
+) -> PlannedTable:
+    """The same table anew, over the same inputs; `moved` gives those a new relation has.
+
+    Its columns keep their names; a query that can no longer give them is refused.
+    """
+    anew = replace(
+        follow(table, moved),
+        relation=relation or new_relation_id(),
+        status=Status.INITIALIZING,
+        reason=None,
+        frontier={},
+        epoch=0,
+        held=False,
+        awaits_rebuild=False,
+    )
+    inputs = inputs_of(anew, state)
+    collation = home_collation(reach.home)
+    rules = rules_of(collation, table.options)
+    input_schema = InputSchema.of(inputs, table.views, state, table.search_path, rules)
+    bound = bind(table.query, input_schema, in_cycle=circle is not None, rules=rules)
+    _require_built_in_still(reach, table)
+    if circle is not None:
+        circle.admit(anew.relation, table.refresh_mode, bound)
+    if bound.names != tuple(column.name for column in table.columns):
+        missing = [c.name for c in table.columns if c.name not in bound.names]
+        raise UserError("unknown-column", f"column {', '.join(missing)} would be gone")
+    if tuple(c.type for c in bound.plan.columns) == tuple(c.type for c in table.columns):
+        columns = table.columns
+    else:
+        columns = output_columns(bound, reach.describe(table.query, table.search_path))
+        check_partition(columns, table.options)
+    cycle = related_cycle(circle)
+    definition = new_definition(anew.relation, bound, input_schema, cycle)
+    key = key_names(columns, definition)
+    check_key(columns, key, table.options)
+    anew = replace(
+        anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
+    )
+    return PlannedTable(
+        anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle
+    )
+
+
+def _require_built_in_still(reach: NameResolver, table: StreamTable) -> None:
+    """Refuse a table whose query PostgreSQL would now resolve to what a user has made.
+
+    Where a table or a column has another name by now, PostgreSQL cannot read the text, and what it
+    said when the table was created holds.
+    """
+    try:
+        reach.describe(table.query, table.search_path)
+    except UserError:
+        return
+    reach.require_built_in(table.query, table.search_path)
+
+
+def fulfil(
+    reach: NameResolver,
+    state: State,
+    wish: TableSpec,
+    moved: Mapping[str, str],
+    search_path: tuple[str, ...],
+    *,
+    relation: str | None = None,
+    circle: Circle | None = None,
+) -> PlannedTable:
+    """The making of a wish. One of a cycle has the relation that the others know it by."""
+    old, request, reason = wish.old, wish.request, wish.reason
+    if request is None:
+        assert old is not None
+        if not old.is_uninitialized and is_whole(reach, state, old, moved):
+            return rebind(reach, state, old, moved, reason=reason, relation=relation, circle=circle)
+        search_path = old.search_path
+        name = quoted_name(old.schema, old.name)
+        request = TableRequest(name, old.query, old.schedule, old.refresh_mode, dict(old.options))
+    return check(
+        reach,
+        state,
+        request,
+        search_path,
+        old=old,
+        reason=reason,
+        relation=relation,
+        circle=circle,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,15 +15,13 @@ from headrace.catalog.records import (
     OutputColumn,
     RefreshMode,
     Source,
-    Status,
     StreamTable,
 )
 from headrace.errors import UserError
 from headrace.lifecycle.cycle_members import Circle
-from headrace.lifecycle.inputs import Inputs, existing, find_inputs
-from headrace.lifecycle.name_resolver import NameResolver
+from headrace.lifecycle.name_resolver import Inputs, NameResolver, existing, find_inputs
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.source_scheme import take_over
+from headrace.lifecycle.partitioning import take_over
 from headrace.publish.partitioning import check_partition
 from headrace.publish.served_key import check_key
 from headrace.query import BoundQuery, bind
@@ -32,8 +30,6 @@ from headrace.relations.definition import (
     Definition,
     Input,
     InputSchema,
-    follow,
-    inputs_of,
     new_definition,
     rules_of,
     stored_edges,
@@ -134,12 +130,12 @@ def check(
     relation = relation or new_relation_id()
     if circle is not None:
         circle.admit(relation, request.refresh_mode, bound)
-    cycle = _members(circle)
+    cycle = related_cycle(circle)
     definition = new_definition(relation, bound, input_schema, cycle)
-    columns = _outputs(bound, described)
+    columns = output_columns(bound, described)
     options = take_over(reach, inputs.values(), definition, columns, request.options)
     check_partition(columns, options)
-    check_key(columns, _key(columns, definition), options)
+    check_key(columns, key_names(columns, definition), options)
     table = StreamTable(
         relation,
         schema,
@@ -147,7 +143,7 @@ def check(
         request.query,
         columns,
         inputs=tuple(one.relation for one in inputs.values()),
-        key=_key(columns, definition),
+        key=key_names(columns, definition),
         refresh_mode=request.refresh_mode,
         schedule=request.schedule,
         options=options,
@@ -171,76 +167,11 @@ def check(
     )
 
 
-def rebind(
-    reach: NameResolver,
-    state: State,
-    table: StreamTable,
-    moved: Mapping[str, str],
-    *,
-    reason: str,
-    relation: str | None = None,
-    circle: Circle | None = None,
-) -> PlannedTable:
-    """The same table anew, over the same inputs; `moved` gives those a new relation has.
-
-    Its columns keep their names; a query that can no longer give them is refused.
-    """
-    anew = replace(
-        follow(table, moved),
-        relation=relation or new_relation_id(),
-        status=Status.INITIALIZING,
-        reason=None,
-        frontier={},
-        epoch=0,
-        held=False,
-        awaits_rebuild=False,
-    )
-    inputs = inputs_of(anew, state)
-    collation = home_collation(reach.home)
-    rules = rules_of(collation, table.options)
-    input_schema = InputSchema.of(inputs, table.views, state, table.search_path, rules)
-    bound = bind(table.query, input_schema, in_cycle=circle is not None, rules=rules)
-    _require_built_in_still(reach, table)
-    if circle is not None:
-        circle.admit(anew.relation, table.refresh_mode, bound)
-    if bound.names != tuple(column.name for column in table.columns):
-        missing = [c.name for c in table.columns if c.name not in bound.names]
-        raise UserError("unknown-column", f"column {', '.join(missing)} would be gone")
-    if tuple(c.type for c in bound.plan.columns) == tuple(c.type for c in table.columns):
-        columns = table.columns
-    else:
-        columns = _outputs(bound, reach.describe(table.query, table.search_path))
-        check_partition(columns, table.options)
-    cycle = _members(circle)
-    definition = new_definition(anew.relation, bound, input_schema, cycle)
-    key = _key(columns, definition)
-    check_key(columns, key, table.options)
-    anew = replace(
-        anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
-    )
-    return PlannedTable(
-        anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle
-    )
-
-
-def _require_built_in_still(reach: NameResolver, table: StreamTable) -> None:
-    """Refuse a table whose query PostgreSQL would now resolve to what a user has made.
-
-    Where a table or a column has another name by now, PostgreSQL cannot read the text, and what it
-    said when the table was created holds.
-    """
-    try:
-        reach.describe(table.query, table.search_path)
-    except UserError:
-        return
-    reach.require_built_in(table.query, table.search_path)
-
-
-def _members(circle: Circle | None) -> frozenset[str]:
+def related_cycle(circle: Circle | None) -> frozenset[str]:
     return frozenset() if circle is None else circle.members
 
 
-def _key(columns: tuple[OutputColumn, ...], definition: Definition) -> tuple[str, ...]:
+def key_names(columns: tuple[OutputColumn, ...], definition: Definition) -> tuple[str, ...]:
     """The key by its columns' names."""
     return tuple(columns[place].name for place in definition.key)
 
@@ -314,7 +245,9 @@ def has_columns(source: Source, now: tuple[SourceColumn, ...], used: frozenset[s
     return used <= same
 
 
-def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple[OutputColumn, ...]:
+def output_columns(
+    bound: BoundQuery, described: tuple[DescribedColumn, ...]
+) -> tuple[OutputColumn, ...]:
     """The served columns: PostgreSQL names and types them, and must agree with the binder."""
     columns = []
     seen: set[str] = set()

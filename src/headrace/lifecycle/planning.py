@@ -17,19 +17,17 @@ from headrace.catalog.records import Source, Status, StreamTable
 from headrace.engine import Engine
 from headrace.errors import UserError
 from headrace.graph import downstream, upstream
-from headrace.lifecycle.capture_modes import check_modes
+from headrace.lifecycle.capture_requirements import check_modes
 from headrace.lifecycle.cycle_check import check_cycle
 from headrace.lifecycle.cycle_members import Name
-from headrace.lifecycle.execute import fulfil
-from headrace.lifecycle.inputs import source_of
-from headrace.lifecycle.name_resolver import NameResolver
+from headrace.lifecycle.drift import fulfil, rebind
+from headrace.lifecycle.name_resolver import NameResolver, source_of
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.planned_table import (
     CaptureAnew,
     PlannedTable,
     check_free,
     could_not_go_on,
-    rebind,
 )
 from headrace.lifecycle.table_spec import READER, SpecDependencies, TableSpec, Wishes
 from headrace.publish.replace import reshape

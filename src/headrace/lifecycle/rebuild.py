@@ -13,19 +13,18 @@ from headrace.engine.steps import AlterTable
 from headrace.errors import UserError
 from headrace.graph import downstream, upstream
 from headrace.graph.cycles import cycles
-from headrace.lifecycle.build import build
-from headrace.lifecycle.capture_modes import declare_anew
-from headrace.lifecycle.change import change
+from headrace.lifecycle.alter import change
+from headrace.lifecycle.build import NOT_FILLED, build
+from headrace.lifecycle.capture_requirements import declare_anew
 from headrace.lifecycle.drift import changed_views, is_whole
-from headrace.lifecycle.empty import NOT_FILLED
 from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.planned_table import FIRST
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.sources import damaged_sources
+from headrace.lifecycle.repair import damaged_sources
 from headrace.lifecycle.table_spec import TableSpec, why_rebuilt
-from headrace.refresh.change_limit import was_blown
+from headrace.refresh.change_size import was_blown
 from headrace.refresh.refresh import refresh_table, require_active, require_table
-from headrace.refresh.together import together
+from headrace.refresh.scope import together
 
 BY_HAND = "suspended by hand"
 

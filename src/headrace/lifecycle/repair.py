@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.catalog import State, new_relation_id
-from headrace.catalog.records import Source, StreamTable
+from headrace.catalog.records import Source, Status, StreamTable
 from headrace.engine import Engine
+from headrace.engine.steps import RollBack
+from headrace.errors import NeedsReinit
 from headrace.lifecycle.build import build
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.table_spec import TableSpec
@@ -63,3 +65,18 @@ def _told(state: State, one: Source | StreamTable, lost: str) -> Damage:
     if isinstance(one, Source):
         return Damage(state.called(one), "source", lost, True)
     return Damage(f"{one.schema}.{one.name}", "stream table", lost, not one.held)
+
+
+def damaged_sources(engine: Engine, state: State) -> frozenset[str]:
+    """The suspended sources whose logs do not hold what the catalog says."""
+    damaged = set()
+    for source in state.sources:
+        if source.status is not Status.SUSPENDED:
+            continue
+        relation = state.relation(source.relation)
+        try:
+            with engine.step(RollBack(relation.id)):
+                engine.store.rollback(relation.id, relation.pin)
+        except NeedsReinit:
+            damaged.add(relation.id)
+    return frozenset(damaged)

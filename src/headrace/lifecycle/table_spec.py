@@ -13,11 +13,13 @@ from headrace.catalog.records import Status, StreamTable, ViewRecord, is_stale
 from headrace.errors import UserError
 from headrace.graph import components, find_cycle
 from headrace.lifecycle.cycle_members import Name
-from headrace.lifecycle.inputs import first_named
+from headrace.lifecycle.name_resolver import first_named
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.planned_table import FIRST, TableRequest
 from headrace.query import table_names
 
+ALTERED = "the query was altered"
+REPARTITIONED = "the partitioning was altered"
 READER = "a table that it reads was made anew"
 
 

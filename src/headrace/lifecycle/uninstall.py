@@ -19,7 +19,7 @@ from headrace.engine.steps import DropLog, RemoveCapture, RemoveCatalog
 from headrace.errors import UserError
 from headrace.publish.partitions import partitions
 from headrace.publish.served import COMMENT, INDEX_OPTIONS, index_name, served_name
-from headrace.relations.merges import Merges
+from headrace.relations.compaction import Merges
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA

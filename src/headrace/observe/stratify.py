@@ -15,7 +15,6 @@ from headrace.graph.network import Network
 from headrace.graph.strata import Operators
 from headrace.lifecycle.cycle_check import no_beginning
 from headrace.lifecycle.cycle_members import Name, shown
-from headrace.lifecycle.known_part import beginning, first_branch
 from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.planned_table import (
@@ -30,6 +29,7 @@ from headrace.lifecycle.table_spec import read_tables
 from headrace.observe.strata_status import names_of, network_of
 from headrace.query import first_names
 from headrace.source.faults import translated
+from headrace.statements.nonrecursive_term import beginning, first_branch
 
 
 def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> Network:

@@ -1,4 +1,4 @@
-"""Plans of a project folder, made with what PostgreSQL says of its queries, and performed."""
+"""Plan and apply a project folder, with PostgreSQL's answers about its queries."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 from headrace.catalog import State
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
+from headrace.errors import HeadraceError
 from headrace.graph import downstream
+from headrace.graph.dependencies import in_order
 from headrace.ingest.requested_modes import REQUESTS
 from headrace.lifecycle.alter import Alteration, alter
 from headrace.lifecycle.create import make
 from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.drop import drop
-from headrace.lifecycle.table_spec import read_tables
-from headrace.project.check import check_queries
+from headrace.lifecycle.planned_table import FIRST
+from headrace.lifecycle.planning import plan
+from headrace.lifecycle.table_spec import ALTERED, TableSpec, read_tables
 from headrace.project.difference import Reads, difference, differs
 from headrace.project.plan import Act, ProjectPlan, TableChange, inputs_of, refuse_stale
 from headrace.project.read import DefinedTable
@@ -166,3 +169,49 @@ def _reads(engine: Engine, state: State, wanted: Sequence[DefinedTable]) -> Read
 
 def _names(changes: Iterable[TableChange]) -> frozenset[Name]:
     return frozenset(one.name for one in changes)
+
+
+def check_queries(
+    engine: Engine, state: State, making: Sequence[DefinedTable], reads: Reads
+) -> None:
+    """Everything that can be known of tables that shall be made together, or UserError."""
+    if not making:
+        return
+    try:
+        _plan(engine, state, making)
+    except HeadraceError as error:
+        found = _where(engine, state, making, reads, error)
+        if found is not None:
+            where = f"In {found.place}."
+            error.detail = " ".join(part for part in (error.detail, where) if part)
+        raise
+
+
+def _plan(engine: Engine, state: State, making: Sequence[DefinedTable]) -> None:
+    wishes = []
+    for one in making:
+        old = state.stream_table(*one.name)
+        wishes.append(TableSpec(FIRST if old is None else ALTERED, one.request, old))
+    plan(engine, state, wishes)
+
+
+def _where(
+    engine: Engine, state: State, making: Sequence[DefinedTable], reads: Reads, error: HeadraceError
+) -> DefinedTable | None:
+    """The first table that fails likewise if only it is made, and what it rests on."""
+    wanted = {one.name: one for one in making}
+    for name in in_order({name: reads[name] & wanted.keys() for name in wanted}):
+        try:
+            _plan(engine, state, [wanted[one] for one in _below(reads, name) if one in wanted])
+        except HeadraceError as second:
+            if (second.code, second.message) == (error.code, error.message):
+                return wanted[name]
+    return None
+
+
+def _below(reads: Reads, name: Name) -> list[Name]:
+    """A table and all that it rests on."""
+    found = [name]
+    for one in found:
+        found += [read for read in sorted(reads.get(one, ())) if read not in found]
+    return found

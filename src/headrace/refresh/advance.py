@@ -17,7 +17,7 @@ from headrace.refresh.epochs import Times, data_time, frontier, lacks
 from headrace.refresh.plan import plan_cycle, plan_refresh
 from headrace.relations.definition import Definition, require_kept
 from headrace.relations.input_reader import InputReader
-from headrace.relations.visible import visible_change
+from headrace.relations.visible_change import visible_change
 
 
 def advance(

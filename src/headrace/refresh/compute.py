@@ -21,10 +21,10 @@ from headrace.engine import Engine
 from headrace.engine.steps import ComputeLoop, ComputeStage, Step
 from headrace.errors import contained
 from headrace.plan.operators import STALE, Net, Operator
+from headrace.refresh.attempt import Clock
 from headrace.refresh.loop import run_loop
-from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision, names_of, netted, taking_in
-from headrace.refresh.remaining import remaining
+from headrace.refresh.term_pruning import remaining
 from headrace.relations.access_paths import AccessPaths
 from headrace.relations.input_reader import InputReader
 from headrace.relations.recursion import endless

@@ -15,7 +15,7 @@ from headrace.plan.describe import describe
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.stage import Stage
 from headrace.publish.served_key import ServedKey, served_key
-from headrace.refresh.outlook import Outlook
+from headrace.refresh.cost_history import Outlook
 from headrace.refresh.plan import decide, plan_cycle, plan_refresh
 from headrace.relations.definition import Definition
 from headrace.render import PlanInput, inputs_of, render

@@ -1,21 +1,23 @@
-"""Refreshing: by hand a table with all that it reads, on schedule a group; from cut to served."""
+"""Refresh a table with all that it reads, or a group on schedule; prune the history afterwards."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from headrace.catalog import State
 from headrace.catalog.records import Refresh, RefreshMode, Status, StreamTable
 from headrace.engine import Engine
-from headrace.errors import UserError
+from headrace.errors import HeadraceError, UserError
 from headrace.graph import upstream
 from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
-from headrace.refresh.history import prune_history
 from headrace.refresh.run import RefreshRun, RefreshTarget
-from headrace.refresh.together import together
-from headrace.relations.compact import compact
+from headrace.refresh.scope import together
+from headrace.relations.compaction import compact
 
 
 def refresh_table(
@@ -101,3 +103,34 @@ def require_active(tables: tuple[StreamTable, ...]) -> None:
                 detail=table.reason,
                 hint="Mend the cause, then resume, reinit, alter or drop the stream table.",
             )
+
+
+# Seconds between two looks of one process.
+INTERVAL = 600.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class LastPruning:
+    """When this process last pruned the history, by its monotonic clock."""
+
+    at: float | None = None
+
+
+def prune_history(engine: Engine, state: State, tables: Iterable[str]) -> None:
+    """Remove old lines of these tables, unless that was done a moment ago.
+
+    What was to be done is published already, so a failure is logged and not raised.
+    """
+    now, last = time.monotonic(), engine.part(LastPruning)
+    if last.at is not None and now < last.at + INTERVAL:
+        return
+    last.at = now
+    settings = engine.settings(state)
+    before = datetime.now(UTC) - timedelta(seconds=settings.refresh_history_age)
+    try:
+        engine.catalog.prune_history(tables, before, settings.refresh_history_lines)
+    except HeadraceError as error:
+        extra = {"code": error.code, "error": error.message}
+        logger.warning("the refresh history could not be pruned", extra=extra)

@@ -17,17 +17,14 @@ from headrace.graph.cycles import Group, grouped
 from headrace.graph.layers import by_stratum
 from headrace.publish.publish import NOTHING, Advanced, Serve, Unread, publish, serve_nothing
 from headrace.refresh.advance import advance, changed_inputs
-from headrace.refresh.attempt import RefreshAttempt, told
-from headrace.refresh.change_limit import blows_fuse, check_fuse
+from headrace.refresh.attempt import Clock, RefreshAttempt, told
+from headrace.refresh.change_size import ahead_of, blows_fuse, changed_where_read, check_fuse
 from headrace.refresh.cost_history import CostHistory
 from headrace.refresh.epochs import Times, frontier, is_used_up, may_move, newest_known
-from headrace.refresh.phase_times import Clock
+from headrace.refresh.parallel import side_by_side
 from headrace.refresh.plan import UNREAD, Decision, decide, may_choose, may_skip_unread
-from headrace.refresh.side_by_side import side_by_side
-from headrace.refresh.sizes import ahead_of
+from headrace.refresh.scope import consistency_groups
 from headrace.refresh.strategy import choose
-from headrace.refresh.together import consistency_groups
-from headrace.refresh.unread import changed_where_read
 from headrace.relations.definition import define
 from headrace.spark.delegation import acting_thread
 

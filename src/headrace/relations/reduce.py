@@ -16,9 +16,8 @@ from headrace.delta.origins import Path, ScanOrigin
 from headrace.delta.reduction import GIVEN, Reduction, Restriction
 from headrace.plan.operators import Operator, Scan
 from headrace.relations.access_paths import AccessPath, AccessPaths
-from headrace.relations.conditions import passing
 from headrace.relations.input_reader import MOST_BYTES
-from headrace.relations.values import values_of
+from headrace.relations.row_expressions import passing, values_of
 from headrace.render import PlanInput
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input

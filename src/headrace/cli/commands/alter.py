@@ -1,18 +1,18 @@
-"""alter, suspend, resume, reinit: what happens to stream tables that are there."""
+"""alter, suspend, resume, reinit, repair: change existing stream tables."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headrace.cli.call import Invocation
 from headrace.cli.commands.change import All, File, Names, Query, query_text
-from headrace.cli.commands.each import Failed, for_each
 from headrace.cli.documents import refresh_document, status_document
-from headrace.cli.naming import chosen, named, relation_names, sql_name
-from headrace.cli.table_options import TableOptions, table_options
-from headrace.cli.tables import refreshed
+from headrace.cli.options import TableOptions, table_options
+from headrace.cli.tables import refreshed, table_of
+from headrace.cli.targets import Failed, chosen, for_each, named, relation_names, sql_name
 from headrace.cli.words import plain
 from headrace.errors import UserError
 
@@ -132,3 +132,19 @@ def _show_all(
     if not done and not failed.errors:
         call.screen.note(f"No stream table had to be {act}.")
     return failed.exit_code
+
+
+def repair(call: Invocation) -> None:
+    """Read all that is stored, and rebuild what is lost or damaged.
+
+    Damaged sources are copied again, and no others; damaged stream tables are rebuilt, with all
+    that read them.
+    """
+    with call.project() as project, call.doing("repairing"):
+        found = project.repair()
+    call.screen.document({"damages": [asdict(one) for one in found]})
+    if not found:
+        call.screen.show("nothing is damaged")
+        return
+    rows = [(one.name, one.kind, "yes" if one.mended else "no", plain(one.lost)) for one in found]
+    call.screen.show(table_of(("name", "what", "mended", "lost"), rows, prose="lost"))

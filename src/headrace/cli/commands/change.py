@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.commands.each import for_each
 from headrace.cli.documents import refresh_document, status_document
-from headrace.cli.naming import chosen, named, relation_names, sql_name
-from headrace.cli.table_options import TableOptions, table_options
+from headrace.cli.options import TableOptions, table_options
 from headrace.cli.tables import phases, refreshed
+from headrace.cli.targets import chosen, for_each, named, relation_names, sql_name
 from headrace.cli.words import counted, plain, seconds
 from headrace.errors import UserError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.exits import DONE, NOT_EQUAL
+from headrace.cli.exit_codes import DONE, NOT_EQUAL
 from headrace.cli.screen import Screen
 from headrace.errors import UserError
 from headrace.files.temporary import DEMO, temporary_folder
@@ -41,8 +41,7 @@ def demo(
 
     It runs in a PostgreSQL of its own, in a temporary folder, or in --home to keep it.
     """
-    from headrace.cli.demo_document import demo_document
-    from headrace.cli.demo_show import show_event, show_outcome
+    from headrace.cli.demo_report import demo_document, show_event, show_outcome
     from headrace.demo.run import Demo
 
     given = call.given

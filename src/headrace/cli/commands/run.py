@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.exits import DONE, NOT_EQUAL
+from headrace.cli.exit_codes import DONE, NOT_EQUAL
 from headrace.cli.words import plain
 from headrace.errors import HeadraceError, UserError
 

@@ -1,15 +1,22 @@
-"""ls, status, history: what there is and what was done. No Spark is started."""
+"""ls, status, history, explain, health: what there is and what was done. Starts no Spark."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.documents import listed_document, refresh_document, status_document
-from headrace.cli.naming import named, relation_names, sql_name
-from headrace.cli.redraw import Every, Picture, Times, Watch, redraw
+from headrace.cli.commands.change import File, Query, query_text
+from headrace.cli.documents import (
+    explanation_document,
+    listed_document,
+    refresh_document,
+    status_document,
+)
+from headrace.cli.exit_codes import DONE, NOT_WELL
+from headrace.cli.screen import Every, Picture, Times, Watch, redraw
 from headrace.cli.tables import (
     circumstances,
     listed,
@@ -17,13 +24,17 @@ from headrace.cli.tables import (
     place,
     remembered,
     standing,
+    table_of,
     troubles,
 )
+from headrace.cli.targets import named, relation_names, sql_name
 from headrace.cli.words import plain
+from headrace.errors import UserError
 
 if TYPE_CHECKING:
     from headrace.api import Headrace
     from headrace.catalog.records import Refresh
+    from headrace.refresh.explain import Explanation
 
 Names = Annotated[
     list[str] | None,
@@ -114,3 +125,57 @@ def _history(project: Headrace, name: str | None, limit: int) -> list[tuple[str,
     ]
     found.sort(key=lambda one: (one[1].started_at, one[1].id or 0), reverse=True)
     return found[:limit]
+
+
+def explain(
+    call: Invocation,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A stream table that exists.")
+    ] = None,
+    query: Query = None,
+    file: File = None,
+) -> None:
+    """Show the plan, the steps of a refresh, and the Spark SQL of every stage.
+
+    Of a stream table by its name, or of a query before anything is created.
+    """
+    asked = query is not None or file is not None
+    if (name is not None) == asked:
+        raise UserError(
+            "invalid-option",
+            "explain takes either a name or a query",
+            hint="Name a stream table, or give a query with --query or --file.",
+        )
+    text = query_text(query, file) if asked else None
+    with call.project() as project:
+        explanation = project.explain(name, query=text)
+    call.screen.document(explanation_document(explanation))
+    _show(call, explanation)
+
+
+def _show(call: Invocation, explanation: Explanation) -> None:
+    """The library's own text, with the lines that begin a part made bold."""
+    from rich.text import Text
+
+    for line in str(explanation).splitlines():
+        heading = bool(line) and not line.startswith(" ")
+        call.screen.show(Text(plain(line), style="bold" if heading else ""))
+
+
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 also if there are only warnings.")
+]
+
+
+def health(call: Invocation, strict: Strict = False) -> int:
+    """Say whether all is well; the exit code is 1 if something is critical.
+
+    Looked at are the daemon, stream tables, lag, capture, disk and roles.
+    """
+    with call.project() as project:
+        found = project.health_check()
+    call.screen.document({"level": found.level, "checks": [asdict(one) for one in found.checks]})
+    rows = ((one.area, one.level, plain(one.detail)) for one in found.checks)
+    call.screen.show(table_of(("area", "level", "what was seen"), rows, prose="what was seen"))
+    bad = ("critical", "warning") if strict else ("critical",)
+    return NOT_WELL if found.level in bad else DONE

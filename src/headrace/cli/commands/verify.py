@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.commands.each import for_each
 from headrace.cli.documents import receipt_document
-from headrace.cli.exits import DONE, NOT_EQUAL
-from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.exit_codes import DONE, NOT_EQUAL
 from headrace.cli.tables import differences, listed_receipts, verified
+from headrace.cli.targets import chosen, for_each, named, sql_name
 from headrace.cli.words import counted
 from headrace.errors import UserError
 from headrace.schedule.schedule import Every, parse_schedule

@@ -1,7 +1,8 @@
-"""strata, components, graph, explain-strata: who reads whom, and how. No Spark is started."""
+"""strata, components, graph, explain-strata, groups: dependencies. No Spark is started."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,8 @@ from headrace.cli.documents import (
     stratum_document,
     unstratifiable_document,
 )
-from headrace.cli.naming import named, sql_name
-from headrace.cli.tables import components_table, strata_table
+from headrace.cli.tables import components_table, groups_table, strata_table
+from headrace.cli.targets import named, sql_name
 from headrace.cli.words import plain
 from headrace.errors import UserError
 
@@ -127,3 +128,14 @@ def _document(explained: StrataExplanation) -> dict[str, object]:
         "edges": [edge_document(one) for one in explained.edges],
         "unstratifiable": [unstratifiable_document(one) for one in explained.unstratifiable],
     }
+
+
+def groups(call: Invocation) -> None:
+    """Show the groups: stream tables that belong together, and if they are published as one."""
+    with call.project() as project:
+        found = project.diamond_groups()
+    call.screen.document({"groups": [asdict(one) for one in found]})
+    if not found:
+        call.screen.note("Every stream table is published by itself.")
+        return
+    call.screen.show(groups_table(found))

@@ -1,11 +1,14 @@
-"""Which stream tables a command line means."""
+"""Select the stream tables that a command line names, and act on each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace.errors import UserError
+from headrace.cli.call import Invocation
+from headrace.cli.failures import error_document, tell
+from headrace.errors import HeadraceError, Unavailable, UserError
 from headrace.lifecycle.names import parse_name
 
 if TYPE_CHECKING:
@@ -68,3 +71,39 @@ def _unknown(project: Headrace, name: str) -> TableStatus:
     """The library's own complaint about a name that no stream table has."""
     project.history(name, 1)
     raise UserError("unknown-stream-table", f"no stream table is called {name}")
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The errors, by table, in the order in which they came; the first gives the exit code."""
+
+    errors: tuple[tuple[str, HeadraceError], ...]
+
+    @property
+    def exit_code(self) -> int:
+        return self.errors[0][1].exit_code if self.errors else 0
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        return [{"table": name, **error_document(error)} for name, error in self.errors]
+
+
+def for_each(
+    call: Invocation, doing: str, tables: Sequence[TableStatus], act: Callable[[str], Result]
+) -> tuple[list[tuple[str, Result]], Failed]:
+    """Act on every table by its name in SQL. Where something outside is missing, nobody goes on."""
+    done: list[tuple[str, Result]] = []
+    failed: list[tuple[str, HeadraceError]] = []
+    for table in tables:
+        try:
+            with call.doing(f"{doing} {table.name}"):
+                done.append((table.name, act(sql_name(table.name))))
+        except HeadraceError as error:
+            failed.append((table.name, error))
+            tell(call.screen, error_document(error))
+            if isinstance(error, Unavailable):
+                break
+    return done, Failed(tuple(failed))

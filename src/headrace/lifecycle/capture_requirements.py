@@ -1,4 +1,4 @@
-"""What a DBA runs once where Headrace's own roles may not: all that capture of tables needs."""
+"""Check that sources can be captured as requested, and write the SQL that a DBA has to run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,85 @@ from headrace.capture.recopy_reasons import captured_part
 from headrace.capture.statements import CaptureOptions, Roles, script, setup_sql
 from headrace.capture.wal.availability import Server, obstacles, read_server
 from headrace.capture.wal.identity import ReplicaIdentity, full_sql, identities
-from headrace.capture.wal.possible import of_table
+from headrace.capture.wal.possible import impossible, of_table
 from headrace.capture.wal.publication import Entry, Publication, publish_sql, read_publication
 from headrace.catalog import State
-from headrace.catalog.records import CaptureMode
+from headrace.catalog.records import CaptureMode, Source, StreamTable
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
-from headrace.ingest.requested_modes import wished_mode
-from headrace.lifecycle.attach import require_attached
-from headrace.lifecycle.inputs import source_of
+from headrace.ingest.append_only import is_declared
+from headrace.ingest.modes import record_modes
+from headrace.ingest.requested_modes import require_agreement, wished_mode
+from headrace.lifecycle.databases import require_attached
+from headrace.lifecycle.name_resolver import source_of
 from headrace.lifecycle.names import name_parts
+from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import find_table, inspect
 from headrace.source.table import SourceTable
+
+
+def check_modes(engine: Engine, before: State, after: State) -> None:
+    """Refuse what leads from one state to the other if sources could not be captured as asked.
+
+    Only sources that shall be read from the log, and so far were not to be, are looked at: one
+    that fell back to triggers keeps nobody from altering what reads it.
+    """
+    require_agreement(after)
+    settings = engine.settings(after)
+    wanted = [one for one in after.sources if _comes_to_wal(one, before, after, settings)]
+    for number in sorted({source.database for source in wanted}):
+        ours = [source for source in wanted if source.database == number]
+        _require_possible(engine, after, number, ours, settings)
+
+
+def declare_anew(engine: Engine, before: State, fence: int) -> None:
+    """Forget that sources lost rows which nobody declared append-only before, and somebody does."""
+    state = engine.catalog.state()
+    renewed = [
+        replace(source, shrunk_at=None)
+        for source in state.sources
+        if source.shrunk_at is not None
+        and is_declared(state, source)
+        and not is_declared(before, source)
+    ]
+    if renewed:
+        record_modes(engine, state, renewed, fence)
+
+
+def _comes_to_wal(source: Source, before: State, after: State, settings: Settings) -> bool:
+    if wished_mode(after, settings, source) != "wal":
+        return False
+    known = before.source(source.database, source.oid)
+    return known is None or wished_mode(before, settings, known) != "wal"
+
+
+def _require_possible(
+    engine: Engine, state: State, number: int, sources: Sequence[Source], settings: Settings
+) -> None:
+    known = next((one for one in state.databases if one.id == number), None)
+    slot = known.following.slot if known is not None and known.following is not None else ""
+    database = _database(engine, state, number)
+    with database.session() as connection:
+        there = inspect(connection, [source.oid for source in sources])
+        tables = [captured_part(one, there[one.oid]) for one in sources if one.oid in there]
+        found = impossible(
+            connection,
+            tables,
+            database.version,
+            slot,
+            may_change=settings.auto_replica_identity,
+        )
+    for source in sources:
+        obstacle = found.get(source.oid)
+        if obstacle is not None:
+            raise UserError(
+                "invalid-option",
+                f"{state.called(source)} cannot be captured with cdc_mode wal: {obstacle.reason}",
+                hint=f"{obstacle.remedy} With cdc_mode auto it is captured by triggers meanwhile.",
+            )
+
 
 OWNERS = "SELECT oid, pg_get_userbyid(relowner) FROM pg_class WHERE oid = ANY (%s::oid[])"
 NOTHING = "-- Nothing is missing.\n"
@@ -162,3 +227,24 @@ def _named(engine: Engine, state: State, names: Sequence[str]) -> dict[int, list
 
 def _database(engine: Engine, state: State, number: int) -> Database:
     return engine.database if number == HOME else engine.source_database(state.database(number))
+
+
+# Options that say how the sources of a table are captured.
+OF_SOURCES = ("cdc_mode", "append_only")
+
+
+def option_notices(state: State, table: StreamTable) -> tuple[str, ...]:
+    """The options of a table that change nothing, each with the reason.
+
+    Which sources a table reads that was never filled is not known yet.
+    """
+    read = (state.origin(name) for name in table.inputs)
+    has_sources = table.is_uninitialized or any(isinstance(one, Source) for one in read)
+    if has_sources:
+        return ()
+    return tuple(
+        f"{option} has no effect: {table.schema}.{table.name} reads only stream tables;"
+        " give it to those that read the source"
+        for option in OF_SOURCES
+        if option in table.options
+    )
