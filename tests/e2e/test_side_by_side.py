@@ -98,7 +98,9 @@ def test_large_sums_are_made_beside_refreshes(
         compact(engine, [source.relation], fence_of(engine))
         refresh_group(engine, state, [table.relation], fence_of(engine))
         begun |= {
-            one for one in (source.relation, table.relation) if engine.part(Merges).summed(one)
+            one
+            for one in (source.relation, table.relation)
+            if engine.part(Merges).being_merged(one)
         }
         if number % 3 == 0:
             engine.part(Merges).wait()

@@ -41,9 +41,9 @@ class GlobalOptions:
 class Invocation:
     """What a command function gets as its first argument."""
 
-    def __init__(self, given: GlobalOptions) -> None:
-        self.given = given
-        self.screen = Screen(as_json=given.json)
+    def __init__(self, options: GlobalOptions) -> None:
+        self.given = options
+        self.screen = Screen(as_json=options.json)
         self.activity = Activity(self.screen)
 
     @property

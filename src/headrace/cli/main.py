@@ -72,14 +72,14 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; nothing but that is the caller's business."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    argument_list = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    screen = Screen(as_json="--json" in given)
+    screen = Screen(as_json="--json" in argument_list)
     try:
         with private_umask():
-            code = application()(given, prog_name="headrace", standalone_mode=False)
+            code = application()(argument_list, prog_name="headrace", standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "headrace"
@@ -100,8 +100,8 @@ def application() -> typer.Typer:
     return app
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"headrace {_installed_version()}")
         raise typer.Exit
 

@@ -77,8 +77,8 @@ def with_shared_options(name: str, command: Callable[..., int | None]) -> Callab
     """
 
     def run(context: typer.Context, **values: Any) -> int:
-        given = GlobalOptions(**{option: values.pop(option) for option, _, _ in SHARED})
-        call = Invocation(given.over(context.obj or GlobalOptions()))
+        own_options = GlobalOptions(**{option: values.pop(option) for option, _, _ in SHARED})
+        call = Invocation(own_options.over(context.obj or GlobalOptions()))
         return guarded(call, name, lambda: command(call, **values))
 
     own = list(signature(command, eval_str=True).parameters.values())[1:]
@@ -87,10 +87,10 @@ def with_shared_options(name: str, command: Callable[..., int | None]) -> Callab
         for option, annotation, default in SHARED
     ]
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    read = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own]
-    read += [one for one in shared if one.name not in {mine.name for mine in own}]
+    read = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
+    read += [parameter for parameter in shared if parameter.name not in {mine.name for mine in own}]
     run.__signature__ = Signature([context, *read])  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in (context, *read)}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (context, *read)}
     run.__doc__ = command.__doc__
     return run
 
@@ -98,7 +98,9 @@ def with_shared_options(name: str, command: Callable[..., int | None]) -> Callab
 # These have an option of the command line of their own.
 APART = ("schedule", "refresh_mode")
 
-_LISTED = "; ".join(f"{one.name}: {one.values}" for one in OPTIONS if one.name not in APART)
+_LISTED = "; ".join(
+    f"{option.name}: {option.values}" for option in OPTIONS if option.name not in APART
+)
 TableOptions = Annotated[
     list[str] | None,
     typer.Option(

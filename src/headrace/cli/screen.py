@@ -46,8 +46,8 @@ class Screen:
     def show(self, *what: RenderableType) -> None:
         """Print for people; nothing with --json."""
         if not self.as_json:
-            for one in what:
-                self.out.print(one)
+            for renderable in what:
+                self.out.print(renderable)
 
     def command(self, line: str) -> None:
         """Print a line that people copy: the terminal may break it, we do not."""

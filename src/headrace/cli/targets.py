@@ -33,8 +33,8 @@ def chosen(
 def named(project: Headrace, names: Sequence[str]) -> tuple[TableStatus, ...]:
     """The tables with these names, each once, in the order in which they were given."""
     tables = project.status()
-    found = (find(tables, name) or _unknown(project, name) for name in names)
-    return tuple({table.name: table for table in found}.values())
+    matches = (find(tables, name) or _unknown(project, name) for name in names)
+    return tuple({table.name: table for table in matches}.values())
 
 
 def relation_names(project: Headrace) -> dict[str, str]:
@@ -45,18 +45,18 @@ def relation_names(project: Headrace) -> dict[str, str]:
 def find(tables: Sequence[TableStatus], name: str) -> TableStatus | None:
     """The table that a name means: `schema.name`, or a bare name, of which public's comes first."""
     schema, bare = parse_name(name, "public")
-    given = parse_name(name, "another")[0] == schema
+    is_qualified = parse_name(name, "another")[0] == schema
     by_name = {table.name: table for table in tables}
     exact = by_name.get(f"{schema}.{bare}")
-    if exact is not None or given:
+    if exact is not None or is_qualified:
         return exact
     alike = [table for table in tables if table.name.split(".", 1)[1] == bare]
     return alike[0] if len(alike) == 1 else None
 
 
-def sql_name(shown: str) -> str:
+def sql_name(display_name: str) -> str:
     """A shown `schema.name` as `parse_name` reads it: parts that need them get double quotes."""
-    return ".".join(_quoted(part) for part in shown.split(".", 1))
+    return ".".join(_quoted(part) for part in display_name.split(".", 1))
 
 
 def _quoted(part: str) -> str:

@@ -116,12 +116,12 @@ def changes(before: Rows, after: Rows) -> tuple[ChangedRow, ...]:
     return tuple(pair for pair in pairs if pair.before != pair.after)
 
 
-def pick(found: Sequence[ChangedRow], number: int) -> ChangedRow | None:
+def pick(sample: Sequence[ChangedRow], number: int) -> ChangedRow | None:
     """One of them; with each number another kind comes first, so that a reader sees them all."""
     kinds = (
-        [one for one in found if one.before is not None and one.after is not None],
-        [one for one in found if one.before is None],
-        [one for one in found if one.after is None],
+        [item for item in sample if item.before is not None and item.after is not None],
+        [item for item in sample if item.before is None],
+        [item for item in sample if item.after is None],
     )
     for turn in range(3):
         kind = kinds[(number + turn) % 3]

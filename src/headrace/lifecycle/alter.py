@@ -16,7 +16,7 @@ from headrace.engine.steps import AlterTable, BuildIndex, DropIndex
 from headrace.errors import HeadraceError, Transient, UserError
 from headrace.graph.cycles import cycles
 from headrace.lifecycle.build import build
-from headrace.lifecycle.capture_requirements import check_modes, declare_anew
+from headrace.lifecycle.capture_requirements import check_modes, reset_shrunk_sources
 from headrace.lifecycle.cycle_members import full_in_cycle
 from headrace.lifecycle.names import parse_name, quoted_name
 from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ
@@ -56,10 +56,10 @@ class Alteration:
 
     @staticmethod
     def of(
-        given: Mapping[str, Any], *, query: str | Keep = KEEP, rename_to: str | Keep = KEEP
+        values: Mapping[str, Any], *, query: str | Keep = KEEP, rename_to: str | Keep = KEEP
     ) -> Alteration:
         """The alteration with options as users give them, KEEP included."""
-        options = checked({option: v for option, v in given.items() if v is not KEEP})
+        options = checked({option: v for option, v in values.items() if v is not KEEP})
         if "initialize" in options:
             raise UserError(
                 "invalid-option",
@@ -71,7 +71,7 @@ class Alteration:
         return Alteration(query, schedule, mode, rename_to, options)
 
 
-def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTable:
+def alter(engine: Engine, schema: str, name: str, alteration: Alteration) -> StreamTable:
     """Alter the table, all of it or nothing.
 
     Another query computes it anew, with all that read it, and brings what is served to the new
@@ -81,11 +81,11 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
     with engine.writing() as lease:
         state = engine.catalog.state()
         old = require_table(state, schema, name)
-        new = _changed(old, asked)
+        new = _changed(old, alteration)
         if (new.schema, new.name) != (old.schema, old.name):
             with engine.database.session() as connection:
                 check_free(connection, state, new.schema, new.name)
-        taking_over = asked.options.get(OPTION) == SOURCE
+        taking_over = alteration.options.get(OPTION) == SOURCE
         rebuilt = taking_over or needs_rebuild(old.options, new.options)
         if new.query == old.query and not rebuilt:
             check_modes(engine, state, state.with_origins([new]))
@@ -101,23 +101,23 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
             )
             parted = new.query == old.query and partitions_differ(old.options, new.options)
             reason = REPARTITIONED if parted else ALTERED
-            wish = TableSpec(reason, request, old)
-            build(engine, plan(engine, state, [wish], damaged_sources(engine, state)), lease.fence)
-        declare_anew(engine, state, lease.fence)
+            spec = TableSpec(reason, request, old)
+            build(engine, plan(engine, state, [spec], damaged_sources(engine, state)), lease.fence)
+        reset_shrunk_sources(engine, state, lease.fence)
         return require_table(engine.catalog.state(), new.schema, new.name)
 
 
-def _changed(table: StreamTable, asked: Alteration) -> StreamTable:
-    if not isinstance(asked.query, Keep):
-        table = replace(table, query=asked.query)
-    if not isinstance(asked.schedule, Keep):
-        table = replace(table, schedule=asked.schedule)
-    if not isinstance(asked.refresh_mode, Keep):
-        table = replace(table, refresh_mode=asked.refresh_mode)
-    if not isinstance(asked.rename_to, Keep):
-        schema, name = parse_name(asked.rename_to, table.schema)
+def _changed(table: StreamTable, alteration: Alteration) -> StreamTable:
+    if not isinstance(alteration.query, Keep):
+        table = replace(table, query=alteration.query)
+    if not isinstance(alteration.schedule, Keep):
+        table = replace(table, schedule=alteration.schedule)
+    if not isinstance(alteration.refresh_mode, Keep):
+        table = replace(table, refresh_mode=alteration.refresh_mode)
+    if not isinstance(alteration.rename_to, Keep):
+        schema, name = parse_name(alteration.rename_to, table.schema)
         table = replace(table, schema=schema, name=name)
-    options = {**table.options, **asked.options}
+    options = {**table.options, **alteration.options}
     return replace(table, options={name: v for name, v in options.items() if v is not None})
 
 

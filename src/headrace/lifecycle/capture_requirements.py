@@ -39,43 +39,45 @@ def check_modes(engine: Engine, before: State, after: State) -> None:
     """
     require_agreement(after)
     settings = engine.settings(after)
-    wanted = [one for one in after.sources if _comes_to_wal(one, before, after, settings)]
-    for number in sorted({source.database for source in wanted}):
-        ours = [source for source in wanted if source.database == number]
+    to_wal = [source for source in after.sources if _comes_to_wal(source, before, after, settings)]
+    for number in sorted({source.database for source in to_wal}):
+        ours = [source for source in to_wal if source.database == number]
         _require_possible(engine, after, number, ours, settings)
 
 
-def declare_anew(engine: Engine, before: State, fence: int) -> None:
+def reset_shrunk_sources(engine: Engine, before: State, fence: int) -> None:
     """Forget that sources lost rows which nobody declared append-only before, and somebody does."""
     state = engine.catalog.state()
-    renewed = [
+    reset = [
         replace(source, shrunk_at=None)
         for source in state.sources
         if source.shrunk_at is not None
         and is_declared(state, source)
         and not is_declared(before, source)
     ]
-    if renewed:
-        record_modes(engine, state, renewed, fence)
+    if reset:
+        record_modes(engine, state, reset, fence)
 
 
 def _comes_to_wal(source: Source, before: State, after: State, settings: Settings) -> bool:
     if wished_mode(after, settings, source) != "wal":
         return False
-    known = before.source(source.database, source.oid)
-    return known is None or wished_mode(before, settings, known) != "wal"
+    recorded = before.source(source.database, source.oid)
+    return recorded is None or wished_mode(before, settings, recorded) != "wal"
 
 
 def _require_possible(
     engine: Engine, state: State, number: int, sources: Sequence[Source], settings: Settings
 ) -> None:
-    known = next((one for one in state.databases if one.id == number), None)
-    slot = known.following.slot if known is not None and known.following is not None else ""
+    record = next((database for database in state.databases if database.id == number), None)
+    slot = record.following.slot if record is not None and record.following is not None else ""
     database = _database(engine, state, number)
     with database.session() as connection:
         there = inspect(connection, [source.oid for source in sources])
-        tables = [captured_part(one, there[one.oid]) for one in sources if one.oid in there]
-        found = impossible(
+        tables = [
+            captured_part(source, there[source.oid]) for source in sources if source.oid in there
+        ]
+        obstacles_by_oid = impossible(
             connection,
             tables,
             database.version,
@@ -83,7 +85,7 @@ def _require_possible(
             may_change=settings.auto_replica_identity,
         )
     for source in sources:
-        obstacle = found.get(source.oid)
+        obstacle = obstacles_by_oid.get(source.oid)
         if obstacle is not None:
             raise UserError(
                 "invalid-option",
@@ -119,13 +121,13 @@ def capture_sql(engine: Engine, state: State, names: Sequence[str] = ()) -> str:
 
     A table is named as in a query: one of an attached database with the alias before its schema.
     """
-    found = _named(engine, state, names) if names else _captured(engine, state)
+    tables_by_database = _named(engine, state, names) if names else _captured(engine, state)
     settings = engine.settings(state)
     options = CaptureOptions(settings.max_buffer_mb, settings.unlogged_buffers)
     parts = []
-    for number, tables in sorted(found.items()):
+    for number, tables in sorted(tables_by_database.items()):
         alias = "home" if number == HOME else state.database(number).alias
-        title = f"-- In database {alias}:\n" if found.keys() != {HOME} else ""
+        title = f"-- In database {alias}:\n" if tables_by_database.keys() != {HOME} else ""
         parts.append(title + text_of(_needs(engine, state, number, tables), options))
     return "\n".join(parts) or NOTHING
 
@@ -153,7 +155,9 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
         published = _with(published, table)
     if needs.to_log:
         standing = obstacles(replace(needs.server, replication=True))
-        remarks += [f"{one.reason}: {one.remedy}" for one in standing]
+        remarks += [
+            f"{server_obstacle.reason}: {server_obstacle.remedy}" for server_obstacle in standing
+        ]
         if not needs.server.replication:
             role = sql.Identifier(needs.server.role)
             statements.append(sql.SQL("ALTER ROLE {} REPLICATION").format(role))
@@ -161,16 +165,16 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
     return lines + (script(statements) if statements else NOTHING)
 
 
-def _with(found: Publication | None, table: SourceTable) -> Publication:
+def _with(publication: Publication | None, table: SourceTable) -> Publication:
     """The publication once it has a table too, as far as it decides what else is to be done."""
-    known = found or Publication(0, "", all_tables=False, complete=True, entries={})
-    return replace(known, complete=True, entries={**known.entries, table.oid: Entry(0, "")})
+    existing = publication or Publication(0, "", all_tables=False, complete=True, entries={})
+    return replace(existing, complete=True, entries={**existing.entries, table.oid: Entry(0, "")})
 
 
 def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTable]) -> Needs:
     settings = engine.settings(state)
-    known = next((one for one in state.databases if one.id == number), None)
-    slot = known.following.slot if known is not None and known.following is not None else ""
+    record = next((database for database in state.databases if database.id == number), None)
+    slot = record.following.slot if record is not None and record.following is not None else ""
     sources = {
         table.oid: state.source(number, table.oid) or source_of(table, "", number)
         for table in tables
@@ -201,16 +205,16 @@ def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTab
 
 def _captured(engine: Engine, state: State) -> dict[int, list[SourceTable]]:
     """The tables of all sources, by database."""
-    found: dict[int, list[SourceTable]] = {}
+    tables_by_database: dict[int, list[SourceTable]] = {}
     for number in sorted({source.database for source in state.sources}):
         oids = [source.oid for source in state.sources if source.database == number]
         with _database(engine, state, number).session() as connection:
-            found[number] = list(inspect(connection, oids).values())
-    return found
+            tables_by_database[number] = list(inspect(connection, oids).values())
+    return tables_by_database
 
 
 def _named(engine: Engine, state: State, names: Sequence[str]) -> dict[int, list[SourceTable]]:
-    found: dict[int, list[SourceTable]] = {}
+    tables_by_database: dict[int, list[SourceTable]] = {}
     for text in names:
         *place, name = name_parts(text)
         if len(place) > 2:
@@ -220,9 +224,9 @@ def _named(engine: Engine, state: State, names: Sequence[str]) -> dict[int, list
         schema = place[-1] if place else None
         with database.session() as connection:
             table = find_table(connection, schema, name, database.search_path)
-        if table not in found.setdefault(number, []):
-            found[number].append(table)
-    return found
+        if table not in tables_by_database.setdefault(number, []):
+            tables_by_database[number].append(table)
+    return tables_by_database
 
 
 def _database(engine: Engine, state: State, number: int) -> Database:
@@ -239,7 +243,7 @@ def option_notices(state: State, table: StreamTable) -> tuple[str, ...]:
     Which sources a table reads that was never filled is not known yet.
     """
     read = (state.origin(name) for name in table.inputs)
-    has_sources = table.is_uninitialized or any(isinstance(one, Source) for one in read)
+    has_sources = table.is_uninitialized or any(isinstance(origin, Source) for origin in read)
     if has_sources:
         return ()
     return tuple(

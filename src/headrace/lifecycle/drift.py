@@ -11,7 +11,7 @@ from psycopg import Connection
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Status, StreamTable
 from headrace.errors import UserError
-from headrace.lifecycle.cycle_members import Circle
+from headrace.lifecycle.cycle_members import CycleMembers
 from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import quoted_name
 from headrace.lifecycle.planned_table import (
@@ -42,8 +42,8 @@ from headrace.source.view_rights import forbidden_views
 from headrace.source.views import find_views
 
 
-def is_whole(
-    reach: NameResolver,
+def fits_inputs(
+    resolver: NameResolver,
     state: State,
     table: StreamTable,
     moved: Mapping[str, str],
@@ -53,10 +53,12 @@ def is_whole(
     False where a source is gone, or has not all that is used of it as it was captured.
     """
     table = follow(table, moved)
-    if any(state.origin(one) is None for one in table.inputs) or changed_views(reach.home, table):
+    if any(state.origin(relation) is None for relation in table.inputs) or changed_views(
+        resolver.home, table
+    ):
         return False
     sources = [source for source in state.sources if source.relation in table.inputs]
-    tables = reach.inspect(sources)
+    tables = resolver.inspect(sources)
     if any(source.relation not in tables for source in sources):
         return False
     try:
@@ -83,11 +85,11 @@ def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str
         read = [(view.schema, view.name) for view in table.views]
         forbidden = forbidden_views(connection, read, table.creator)
         for view in table.views:
-            found = now.get((view.schema, view.name))
-            if found is None:
+            current = now.get((view.schema, view.name))
+            if current is None:
                 changed[table.relation] = f"view {view.schema}.{view.name} was dropped"
                 break
-            if (found.text, found.columns) != (view.text, view.columns):
+            if (current.text, current.columns) != (view.text, view.columns):
                 changed[table.relation] = f"view {view.schema}.{view.name} was changed"
             elif (view.schema, view.name) in forbidden:
                 changed[table.relation] = f"view {view.schema}.{view.name} lost a right"
@@ -95,14 +97,14 @@ def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str
 
 
 def rebind(
-    reach: NameResolver,
+    resolver: NameResolver,
     state: State,
     table: StreamTable,
     moved: Mapping[str, str],
     *,
     reason: str,
     relation: str | None = None,
-    circle: Circle | None = None,
+    cycle_members: CycleMembers | None = None,
 ) -> PlannedTable:
     """The same table anew, over the same inputs; `moved` gives those a new relation has.
 
@@ -119,22 +121,22 @@ def rebind(
         awaits_rebuild=False,
     )
     inputs = inputs_of(anew, state)
-    collation = home_collation(reach.home)
+    collation = home_collation(resolver.home)
     rules = rules_of(collation, table.options)
     input_schema = InputSchema.of(inputs, table.views, state, table.search_path, rules)
-    bound = bind(table.query, input_schema, in_cycle=circle is not None, rules=rules)
-    _require_built_in_still(reach, table)
-    if circle is not None:
-        circle.admit(anew.relation, table.refresh_mode, bound)
+    bound = bind(table.query, input_schema, in_cycle=cycle_members is not None, rules=rules)
+    _require_built_in_still(resolver, table)
+    if cycle_members is not None:
+        cycle_members.admit(anew.relation, table.refresh_mode, bound)
     if bound.names != tuple(column.name for column in table.columns):
         missing = [c.name for c in table.columns if c.name not in bound.names]
         raise UserError("unknown-column", f"column {', '.join(missing)} would be gone")
     if tuple(c.type for c in bound.plan.columns) == tuple(c.type for c in table.columns):
         columns = table.columns
     else:
-        columns = output_columns(bound, reach.describe(table.query, table.search_path))
+        columns = output_columns(bound, resolver.describe(table.query, table.search_path))
         check_partition(columns, table.options)
-    cycle = related_cycle(circle)
+    cycle = related_cycle(cycle_members)
     definition = new_definition(anew.relation, bound, input_schema, cycle)
     key = key_names(columns, definition)
     check_key(columns, key, table.options)
@@ -146,45 +148,53 @@ def rebind(
     )
 
 
-def _require_built_in_still(reach: NameResolver, table: StreamTable) -> None:
+def _require_built_in_still(resolver: NameResolver, table: StreamTable) -> None:
     """Refuse a table whose query PostgreSQL would now resolve to what a user has made.
 
     Where a table or a column has another name by now, PostgreSQL cannot read the text, and what it
     said when the table was created holds.
     """
     try:
-        reach.describe(table.query, table.search_path)
+        resolver.describe(table.query, table.search_path)
     except UserError:
         return
-    reach.require_built_in(table.query, table.search_path)
+    resolver.require_built_in(table.query, table.search_path)
 
 
-def fulfil(
-    reach: NameResolver,
+def plan_spec(
+    resolver: NameResolver,
     state: State,
-    wish: TableSpec,
+    spec: TableSpec,
     moved: Mapping[str, str],
     search_path: tuple[str, ...],
     *,
     relation: str | None = None,
-    circle: Circle | None = None,
+    cycle_members: CycleMembers | None = None,
 ) -> PlannedTable:
-    """The making of a wish. One of a cycle has the relation that the others know it by."""
-    old, request, reason = wish.old, wish.request, wish.reason
+    """The making of a spec. One of a cycle has the relation that the others know it by."""
+    old, request, reason = spec.old, spec.request, spec.reason
     if request is None:
         assert old is not None
-        if not old.is_uninitialized and is_whole(reach, state, old, moved):
-            return rebind(reach, state, old, moved, reason=reason, relation=relation, circle=circle)
+        if not old.is_uninitialized and fits_inputs(resolver, state, old, moved):
+            return rebind(
+                resolver,
+                state,
+                old,
+                moved,
+                reason=reason,
+                relation=relation,
+                cycle_members=cycle_members,
+            )
         search_path = old.search_path
         name = quoted_name(old.schema, old.name)
         request = TableRequest(name, old.query, old.schedule, old.refresh_mode, dict(old.options))
     return check(
-        reach,
+        resolver,
         state,
         request,
         search_path,
         old=old,
         reason=reason,
         relation=relation,
-        circle=circle,
+        cycle_members=cycle_members,
     )

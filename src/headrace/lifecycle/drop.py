@@ -28,26 +28,26 @@ def drop(engine: Engine, schema: str, name: str, *, cascade: bool = False) -> No
     with engine.writing() as lease:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
-        found = downstream(state.stream_tables, table.relation)
-        readers = tuple(one for one in found if one.relation != table.relation)
+        dependents = downstream(state.stream_tables, table.relation)
+        readers = tuple(item for item in dependents if item.relation != table.relation)
         if readers and not cascade:
             raise _needed(table, readers, cycles(state.stream_tables))
         going = (*reversed(readers), table)
 
         def drop_all(transaction: Transaction) -> None:
-            for one in going:
-                drop_served(transaction, one)
+            for table in going:
+                drop_served(transaction, table)
 
-        with engine.step(DropTables(tuple(one.relation for one in going))):
+        with engine.step(DropTables(tuple(table.relation for table in going))):
             engine.catalog.commit(Change(remove=going), fence=lease.fence, apply=drop_all)
         remove_idle_sources(engine, lease.fence)
 
 
 def _needed(
-    table: StreamTable, readers: Sequence[StreamTable], known: Mapping[str, frozenset[str]]
+    table: StreamTable, readers: Sequence[StreamTable], cycle_of: Mapping[str, frozenset[str]]
 ) -> UserError:
     """The error of a table that others read; those of its own cycle go only together."""
-    own = known.get(table.relation, frozenset())
+    own = cycle_of.get(table.relation, frozenset())
     members = [reader for reader in readers if reader.relation in own]
     hint = "Drop them first, or drop with cascade."
     if members:
@@ -62,7 +62,7 @@ def _needed(
 
 
 def _listed(tables: Sequence[StreamTable]) -> str:
-    return ", ".join(f"{one.schema}.{one.name}" for one in tables)
+    return ", ".join(f"{table.schema}.{table.name}" for table in tables)
 
 
 logger = logging.getLogger(__name__)

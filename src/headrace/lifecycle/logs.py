@@ -70,7 +70,9 @@ def drop_unowned_logs(engine: Engine, fence: int) -> None:
 def unowned(state: State) -> tuple[Relation, ...]:
     """Relations of no source and no stream table; hidden ones are named after their table's."""
     length = len(new_relation_id())
-    return tuple(one for one in state.relations if state.origin(one.id[:length]) is None)
+    return tuple(
+        relation for relation in state.relations if state.origin(relation.id[:length]) is None
+    )
 
 
 def order_of_source(source: Source, relation: Relation) -> tuple[str, ...]:

@@ -54,9 +54,9 @@ class NameResolver:
     @staticmethod
     def of(engine: Engine, connection: Connection[Any], state: State) -> NameResolver:
         others = {
-            one.alias: (one.id, engine.source_database(one))
-            for one in state.databases
-            if one.id != HOME
+            database.alias: (database.id, engine.source_database(database))
+            for database in state.databases
+            if database.id != HOME
         }
         return NameResolver(connection, others)
 
@@ -86,23 +86,23 @@ class NameResolver:
 
     def require_built_in(self, query: str, search_path: tuple[str, ...]) -> None:
         """Refuse a query in which PostgreSQL would call what a user has made; it was described."""
-        found = user_objects(self.home, self._at_home(query), search_path)
-        if found:
-            raise not_built_in(found[0])
+        objects = user_objects(self.home, self._at_home(query), search_path)
+        if objects:
+            raise not_built_in(objects[0])
 
     def _at_home(self, query: str) -> str:
         """The query with tables of the home database alone."""
         shadows: dict[Name, str] = {}
         for name in _readable_names(query) if self.others else ():
-            found = self.attached(*name)
-            if found is not None:
-                self.home.execute(_shadow_sql(found))
-                shadows[name] = f"pg_temp.{found.shadow}"
+            attached = self.attached(*name)
+            if attached is not None:
+                self.home.execute(_shadow_sql(attached))
+                shadows[name] = f"pg_temp.{attached.shadow}"
         return with_shadows(query, shadows)
 
     def inspect(self, sources: Iterable[Source]) -> dict[str, SourceTable]:
         """The tables of sources as they are now, by relation; those that are gone are left out."""
-        found: dict[str, SourceTable] = {}
+        by_relation: dict[str, SourceTable] = {}
         by_database: dict[int, list[Source]] = {}
         for source in sources:
             by_database.setdefault(source.database, []).append(source)
@@ -115,8 +115,10 @@ class NameResolver:
                 with numbered[number].session() as connection:
                     tables = inspect(connection, oids)
                 tables = {oid: self._known_types(table) for oid, table in tables.items()}
-            found |= {one.relation: tables[one.oid] for one in ours if one.oid in tables}
-        return found
+            by_relation |= {
+                source.relation: tables[source.oid] for source in ours if source.oid in tables
+            }
+        return by_relation
 
     def _known_types(self, table: SourceTable) -> SourceTable:
         """The table without the types that the home database, which serves results, lacks."""
@@ -126,13 +128,13 @@ class NameResolver:
         return replace(table, columns=tuple(columns))
 
 
-def not_built_in(found: UserObject) -> UserError:
+def not_built_in(object_: UserObject) -> UserError:
     """The error for a name that leads to what a user has made."""
     codes = {"type": "unsupported-type", "collation": "unsupported-query"}
-    where = "the query" if found.view is None else f"view {found.view}"
+    where = "the query" if object_.view is None else f"view {object_.view}"
     return UserError(
-        codes.get(found.kind, "unsupported-function"),
-        f"{found.kind} {found.identity} is not built in",
+        codes.get(object_.kind, "unsupported-function"),
+        f"{object_.kind} {object_.identity} is not built in",
         detail=f"PostgreSQL resolves a name, an operator or a cast in {where} to it.",
         hint="Only what is built into PostgreSQL is maintained: cast the arguments to the types of"
         " the built-in function, or store the value in the source table.",
@@ -190,7 +192,7 @@ class Inputs:
 
 
 def find_inputs(
-    reach: NameResolver, state: State, query: str, search_path: tuple[str, ...]
+    resolver: NameResolver, state: State, query: str, search_path: tuple[str, ...]
 ) -> Inputs:
     """Look up every name in the query, and in the views that it reads; UserError if one fails."""
     inputs: dict[InputNames, Input] = {}
@@ -198,51 +200,53 @@ def find_inputs(
     views: dict[tuple[str, str], ViewRecord] = {}
     texts = [query]
     while texts:
-        names = reach.names(texts.pop())
-        for (schema, _), found in _look_up(reach, state, names, search_path):
-            if isinstance(found, ViewRecord):
-                if (found.schema, found.name) not in views:
-                    views[found.schema, found.name] = found
-                    texts.append(found.text)
-            elif isinstance(found, StreamTable):
-                inputs[as_named(found)] = found
+        names = resolver.names(texts.pop())
+        for (schema, _), origin in _look_up(resolver, state, names, search_path):
+            if isinstance(origin, ViewRecord):
+                if (origin.schema, origin.name) not in views:
+                    views[origin.schema, origin.name] = origin
+                    texts.append(origin.text)
+            elif isinstance(origin, StreamTable):
+                inputs[as_named(origin)] = origin
             else:
-                database, table = found
-                known = state.source(database, table.oid)
-                relation = new_relation_id() if known is None else known.relation
+                database, table = origin
+                recorded = state.source(database, table.oid)
+                relation = new_relation_id() if recorded is None else recorded.relation
                 source = source_of(table, relation, database)
                 named = as_named(source)
                 if database != HOME and schema is not None:
                     named = replace(named, schema=schema)
                 inputs[named] = source
-                if known is not None:
-                    captured[named] = known
-    for problem in forbidden_views(reach.home, views).values():
+                if recorded is not None:
+                    captured[named] = recorded
+    for problem in forbidden_views(resolver.home, views).values():
         raise problem
     return Inputs(inputs, tuple(views.values()), captured)
 
 
 def _look_up(
-    reach: NameResolver, state: State, names: Iterable[Name], search_path: tuple[str, ...]
+    resolver: NameResolver, state: State, names: Iterable[Name], search_path: tuple[str, ...]
 ) -> Iterator[tuple[Name, StreamTable | ViewRecord | tuple[int, SourceTable]]]:
     """For each name a stream table, a view, or a table and the number of its database."""
-    attached = {name: found for name in names if (found := reach.attached(*name)) is not None}
+    attached = {name: found for name in names if (found := resolver.attached(*name)) is not None}
     at_home = [name for name in names if name not in attached]
     tables = {(table.schema, table.name): table for table in state.stream_tables}
-    first = first_named(reach.home, at_home, search_path, tables)
+    first = first_named(resolver.home, at_home, search_path, tables)
     ours = {
-        name: one for name, one in first.items() if isinstance(one, ViewRecord) or one in tables
+        name: origin
+        for name, origin in first.items()
+        if isinstance(origin, ViewRecord) or origin in tables
     }
     others = [name for name in at_home if name not in ours]
-    sources = find_tables(reach.home, others, search_path)
+    sources = find_tables(resolver.home, others, search_path)
     for name in names:
         if name in attached:
             yield name, (attached[name].database, attached[name].table)
         elif name in sources:
             yield name, (HOME, sources[name])
         else:
-            one = ours[name]
-            yield name, one if isinstance(one, ViewRecord) else tables[one]
+            origin = ours[name]
+            yield name, origin if isinstance(origin, ViewRecord) else tables[origin]
 
 
 def first_named(
@@ -278,8 +282,8 @@ def first_named(
 
 def existing(connection: Connection[Any], names: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     """Those of the names, schema and name, that are taken by anything that takes a table's name."""
-    wanted = sorted(names)
-    schemas, relations = [schema for schema, _ in wanted], [name for _, name in wanted]
+    pairs = sorted(names)
+    schemas, relations = [schema for schema, _ in pairs], [name for _, name in pairs]
     return set(connection.execute(EXISTING, [schemas, relations]))
 
 

@@ -27,13 +27,13 @@ from headrace.relations.definition import Definition, Input
 def stored_apart(tables: Iterable[StreamTable], relations: Iterable[Relation]) -> dict[str, str]:
     """For the logs of partitioned tables, the stored column that rows are kept apart by."""
     visible = {relation.id: relation.visible for relation in relations}
-    found = {}
+    columns = {}
     for table in tables:
         scheme = scheme_of(table.options)
         for column, stored in zip(table.columns, visible[table.relation], strict=True):
             if scheme is not None and column.name == scheme.column:
-                found[table.relation] = stored
-    return found
+                columns[table.relation] = stored
+    return columns
 
 
 def partitions_differ(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -67,7 +67,7 @@ WHERE p.partrelid = %s
 
 
 def take_over(
-    reach: NameResolver,
+    resolver: NameResolver,
     inputs: Iterable[Input],
     definition: Definition,
     columns: Sequence[OutputColumn],
@@ -77,15 +77,19 @@ def take_over(
 
     A result with a column of that name is partitioned by the column.
     """
-    given = dict(options)
-    if given.get(OPTION) != SOURCE or any(column.name == SOURCE for column in columns):
-        return given
-    shown = _shown(definition, columns)
-    schemes = {one.relation: found for one in inputs if (found := _scheme(reach, one)) is not None}
+    kept = dict(options)
+    if kept.get(OPTION) != SOURCE or any(column.name == SOURCE for column in columns):
+        return kept
+    output_names = _shown(definition, columns)
+    schemes = {
+        plan_input.relation: column_scheme
+        for plan_input in inputs
+        if (column_scheme := _scheme(resolver, plan_input)) is not None
+    }
     for relation, (physical, scheme) in schemes.items():
-        name = shown.get((relation, physical))
+        name = output_names.get((relation, physical))
         if name is not None:
-            return {**given, OPTION: str(replace(scheme, column=name, taken_over=True))}
+            return {**kept, OPTION: str(replace(scheme, column=name, taken_over=True))}
     raise UserError(
         "invalid-option",
         "the result has no column that a table of the query is partitioned by",
@@ -97,30 +101,30 @@ def take_over(
 
 def _shown(definition: Definition, columns: Sequence[OutputColumn]) -> dict[tuple[str, str], str]:
     """For columns of inputs, by relation and physical name, the name under which they are shown."""
-    found = {}
+    output_names = {}
     for column, output in zip(definition.plan.columns, columns, strict=True):
-        known = origins_of(definition.plan, (), (column,))
-        if known is None or len(known.origins) != 1:
+        origins = origins_of(definition.plan, (), (column,))
+        if origins is None or len(origins.origins) != 1:
             continue
-        (origin,) = known.origins
+        (origin,) = origins.origins
         if isinstance(origin.values[0], Column):
-            found[origin.scan.relation, origin.columns[0]] = output.name
-    return found
+            output_names[origin.scan.relation, origin.columns[0]] = output.name
+    return output_names
 
 
-def _scheme(reach: NameResolver, one: Input) -> tuple[str, Scheme] | None:
+def _scheme(resolver: NameResolver, origin: Input) -> tuple[str, Scheme] | None:
     """The physical column that an input is partitioned by, and how."""
-    if isinstance(one, StreamTable):
-        scheme = scheme_of(one.options)
-        names = [column.name for column in one.columns]
+    if isinstance(origin, StreamTable):
+        scheme = scheme_of(origin.options)
+        names = [column.name for column in origin.columns]
         if scheme is None or scheme.column not in names:
             return None
         return f"c{names.index(scheme.column) + 1}", scheme
-    if one.database == HOME:
-        return _source_scheme(reach.home, one)
-    database = dict(reach.others.values())[one.database]
+    if origin.database == HOME:
+        return _source_scheme(resolver.home, origin)
+    database = dict(resolver.others.values())[origin.database]
     with database.session() as connection:
-        return _source_scheme(connection, one)
+        return _source_scheme(connection, origin)
 
 
 def _source_scheme(connection: Connection[Any], source: Source) -> tuple[str, Scheme] | None:
@@ -175,8 +179,8 @@ def _time_scheme(bounds: Sequence[tuple[str, str]]) -> Scheme | None:
 
 
 def _time(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    time = datetime.fromisoformat(text)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _begins(unit: str, time: datetime) -> bool:

@@ -57,7 +57,7 @@ class RefreshAttempt:
             self.table.relation,
             self.epoch,
             self.decision.mode,
-            self.decision.told,
+            self.decision.recorded_reason,
             rows_inserted=0,
             rows_deleted=0,
             phases=dict(self.clock.phases),
@@ -84,6 +84,6 @@ class RefreshAttempt:
         return replace(self.effort, seconds=seconds)
 
 
-def told(error: HeadraceError) -> str:
+def recorded_error(error: HeadraceError) -> str:
     """An error as the history keeps it."""
     return f"{error.code}: {error.message}"

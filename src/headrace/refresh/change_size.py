@@ -27,7 +27,7 @@ from headrace.store import WEIGHT
 JOBS_TO_WARM_UP = 20
 
 
-def ahead_of(engine: Engine, state: State, group: Group, changed: frozenset[str]) -> Effort:
+def expected_effort(engine: Engine, state: State, group: Group, changed: frozenset[str]) -> Effort:
     """What a table, or the tables of a cycle as one, would take in, and over how many rows."""
     rows: dict[str, int] = {}
     for table in group:
@@ -125,12 +125,12 @@ def _net_rows(engine: Engine, reading: InputReader, name: str, columns: tuple[st
     """The rows that come and go in these columns of a change, by their weights."""
     types = dict(reading.state.relation(name).columns)
     plan = Net(Scan(name, tuple((c, Column(c, types[c])) for c in columns), "change"))
-    (wanted,) = inputs_of(plan)
-    given = reading.input(wanted)
-    if given.rows is not None:
-        return pc.sum(pc.abs(given.rows.column(WEIGHT))).as_py() or 0
+    (plan_input,) = inputs_of(plan)
+    input_ = reading.input(plan_input)
+    if input_.rows is not None:
+        return pc.sum(pc.abs(input_.rows.column(WEIGHT))).as_py() or 0
     text = f"SELECT coalesce(sum(abs(`{WEIGHT}`)), 0) AS `rows` FROM (\n{render(plan)}\n)"
-    counted = engine.runner.collect(text, [given], profile="wide")
+    counted = engine.runner.collect(text, [input_], profile="wide")
     assert isinstance(counted, pa.Table)
     rows: int = counted.column("rows")[0].as_py()
     return rows
@@ -139,7 +139,7 @@ def _net_rows(engine: Engine, reading: InputReader, name: str, columns: tuple[st
 TOO_LARGE = "change-too-large"
 
 
-def check_fuse(
+def check_change_limit(
     engine: Engine,
     group: Group,
     changed: frozenset[str],
@@ -172,7 +172,7 @@ def check_fuse(
             )
 
 
-def was_blown(engine: Engine, table: StreamTable) -> bool:
+def was_stopped_by_limit(engine: Engine, table: StreamTable) -> bool:
     """Whether the fuse is why the table is suspended: its latest failure, for the same reason."""
     latest = engine.catalog.refreshes(table.relation, 1)
     return (
@@ -182,6 +182,6 @@ def was_blown(engine: Engine, table: StreamTable) -> bool:
     )
 
 
-def blows_fuse(error: HeadraceError) -> bool:
+def exceeds_change_limit(error: HeadraceError) -> bool:
     """Whether it is a failure that stops the table at once."""
     return error.code == TOO_LARGE

@@ -36,13 +36,13 @@ class CostHistory:
     def of(self, catalog: Catalog, relation: str) -> RefreshCosts:
         """The past of a table."""
         with self._turn:
-            known = self._known.get(relation)
-        if known is not None:
-            return known
+            costs = self._known.get(relation)
+        if costs is not None:
+            return costs
         # Nobody else refreshes the table meanwhile; the catalog is not asked under our lock.
-        found = past_of(catalog, relation)
+        recorded = past_of(catalog, relation)
         with self._turn:
-            return self._known.setdefault(relation, found)
+            return self._known.setdefault(relation, recorded)
 
     def add(self, refreshes: Iterable[Refresh]) -> None:
         """Keep what was published; what was never asked for will be read with it."""

@@ -62,10 +62,10 @@ def run_loop(
     own = frozenset(stage.relation for stage in step.stages)
     inputs = tuple(
         dict.fromkeys(
-            wanted
+            plan_input
             for stage in step.stages
-            for wanted in inputs_of(stage.region)
-            if wanted.relation not in own
+            for plan_input in inputs_of(stage.region)
+            if plan_input.relation not in own
         )
     )
     # A relation may have been computed and have no rows, so its log does not tell.
@@ -111,11 +111,11 @@ def _change(
     after, upto = reading.span(name, "change")
     if after == upto:
         return None
-    wanted = PlanInput(name, "change", tuple(sorted(read)))
-    given = reading.input(wanted)
-    if given.rows is not None and not given.rows.num_rows:
+    plan_input = PlanInput(name, "change", tuple(sorted(read)))
+    input_ = reading.input(plan_input)
+    if input_.rows is not None and not input_.rows.num_rows:
         return None
-    return "grown" if reading.only_adds(wanted, given) else "changed"
+    return "grown" if reading.only_adds(plan_input, input_) else "changed"
 
 
 def compute_loop(
@@ -139,14 +139,14 @@ def compute_loop(
     machine = SparkMachine(engine, loop, reading, stored=not anew, change=not anew)
     rounds = Rounds(loop, machine, most)
     try:
-        found = rounds.full() if anew else rounds.changed(changed, grown)
+        result = rounds.full() if anew else rounds.changed(changed, grown)
     finally:
         machine.release()
     rows = {}
-    for name, change in found.changes.items():
+    for name, change in result.changes.items():
         relation = reading.state.relation(name)
         rows[name] = _appended(reading, relation, change, replaces=stored and full)
-    return rows, found.iterations
+    return rows, result.iterations
 
 
 def _recomputed(
@@ -155,8 +155,8 @@ def _recomputed(
     """A recursion that no loop can follow, by its definition; as what is to be appended."""
     recursion = stage.recursion
     assert recursion is not None
-    shown = (column for _, column in stage.outputs)
-    places = dict(zip(shown, (physical for physical, _ in stage.visible), strict=True))
+    output_columns = (column for _, column in stage.outputs)
+    places = dict(zip(output_columns, (physical for physical, _ in stage.visible), strict=True))
     names = tuple(places[column] for column in recursion.columns)
     rows, iterations = levels(engine, recursion, names, reading, most)
     relation = reading.state.relation(stage.relation)
@@ -167,11 +167,11 @@ def _appended(
     reading: InputReader, relation: Relation, rows: pa.Table, *, replaces: bool
 ) -> pa.Table:
     """Rows that are added to what is stored, or that replace it, as the log keeps them."""
-    wanted = to_schema(rows, stored_schema(relation))
+    new_rows = to_schema(rows, stored_schema(relation))
     if not replaces:
-        return net(wanted)
-    old = to_schema(reading.stored(relation), wanted.schema)
-    return net(pa.concat_tables([wanted, negated(old)]))
+        return net(new_rows)
+    old = to_schema(reading.stored(relation), new_rows.schema)
+    return net(pa.concat_tables([new_rows, negated(old)]))
 
 
 MOST_KEPT_ROWS = 5_000_000
@@ -193,15 +193,17 @@ class SparkMachine:
     name: str = field(default_factory=lambda: f"loop-{uuid.uuid4().hex}")
     _outside: dict[PlanInput, Input] = field(default_factory=dict)
 
-    def run(self, variable: Variable, plan: Operator, given: RoundInputs[pa.Table]) -> pa.Table:
-        wanted = [self._widened(one) for one in inputs_of(plan)]
-        inputs = [self._input(one, given) for one in wanted]
+    def run(
+        self, variable: Variable, plan: Operator, round_inputs: RoundInputs[pa.Table]
+    ) -> pa.Table:
+        plan_inputs = [self._widened(plan_input) for plan_input in inputs_of(plan)]
+        inputs = [self._input(plan_input, round_inputs) for plan_input in plan_inputs]
         large = frozenset(
-            one.relation
-            for one, found in zip(wanted, inputs, strict=True)
-            if one.version == "change" and found.rows is None
+            plan_input.relation
+            for plan_input, input_ in zip(plan_inputs, inputs, strict=True)
+            if plan_input.version == "change" and input_.rows is None
         )
-        tiny = not large and self._is_small(wanted, inputs)
+        tiny = not large and self._is_small(plan_inputs, inputs)
         profile: Profile = "tiny" if tiny else "wide"
         text = _text(plan, variable.physical, large, tiny)
         rows = self.engine.runner.collect(text, inputs, profile=profile)
@@ -209,7 +211,7 @@ class SparkMachine:
         return to_schema(rows, schema_of(variable))
 
     def sum(self, variable: Variable, *rows: pa.Table) -> pa.Table:
-        some = [one for one in rows if one.num_rows]
+        some = [row for row in rows if row.num_rows]
         if not some:
             return schema_of(variable).empty_table()
         return some[0] if len(some) == 1 else net(pa.concat_tables(some))
@@ -232,63 +234,69 @@ class SparkMachine:
         """
         read: dict[str, set[str]] = {v.relation: set(v.physical) for v in self.loop.variables}
         for variable in self.loop.variables:
-            for one in inputs_of(variable.body):
-                read.setdefault(one.relation, set()).update(one.columns)
+            for plan_input in inputs_of(variable.body):
+                read.setdefault(plan_input.relation, set()).update(plan_input.columns)
         return {relation: tuple(sorted(columns)) for relation, columns in read.items()}
 
-    def _widened(self, wanted: PlanInput) -> PlanInput:
-        return PlanInput(wanted.relation, wanted.version, self._read[wanted.relation])
+    def _widened(self, plan_input: PlanInput) -> PlanInput:
+        return PlanInput(plan_input.relation, plan_input.version, self._read[plan_input.relation])
 
-    def _input(self, wanted: PlanInput, given: RoundInputs[pa.Table]) -> Input:
-        name = wanted.relation
+    def _input(self, plan_input: PlanInput, round_inputs: RoundInputs[pa.Table]) -> Input:
+        name = plan_input.relation
         if name not in self.loop.relations:
-            return self._from_log(wanted)
+            return self._from_log(plan_input)
         (variable,) = (v for v in self.loop.variables if v.relation == name)
         schema = schema_of(variable)
-        match wanted.version:
+        match plan_input.version:
             case "found":
-                return Input(wanted.name, schema, rows=given.found[name])
+                return Input(plan_input.name, schema, rows=round_inputs.found[name])
             case "lost":
-                return Input(wanted.name, schema, rows=given.lost.get(name))
-        rows = given.after.get(name) if wanted.version == "after" else None
+                return Input(plan_input.name, schema, rows=round_inputs.lost.get(name))
+        rows = round_inputs.after.get(name) if plan_input.version == "after" else None
         if not self.stored:
-            return Input(wanted.name, schema, rows=rows)
-        before = self._from_log(PlanInput(name, "before", wanted.columns))
+            return Input(plan_input.name, schema, rows=rows)
+        before = self._from_log(PlanInput(name, "before", plan_input.columns))
         if before.rows is not None and rows is not None:
             stored = to_schema(before.rows, schema)
             rows = pa.concat_tables([stored, to_schema(rows, schema)])
         return replace(
-            before, name=wanted.name, schema=schema, rows=before.rows if rows is None else rows
+            before, name=plan_input.name, schema=schema, rows=before.rows if rows is None else rows
         )
 
-    def _from_log(self, wanted: PlanInput) -> Input:
+    def _from_log(self, plan_input: PlanInput) -> Input:
         """An input that is the same in every round."""
-        if wanted not in self._outside:
-            self._outside[wanted] = self._read_once(wanted)
-        return self._outside[wanted]
+        if plan_input not in self._outside:
+            self._outside[plan_input] = self._read_once(plan_input)
+        return self._outside[plan_input]
 
-    def _read_once(self, wanted: PlanInput) -> Input:
-        found = self.reading.in_memory(wanted, self.reading.input(wanted))
-        if not self.change or not found.files or self.reading.size(wanted) > MOST_KEPT_ROWS:
-            return found
-        if wanted.version == "after":
-            change = self.reading.input(replace(wanted, version="change"))
+    def _read_once(self, plan_input: PlanInput) -> Input:
+        input_ = self.reading.in_memory(plan_input, self.reading.input(plan_input))
+        if not self.change or not input_.files or self.reading.size(plan_input) > MOST_KEPT_ROWS:
+            return input_
+        if plan_input.version == "after":
+            change = self.reading.input(replace(plan_input, version="change"))
             if change.rows is not None:
                 # The same files as before, which are in memory then.
-                before = self.reading.input(replace(wanted, version="before"))
-                found = replace(before, name=wanted.name, rows=change.rows)
-        return replace(found, kept_for=self.name)
+                before = self.reading.input(replace(plan_input, version="before"))
+                input_ = replace(before, name=plan_input.name, rows=change.rows)
+        return replace(input_, kept_for=self.name)
 
     def release(self) -> None:
         """Let go of what Spark keeps for the rounds."""
         self.engine.runner.release(self.name)
 
-    def _is_small(self, wanted: Iterable[PlanInput], inputs: Iterable[Input]) -> bool:
+    def _is_small(self, plan_inputs: Iterable[PlanInput], inputs: Iterable[Input]) -> bool:
         """Whether one task is enough: of a change, or if there is little to read at all."""
-        rows = sum(self.count(one.rows) for one in inputs if one.rows is not None)
+        rows = sum(
+            self.count(plan_input.rows) for plan_input in inputs if plan_input.rows is not None
+        )
         if self.change:
             return rows <= self.reading.limit
-        logs = [one for one in wanted if one.relation not in self.loop.relations]
+        logs = [
+            plan_input
+            for plan_input in plan_inputs
+            if plan_input.relation not in self.loop.relations
+        ]
         return self.reading.is_small(logs, rows)
 
 

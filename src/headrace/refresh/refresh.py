@@ -25,7 +25,7 @@ def refresh_table(
     state: State,
     schema: str,
     name: str,
-    asked: RefreshMode | None,
+    mode: RefreshMode | None,
     fence: int,
     *,
     allowed: frozenset[str] = frozenset(),
@@ -36,24 +36,24 @@ def refresh_table(
     published as one. Tables that are `allowed` may take in more than `max_change_rows`.
     """
     table = require_table(state, schema, name)
-    aim = RefreshTarget(table.relation, asked, allowed=allowed)
-    read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
-    with aim.clock.phase("cut"):
+    target = RefreshTarget(table.relation, mode, allowed=allowed)
+    read = {i for table in upstream(state.stream_tables, table) for i in table.inputs}
+    with target.clock.phase("cut"):
         state = ingest(engine, state, fence, needed=frozenset(read), retry=frozenset(read))
     table = require_table(state, schema, name)
     tables = together(state, [table], engine.settings(state))
     require_active(tables)
-    sweep = RefreshRun(engine, state, tables, fence, aim)
-    sweep.run()
-    attempt = sweep.attempts[table.relation]
-    with aim.clock.phase("publish"):
-        lines = sweep.finish()
-    if lines or sweep.unread:
-        compact(engine, sorted({*sweep.relations, *read}), fence)
-        prune_history(engine, state, [one.relation for one in tables])
+    run = RefreshRun(engine, state, tables, fence, target)
+    run.run()
+    attempt = run.attempts[table.relation]
+    with target.clock.phase("publish"):
+        lines = run.finish()
+    if lines or run.unread:
+        compact(engine, sorted({*run.relations, *read}), fence)
+        prune_history(engine, state, [table.relation for table in tables])
     if table.relation in lines:
         # The history is written by publish itself, so only the answer can tell its time.
-        return replace(lines[table.relation], phases=dict(aim.clock.phases))
+        return replace(lines[table.relation], phases=dict(target.clock.phases))
     return replace(attempt.record(), epoch=table.epoch)
 
 
@@ -66,17 +66,17 @@ def refresh_group(
     logs are rolled back to their pins.
     """
     names = frozenset(relations)
-    tables = ordered(one for one in state.stream_tables if one.relation in names)
-    sweep = RefreshRun(engine, state, tables, fence)
+    tables = ordered(table for table in state.stream_tables if table.relation in names)
+    run = RefreshRun(engine, state, tables, fence)
     try:
-        sweep.run()
-        lines = sweep.finish()
+        run.run()
+        lines = run.finish()
     except BaseException:
         engine.roll_back(names, fence)
         raise
     if lines:
-        compact(engine, sorted(sweep.relations), fence)
-        prune_history(engine, state, [one.relation for one in state.stream_tables])
+        compact(engine, sorted(run.relations), fence)
+        prune_history(engine, state, [table.relation for table in state.stream_tables])
     return lines
 
 
@@ -84,11 +84,11 @@ def require_table(state: State, schema: str, name: str) -> StreamTable:
     """The stream table of that name, or UserError with those that are there."""
     table = state.stream_table(schema, name)
     if table is None:
-        known = ", ".join(f"{t.schema}.{t.name}" for t in state.stream_tables) or "none"
+        names = ", ".join(f"{t.schema}.{t.name}" for t in state.stream_tables) or "none"
         raise UserError(
             "unknown-stream-table",
             f"no stream table is called {schema}.{name}",
-            hint=f"There are: {known}.",
+            hint=f"There are: {names}.",
         )
     return table
 

@@ -78,7 +78,7 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
     replaced = {relation.id for relation in moved}
     for name in names:
         # What is being written is unnamed, too.
-        if engine.part(Merges).summed(name):
+        if engine.part(Merges).being_merged(name):
             continue
         if name in replaced or engine.store.vacuum_is_due(name, retention):
             engine.store.vacuum(name, state.relation(name).pin, retention)
@@ -94,7 +94,7 @@ def _shortened(engine: Engine, relation: Relation, needed: frozenset[int], limit
     merge = merges.take(name)
     if merge is not None and merge.fits(files, needed):
         return store.replace(name, pin, merge.chosen, merge.sum.folder, merge.sum.rows)
-    begun = merges.summed(name)
+    begun = merges.being_merged(name)
     newer = tuple(file for file in files if not begun or file.first_epoch > begun[-1].last_epoch)
     chosen = worth_merging(newer, needed)
     if not chosen:
@@ -191,7 +191,7 @@ class Merges:
             if not self._closed and self._not_before.get(relation, 0.0) <= time.monotonic():
                 self._begun[relation] = chosen, self._pool.submit(work)
 
-    def summed(self, relation: str) -> tuple[LogFile, ...]:
+    def being_merged(self, relation: str) -> tuple[LogFile, ...]:
         """The files whose sum is being made, or is there and was not taken yet."""
         with self._lock:
             chosen, _ = self._begun.get(relation, ((), None))

@@ -61,10 +61,10 @@ def visible_change(engine: Engine, reading: InputReader, relation: Relation) -> 
     """The change of the visible columns, netted; one that is large stays in files."""
     if not reading.is_large(relation.id):
         return VisibleChange.of(reading.change(relation))
-    shown = Net(shown_rows(relation, "change"))
-    inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
+    visible_plan = Net(shown_rows(relation, "change"))
+    inputs = [reading.input(plan_input) for plan_input in inputs_of(visible_plan)]
     folder = engine.store.new_scratch(relation.id)
-    engine.runner.write(render(shown), inputs, folder)
+    engine.runner.write(render(visible_plan), inputs, folder)
     types = dict(relation.columns)
     columns = [(name, types[name].arrow) for name in relation.visible]
     return VisibleChange.of(engine.store.parts(folder, pa.schema([(WEIGHT, pa.int64()), *columns])))

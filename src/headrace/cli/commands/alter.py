@@ -44,22 +44,22 @@ def alter(
     Another query computes it anew, with all that read it, and brings what is served to the new
     rows and columns in place.
     """
-    given: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if query is not None or file is not None:
-        given["query"] = query_text(query, file)
-    given |= table_options(option, schedule=schedule, refresh_mode=refresh_mode)
-    if no_schedule and "schedule" in given:
+        changes["query"] = query_text(query, file)
+    changes |= table_options(option, schedule=schedule, refresh_mode=refresh_mode)
+    if no_schedule and "schedule" in changes:
         raise UserError("invalid-option", "a schedule and --no-schedule exclude each other")
     if no_schedule:
-        given["schedule"] = None
+        changes["schedule"] = None
     if rename_to is not None:
-        given["rename_to"] = rename_to
-    if not given:
+        changes["rename_to"] = rename_to
+    if not changes:
         raise UserError("invalid-option", "nothing is said to be altered")
     with call.project() as project:
         (table,) = named(project, [name])
         with call.doing(f"altering {table.name}"):
-            altered = project.alter_stream_table(sql_name(table.name), **given)
+            altered = project.alter_stream_table(sql_name(table.name), **changes)
     _show(call, "altered", altered)
 
 
@@ -107,7 +107,7 @@ def reinit(call: Invocation, names: Names = None, all_: All = False) -> int:
         tables = chosen(project, names, everything=all_)
         done, failed = for_each(call, "reinitialising", tables, project.reinit)
         relations = relation_names(project) if call.screen.as_json else {}
-    documents = [refresh_document(*one, relations) for one in done]
+    documents = [refresh_document(*advanced_table, relations) for advanced_table in done]
     call.screen.document({"refreshes": documents, "errors": failed.documents})
     if done:
         call.screen.show(refreshed(done))
@@ -141,10 +141,12 @@ def repair(call: Invocation) -> None:
     that read them.
     """
     with call.project() as project, call.doing("repairing"):
-        found = project.repair()
-    call.screen.document({"damages": [asdict(one) for one in found]})
-    if not found:
+        damages = project.repair()
+    call.screen.document({"damages": [asdict(item) for item in damages]})
+    if not damages:
         call.screen.show("nothing is damaged")
         return
-    rows = [(one.name, one.kind, "yes" if one.mended else "no", plain(one.lost)) for one in found]
+    rows = [
+        (item.name, item.kind, "yes" if item.mended else "no", plain(item.lost)) for item in damages
+    ]
     call.screen.show(table_of(("name", "what", "mended", "lost"), rows, prose="lost"))

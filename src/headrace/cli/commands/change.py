@@ -61,12 +61,12 @@ def create(
     The query comes from --query, from --file, or from the standard input.
     """
     text = query_text(query, file)
-    given = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
+    options = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
     _created(
         call,
         "creating",
         name,
-        lambda project: project.create_stream_table(name, text, **given),
+        lambda project: project.create_stream_table(name, text, **options),
     )
 
 
@@ -85,12 +85,12 @@ def replace(
     from --file, or from the standard input.
     """
     text = query_text(query, file)
-    given = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
+    options = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
     _created(
         call,
         "replacing",
         name,
-        lambda project: project.create_or_replace_stream_table(name, text, **given),
+        lambda project: project.create_or_replace_stream_table(name, text, **options),
     )
 
 
@@ -104,7 +104,7 @@ def refresh(call: Invocation, names: Names = None, all_: All = False, mode: Mode
         relations = relation_names(project) if call.screen.as_json else {}
     call.screen.document(
         {
-            "refreshes": [refresh_document(*one, relations) for one in done],
+            "refreshes": [refresh_document(*advanced_table, relations) for advanced_table in done],
             "errors": failed.documents,
         }
     )
@@ -153,8 +153,8 @@ def drop(
             ask(f"Drop {plain(table.name)}{readers}, with what is served and stored?", "dropping")
         with call.doing(f"dropping {table.name}"):
             project.drop_stream_table(sql_name(table.name), cascade=cascade)
-        left = {one.name for one in project.status()}
-    gone = [one.name for one in before if one.name not in left]
+        left = {status.name for status in project.status()}
+    gone = [status.name for status in before if status.name not in left]
     call.screen.document({"dropped": gone})
     for name in gone:
         call.screen.show(plain(f"dropped {name}"))

@@ -21,16 +21,16 @@ NAME = "headrace.toml"
 KEPT = ("dsn", "setup_dsn", "spark", "store")
 
 
-def check_project_file(home: Path, given: GlobalOptions) -> tuple[dict[str, str], bool]:
+def check_project_file(home: Path, options: GlobalOptions) -> tuple[dict[str, str], bool]:
     """What the home folder's file is to say, and whether it is there; nothing is written.
 
     UserError if it says something else already, or if a password would be written.
     """
     file = home / NAME
-    wanted = {name: value for name in KEPT if (value := getattr(given, name)) is not None}
-    known = _read(file)
-    for name, value in wanted.items():
-        if known is not None and known.get(name) != value:
+    values = {name: value for name in KEPT if (value := getattr(options, name)) is not None}
+    present = _read(file)
+    for name, value in values.items():
+        if present is not None and present.get(name) != value:
             raise UserError(
                 "invalid-option",
                 f"{file} says otherwise about {name}",
@@ -38,22 +38,22 @@ def check_project_file(home: Path, given: GlobalOptions) -> tuple[dict[str, str]
             )
         if name in ("dsn", "setup_dsn"):
             _refuse_password(name, value)
-    return wanted, known is not None
+    return values, present is not None
 
 
-def write_project_file(home: Path, given: GlobalOptions) -> Path | None:
+def write_project_file(home: Path, options: GlobalOptions) -> Path | None:
     """Keep what was given in the home folder's file; gives the file, or None if there is none.
 
     A file that says the same already is left as it is; one that says something else is not
     overwritten. Passwords are not written.
     """
     file = home / NAME
-    wanted, present = check_project_file(home, given)
-    if present or not wanted:
+    values, present = check_project_file(home, options)
+    if present or not values:
         return file if present else None
     try:
         home_folder(home)
-        file.write_text(project_file(wanted), encoding="utf-8")
+        file.write_text(project_file(values), encoding="utf-8")
     except OSError as error:
         raise Unavailable(
             "store-unreachable", f"{file} cannot be written", detail=str(error)
@@ -118,9 +118,9 @@ def init(call: Invocation) -> None:
         "stream_tables": tables,
     }
     call.screen.document(facts)
-    shown = {**facts, "postgresql": f"embedded, {address}" if where.dsn is None else address}
+    lines = {**facts, "postgresql": f"embedded, {address}" if where.dsn is None else address}
     for name in ("home", "postgresql", "store", "spark"):
-        call.screen.show(f"{name:<12}{shown[name]}")
+        call.screen.show(f"{name:<12}{lines[name]}")
 
 
 def list_settings(call: Invocation) -> None:

@@ -71,22 +71,22 @@ def status(
         if watch:
             redraw(call.screen, lambda: _standing(call, project, names), every, times)
             return
-        shown = _standing(call, project, names)
-    shown.print(call.screen)
+        picture = _standing(call, project, names)
+    picture.print(call.screen)
 
 
-def _standing(call: Invocation, project: Headrace, given: list[str] | None) -> Picture:
+def _standing(call: Invocation, project: Headrace, requested: list[str] | None) -> Picture:
     """The stream tables as they stand now."""
-    tables = named(project, given) if given else project.status()
-    found = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
-    last = {name: refreshes[0] for name, refreshes in found if refreshes}
+    tables = named(project, requested) if requested else project.status()
+    histories = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
+    last = {name: refreshes[0] for name, refreshes in histories if refreshes}
     names = relation_names(project) if call.screen.as_json else {}
     documents = [status_document(table, last.get(table.name), names) for table in tables]
     document = {"tables": documents}
     if not tables:
         return Picture(document, note=NONE_YET)
     lines = [line for table in tables for line in troubles(table)]
-    lines += [line for table in tables for line in (place(table) if given else ())]
+    lines += [line for table in tables for line in (place(table) if requested else ())]
     return Picture(document, (standing(tables, last, call.screen.out.width), *map(plain, lines)))
 
 
@@ -101,7 +101,9 @@ def history(
     with call.project() as project:
         refreshes = _history(project, name, limit)
         names = relation_names(project)
-    call.screen.document({"refreshes": [refresh_document(*one, names) for one in refreshes]})
+    call.screen.document(
+        {"refreshes": [refresh_document(*refresh, names) for refresh in refreshes]}
+    )
     if not refreshes:
         call.screen.note("Nothing was refreshed yet.")
         return
@@ -118,13 +120,16 @@ def history(
 def _history(project: Headrace, name: str | None, limit: int) -> list[tuple[str, Refresh]]:
     """Refreshes with the names of their tables; those of dropped tables have none and are left."""
     tables = named(project, [name]) if name is not None else project.status()
-    found = [
+    refreshes = [
         (table.name, refresh)
         for table in tables
         for refresh in project.history(sql_name(table.name), limit)
     ]
-    found.sort(key=lambda one: (one[1].started_at, one[1].id or 0), reverse=True)
-    return found[:limit]
+    refreshes.sort(
+        key=lambda named_refresh: (named_refresh[1].started_at, named_refresh[1].id or 0),
+        reverse=True,
+    )
+    return refreshes[:limit]
 
 
 def explain(
@@ -139,14 +144,14 @@ def explain(
 
     Of a stream table by its name, or of a query before anything is created.
     """
-    asked = query is not None or file is not None
-    if (name is not None) == asked:
+    from_query = query is not None or file is not None
+    if (name is not None) == from_query:
         raise UserError(
             "invalid-option",
             "explain takes either a name or a query",
             hint="Name a stream table, or give a query with --query or --file.",
         )
-    text = query_text(query, file) if asked else None
+    text = query_text(query, file) if from_query else None
     with call.project() as project:
         explanation = project.explain(name, query=text)
     call.screen.document(explanation_document(explanation))
@@ -173,9 +178,11 @@ def health(call: Invocation, strict: Strict = False) -> int:
     Looked at are the daemon, stream tables, lag, capture, disk and roles.
     """
     with call.project() as project:
-        found = project.health_check()
-    call.screen.document({"level": found.level, "checks": [asdict(one) for one in found.checks]})
-    rows = ((one.area, one.level, plain(one.detail)) for one in found.checks)
+        report = project.health_check()
+    call.screen.document(
+        {"level": report.level, "checks": [asdict(check) for check in report.checks]}
+    )
+    rows = ((check.area, check.level, plain(check.detail)) for check in report.checks)
     call.screen.show(table_of(("area", "level", "what was seen"), rows, prose="what was seen"))
     bad = ("critical", "warning") if strict else ("critical",)
-    return NOT_WELL if found.level in bad else DONE
+    return NOT_WELL if report.level in bad else DONE
