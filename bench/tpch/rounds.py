@@ -18,7 +18,7 @@ from headrace.errors import HeadraceError
 from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
 from headrace.refresh.run import RefreshRun
-from headrace.relations.compact import compact
+from headrace.relations.compaction import compact
 
 TICKS = 20
 

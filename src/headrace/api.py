@@ -39,10 +39,10 @@ from headrace.engine import HOME, Engine, Progress, no_progress
 from headrace.errors import HeadraceError, UserError
 from headrace.files.private import close_home
 from headrace.lifecycle.alter import KEEP, Alteration, Keep
+from headrace.lifecycle.drop import finish_removals
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.rebuild import resume_mode
 from headrace.lifecycle.repair import Damage
-from headrace.lifecycle.sources import finish_removals
 from headrace.lifecycle.uninstall import uninstall, uninstall_sql
 from headrace.observe import health
 from headrace.observe.health import Health
@@ -51,7 +51,7 @@ from headrace.observe.table_status import TableStatus
 from headrace.project.apply import plan_project
 from headrace.project.plan import ProjectPlan
 from headrace.project.read import read_folder
-from headrace.relations.merges import Merges
+from headrace.relations.compaction import Merges
 from headrace.settings import Places, Settings, places, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import CANCEL_SECONDS, Runner
@@ -117,24 +117,26 @@ class Headrace(ProjectReader):
         self._server: EmbeddedServer | None = None
         self._closed = False
         close_home(self.home, with_store=where.store is None)
-        given, setup = (
+        server_dsn, setup = (
             None if secret is None else resolve(secret.get_secret_value())
             for secret in (where.dsn, where.setup_dsn)
         )
-        if given is None:
+        if server_dsn is None:
             self._server = EmbeddedServer.open(self.home)
-            given = self._server.dsn
-        self.dsn = given
+            server_dsn = self._server.dsn
+        self.dsn = server_dsn
         self._spark = Spark.open(
             session if session is not None else where.spark,
             log=self.home / "log" / "spark.log",
             starting=lambda: progress("starting Spark", 0, 0),
         )
         try:
-            database = Database(given, setup)
+            database = Database(server_dsn, setup)
             catalog = PostgresCatalog.open(database.connect, create=create)
             store = DeltaStore(where.store or str(self.home / "store"))
-            self._folders = tuple(one for one in (self.home, store.folder) if one is not None)
+            self._folders = tuple(
+                folder for folder in (self.home, store.folder) if folder is not None
+            )
             runner = Runner(self._spark)
             self._engine = Engine(database, catalog, store, runner, progress, finish_removals)
         except BaseException:
@@ -150,8 +152,8 @@ class Headrace(ProjectReader):
         **options: Any,
     ) -> TableStatus:
         """Make a stream table of the query's result and fill it; all or nothing."""
-        given = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
-        request = TableRequest.of(name, query, given)
+        values = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
+        request = TableRequest.of(name, query, values)
         made = submit(self._engine, Create((request,)))
         return self._statuses(made)[0]
 
@@ -164,8 +166,8 @@ class Headrace(ProjectReader):
         **options: Any,
     ) -> TableStatus:
         """Make the stream table, or give the one of that name this query and these options."""
-        given = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
-        request = TableRequest.of(name, query, given)
+        values = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
+        request = TableRequest.of(name, query, values)
         return self._statuses([submit(self._engine, CreateOrReplace(request))])[0]
 
     def create_stream_tables(
@@ -176,7 +178,7 @@ class Headrace(ProjectReader):
         Each name has its query, or a mapping with `query` and the options of
         `create_stream_table`.
         """
-        requests = tuple(TableRequest.read(name, given) for name, given in tables.items())
+        requests = tuple(TableRequest.read(name, definition) for name, definition in tables.items())
         made = submit(self._engine, Create(requests))
         return self._statuses(made)
 
@@ -197,9 +199,9 @@ class Headrace(ProjectReader):
         new rows and columns in place. So does another `partition_by`, for which the served table
         is made again.
         """
-        given = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
-        asked = Alteration.of(given, query=query, rename_to=rename_to)
-        return self._statuses([submit(self._engine, Alter(*self._name(name), asked))])[0]
+        values = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
+        alteration = Alteration.of(values, query=query, rename_to=rename_to)
+        return self._statuses([submit(self._engine, Alter(*self._name(name), alteration))])[0]
 
     def suspend(self, name: str) -> TableStatus:
         """Let a stream table stand still until it is resumed; what it serves stays readable."""
@@ -211,8 +213,8 @@ class Headrace(ProjectReader):
         One that `max_change_rows` has stopped takes in the change with mode "apply", and is
         computed from scratch with "rebuild", or if nothing is said.
         """
-        asked = resume_mode(mode)
-        return self._statuses([submit(self._engine, Resume(*self._name(name), asked))])[0]
+        resume_as = resume_mode(mode)
+        return self._statuses([submit(self._engine, Resume(*self._name(name), resume_as))])[0]
 
     def reinit(self, name: str) -> Refresh:
         """Make a stream table anew from its inputs, also where logs are lost or damaged."""
@@ -241,8 +243,8 @@ class Headrace(ProjectReader):
 
         Nothing is changed. With `prune` those that are not in the folder go.
         """
-        wanted = read_folder(Path(folder), self._engine.database.search_path[0])
-        return plan_project(self._engine, str(folder), wanted, prune=prune)
+        definitions = read_folder(Path(folder), self._engine.database.search_path[0])
+        return plan_project(self._engine, str(folder), definitions, prune=prune)
 
     def apply(self, plan: ProjectPlan | str | Path, *, prune: bool = False) -> ProjectPlan:
         """Make the stream tables those of a folder, or do what a plan of one says.
@@ -253,9 +255,9 @@ class Headrace(ProjectReader):
         if expected is not None and prune and not expected.prune:
             raise UserError("invalid-option", "the plan was made without prune")
         folder = str(plan if expected is None else expected.folder)
-        wanted = read_folder(Path(folder), self._engine.database.search_path[0])
+        definitions = read_folder(Path(folder), self._engine.database.search_path[0])
         prune = prune if expected is None else expected.prune
-        return submit(self._engine, Apply(folder, wanted, prune, expected))
+        return submit(self._engine, Apply(folder, definitions, prune, expected))
 
     def attach(
         self,
@@ -285,8 +287,8 @@ class Headrace(ProjectReader):
         priority: int | Keep = KEEP,
     ) -> None:
         """Change what a database may claim of a daemon's workers; the home database is `home`."""
-        given = {"share": share, "quota": quota, "priority": priority}
-        changes = {name: value for name, value in given.items() if value is not KEEP}
+        values = {"share": share, "quota": quota, "priority": priority}
+        changes = {name: value for name, value in values.items() if value is not KEEP}
         submit(self._engine, AlterDatabase(alias, changes))
 
     def detach(self, alias: str) -> None:
@@ -299,8 +301,8 @@ class Headrace(ProjectReader):
 
     def refresh(self, name: str, mode: str | None = None) -> Refresh:
         """Bring a stream table to the newest state of its sources."""
-        asked = None if mode is None else refresh_mode_of(mode)
-        return submit(self._engine, RefreshTable(*self._name(name), asked))
+        requested_mode = None if mode is None else refresh_mode_of(mode)
+        return submit(self._engine, RefreshTable(*self._name(name), requested_mode))
 
     def wait_fresh(self, name: str, timeout: float = 60.0) -> int:
         """Wait until the stream table shows all that was committed before the call; its epoch.
@@ -355,21 +357,21 @@ class Headrace(ProjectReader):
         passed over.
         """
         engine = self._engine
-        found = [] if self._server is not None else [*engine.database.superusers]
-        for known in engine.catalog.state().databases:
-            if known.id != HOME:
+        roles = [] if self._server is not None else [*engine.database.superusers]
+        for database in engine.catalog.state().databases:
+            if database.id != HOME:
                 with suppress(HeadraceError):
-                    found += engine.source_database(known).superusers
-        return tuple(dict.fromkeys(found))
+                    roles += engine.source_database(database).superusers
+        return tuple(dict.fromkeys(roles))
 
     def health_check(self) -> Health:
         """Whether all is well: the daemon, tables, lag, capture, disk and roles, each judged."""
-        engine, found = self._engine, self.status()
+        engine, statuses = self._engine, self.status()
         return Health(
             (
-                health.daemon(engine.catalog.serving(), found),
-                health.tables(found),
-                health.lag(found, engine.settings(self._state()).time_zone, datetime.now(UTC)),
+                health.daemon(engine.catalog.serving(), statuses),
+                health.tables(statuses),
+                health.lag(statuses, engine.settings(self._state()).time_zone, datetime.now(UTC)),
                 health.capture(self.check_cdc_health()),
                 health.disk(*self._room()),
                 health.roles(self.superuser_roles()),
@@ -386,7 +388,9 @@ class Headrace(ProjectReader):
     def _room(self) -> tuple[int, int]:
         """The bytes that are free on the disk of home folder or store that has fewer, and all."""
         # The store's folder is made with the first stream table.
-        there = (next(p for p in (one, *one.parents) if p.exists()) for one in self._folders)
+        there = (
+            next(p for p in (folder, *folder.parents) if p.exists()) for folder in self._folders
+        )
         scarcest = min(map(shutil.disk_usage, there), key=lambda usage: usage.free)
         return scarcest.free, scarcest.total
 

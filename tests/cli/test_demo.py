@@ -12,8 +12,14 @@ from typing import Any
 
 import pytest
 
-from headrace.cli.demo_document import demo_document
-from headrace.cli.demo_show import next_steps, show_event, show_outcome, summary, wrote
+from headrace.cli.demo_report import (
+    demo_document,
+    next_steps,
+    show_event,
+    show_outcome,
+    summary,
+    wrote,
+)
 from headrace.cli.screen import Screen
 from headrace.demo.outcome import (
     Checked,
@@ -26,10 +32,9 @@ from headrace.demo.outcome import (
     middle,
     phases,
 )
-from headrace.demo.samples import ChangedRow, changes, pick, tell, told
 from headrace.demo.shop import Shop
 from headrace.demo.trade import TradeTotals
-from headrace.demo.views import DemoView, views
+from headrace.demo.views import ChangedRow, DemoView, changes, pick, tell, told, views
 from tests.cli.examples import receipt, refresh
 
 BEST, CUSTOMERS, DAYS, OPEN = views(40_000)

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 import typer.main
 
-from headrace.cli.exits import EXITS
+from headrace.cli.exit_codes import EXITS
 from headrace.cli.main import COMMANDS, application
 from headrace.cli.options import SHARED
 from headrace.statements.options import OPTIONS

@@ -14,7 +14,7 @@ from headrace.cli.documents import (
     status_document,
 )
 from headrace.observe.capture_status import SourceCapture
-from headrace.refresh.outlook import outlook
+from headrace.refresh.cost_history import outlook
 from headrace.refresh.strategy import RefreshCosts
 from tests.cli.examples import explanation, receipt, refresh, table
 

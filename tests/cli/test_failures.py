@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.exits import EXITS, SUMMARY
+from headrace.cli.exit_codes import EXITS, SUMMARY
 from headrace.errors import BRANCHES, HeadraceError, InternalError, UserError
 from tests.cli.conftest import Headrace
 from tests.cli.examples import MemoryProject

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.cli.naming import find, sql_name
+from headrace.cli.targets import find, sql_name
 from headrace.lifecycle.names import parse_name
 from tests.cli.examples import table
 

@@ -4,8 +4,7 @@ import io
 
 import pytest
 
-from headrace.cli.progress import Activity, bar
-from headrace.cli.screen import Screen
+from headrace.cli.screen import Activity, Screen, bar
 
 
 class Terminal(io.StringIO):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headrace.cli.call import GlobalOptions
-from headrace.cli.project_file import write_project_file
+from headrace.cli.commands.project import write_project_file
 from headrace.errors import UserError
 from headrace.settings import places
 

@@ -7,16 +7,16 @@ import sys
 
 import pytest
 
-from headrace.cli import redraw
+from headrace.cli import screen
 from headrace.errors import Transient
 from tests.cli.conftest import Headrace
 from tests.cli.examples import MemoryProject, table
 
 
 class Pauses:
-    """In the place of redraw's `time`: keeps the pauses, does something in each, may interrupt.
+    """A `time` for redraw that keeps the pauses, does something in each, and may interrupt.
 
-    Only redraw's: threads of other tests sleep, too.
+    Only that of redraw: threads of other tests sleep, too.
     """
 
     def __init__(self, project: MemoryProject, interrupted_after: int | None = None) -> None:
@@ -35,7 +35,7 @@ def test_a_pipe_gets_one_table_after_the_other(
     project: MemoryProject, headrace: Headrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses = Pauses(project)
-    monkeypatch.setattr(redraw, "time", pauses)
+    monkeypatch.setattr(screen, "time", pauses)
     result = headrace("status", "--watch", "--every", "0.5", "--times", "3")
     assert (result.code, pauses.seconds) == (0, [0.5, 0.5])
     lines = [line.split() for line in result.out.splitlines() if line.startswith("public.totals")]
@@ -46,7 +46,7 @@ def test_a_pipe_gets_one_table_after_the_other(
 def test_programs_get_one_document_after_the_other(
     project: MemoryProject, headrace: Headrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redraw, "time", Pauses(project))
+    monkeypatch.setattr(screen, "time", Pauses(project))
     text = headrace("status", "-w", "--times", "2", "--json").out
     first, end = json.JSONDecoder().raw_decode(text)
     second = json.loads(text[end:])
@@ -56,7 +56,7 @@ def test_programs_get_one_document_after_the_other(
 def test_ctrl_c_is_the_usual_end(
     project: MemoryProject, headrace: Headrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redraw, "time", Pauses(project, interrupted_after=2))
+    monkeypatch.setattr(screen, "time", Pauses(project, interrupted_after=2))
     result = headrace("status", "--watch")
     assert (result.code, result.error) == (0, "")
     assert result.out.count("public.totals") == 2
@@ -66,7 +66,7 @@ def test_ctrl_c_is_the_usual_end(
 def test_a_terminal_is_drawn_in_place(
     project: MemoryProject, headrace: Headrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redraw, "time", Pauses(project))
+    monkeypatch.setattr(screen, "time", Pauses(project))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "100")

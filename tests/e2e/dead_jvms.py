@@ -26,7 +26,7 @@ import headrace
 from headrace.daemon import loop as service
 from headrace.errors import HeadraceError
 from headrace.ingest import small
-from headrace.relations import compact, merges
+from headrace.relations import compaction as relation_compaction
 from headrace.spark.jvm import process_of_jvm
 from headrace.spark.run import Runner
 from headrace.store import compaction
@@ -223,7 +223,7 @@ def copying(matrix: Matrix) -> list[str]:
 def compacting(matrix: Matrix) -> list[str]:
     """The files of a log are summed up by executors, beside refreshes."""
     calls = Calls(MERGE, 1)
-    compact.AT_ONCE_ROWS, before = 0, compact.AT_ONCE_ROWS
+    relation_compaction.AT_ONCE_ROWS, before = 0, relation_compaction.AT_ONCE_ROWS
     matrix.running.project.set("collect_rows", "1")
     try:
         with calls.held_up():
@@ -238,7 +238,7 @@ def compacting(matrix: Matrix) -> list[str]:
                 matrix.write(1)
                 matrix.until_served()
     finally:
-        compact.AT_ONCE_ROWS = before
+        relation_compaction.AT_ONCE_ROWS = before
         matrix.running.project.set("collect_rows", "500000")
     return calls.ends[:2]
 
@@ -310,7 +310,7 @@ ROWS = (idle, one_refresh, four_refreshes, copying, compacting, starting, stoppe
 
 def main(dsn: str, home: str) -> None:
     service.THOROUGH = 0.3
-    merges.PAUSE_SECONDS = 0.0
+    relation_compaction.PAUSE_SECONDS = 0.0
     compaction.FEWEST_FILES = 3
     with (
         headrace.connect(dsn, home=home, spark="local[2]") as hr,

@@ -211,7 +211,7 @@ def test_a_change_that_comes_in_several_batches(
             yield from (batch.slice(start, 64) for start in range(0, batch.num_rows, 64))
 
     monkeypatch.setattr(database, "arrow_batches", cut_up)
-    monkeypatch.setattr("headrace.relations.compact.worth_merging", lambda *_: ())
+    monkeypatch.setattr("headrace.relations.compaction.worth_merging", lambda *_: ())
     sql.execute("UPDATE orders SET amount = amount + 1")
     assert project.refresh("bag").mode == "DIFFERENTIAL"
     state = project._engine.catalog.state()

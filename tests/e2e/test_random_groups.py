@@ -14,7 +14,7 @@ from headrace.engine import nobody_watches
 from headrace.engine.steps import Step
 from headrace.ingest.ingest import ingest
 from headrace.refresh.refresh import refresh_group
-from headrace.relations.compact import compact
+from headrace.relations.compaction import compact
 from tests.e2e.worlds import World, random_change, random_queries
 
 pytestmark = pytest.mark.e2e

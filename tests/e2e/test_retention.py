@@ -10,7 +10,7 @@ import pytest
 
 import headrace
 from headrace.catalog import Change
-from headrace.refresh.history import LastPruning
+from headrace.refresh.refresh import LastPruning
 from headrace.store import LogFile, Pin
 from headrace.store.compaction import FEWEST_FILES
 from tests.e2e.oracle import assert_served
@@ -74,7 +74,7 @@ def test_frames_outlive_compaction_until_the_retention_ends(
     assert [tuple(row) for row in frame.orderBy("customer").collect()] == before
     project.set("history_retention", 0)
     # The wait alone ends it: no further compaction is needed.
-    monkeypatch.setattr("headrace.relations.compact.worth_merging", lambda *_: ())
+    monkeypatch.setattr("headrace.relations.compaction.worth_merging", lambda *_: ())
     sql.execute("UPDATE orders SET amount = amount + 1")
     assert project.refresh("totals").mode == "DIFFERENTIAL"
     for name, files in live(project).items():

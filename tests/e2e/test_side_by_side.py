@@ -15,8 +15,7 @@ from headrace.errors import Transient
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.rebuild import suspend
 from headrace.refresh.refresh import refresh_group
-from headrace.relations.compact import compact
-from headrace.relations.merges import Merges
+from headrace.relations.compaction import Merges, compact
 from headrace.store.compaction import FEWEST_FILES
 
 pytestmark = pytest.mark.spark
@@ -86,7 +85,7 @@ def test_a_table_that_was_stopped_meanwhile_is_not_published(
 def test_large_sums_are_made_beside_refreshes(
     engine: Engine, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    monkeypatch.setattr("headrace.relations.compact.AT_ONCE_ROWS", 1)
+    monkeypatch.setattr("headrace.relations.compaction.AT_ONCE_ROWS", 1)
     if by == "executors":
         engine.catalog.set("collect_rows", 3)
     (source,) = engine.catalog.state().sources
@@ -99,7 +98,9 @@ def test_large_sums_are_made_beside_refreshes(
         compact(engine, [source.relation], fence_of(engine))
         refresh_group(engine, state, [table.relation], fence_of(engine))
         begun |= {
-            one for one in (source.relation, table.relation) if engine.part(Merges).summed(one)
+            one
+            for one in (source.relation, table.relation)
+            if engine.part(Merges).being_merged(one)
         }
         if number % 3 == 0:
             engine.part(Merges).wait()
@@ -119,7 +120,7 @@ def test_large_sums_are_made_beside_refreshes(
 def test_a_sum_whose_folder_lost_rows_is_not_put_in_place(
     engine: Engine, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.relations.compact.AT_ONCE_ROWS", 1)
+    monkeypatch.setattr("headrace.relations.compaction.AT_ONCE_ROWS", 1)
     (source,) = engine.catalog.state().sources
     written = []
     really = engine.store.write_sum

@@ -20,7 +20,7 @@ from psycopg import sql as compose
 import headrace
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
-from headrace.refresh.together import consistency_groups
+from headrace.refresh.scope import consistency_groups
 
 Rows = tuple[tuple[int, int], ...]
 Combination = frozenset[tuple[str, int]]

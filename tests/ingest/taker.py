@@ -17,7 +17,7 @@ from headrace.engine.steps import AppendChange, CopySource, Step
 from headrace.errors import Transient
 from headrace.ingest.ingest import ingest
 from headrace.ingest.streaming import keep_streaming
-from headrace.relations.compact import compact
+from headrace.relations.compaction import compact
 from headrace.store import WEIGHT
 
 Bag = Counter[tuple[Any, ...]]

@@ -22,13 +22,15 @@ def put_tables(project: headrace.Headrace, *requests: TableRequest) -> None:
     engine = project._engine
     with engine.writing() as lease:
         state = engine.catalog.state()
-        makings = plan(engine, state, [TableSpec(FIRST, request) for request in requests]).makings
+        planned_tables = plan(
+            engine, state, [TableSpec(FIRST, request) for request in requests]
+        ).planned_tables
         known = {source.relation for source in state.sources}
-        sources = {one.relation: one for making in makings for one in making.sources}
+        sources = {one.relation: one for making in planned_tables for one in making.sources}
         new = [source for relation, source in sources.items() if relation not in known]
-        stages = [stage for making in makings for stage in making.definition.stages]
+        stages = [stage for making in planned_tables for stage in making.definition.stages]
         relations = [*map(_log, new), *(relation_of(stage, Pin(0, 0)) for stage in stages)]
-        tables = [replace(making.table, status=Status.ACTIVE) for making in makings]
+        tables = [replace(making.table, status=Status.ACTIVE) for making in planned_tables]
         home = any(database.id == HOME for database in state.databases)
         databases = [] if home else [DatabaseRecord(HOME, "home", "", 0)]
 

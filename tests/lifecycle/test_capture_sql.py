@@ -16,7 +16,7 @@ from headrace.capture.wal.publication import add_to_publication
 from headrace.capture.wal.slot import create, drop
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
-from headrace.lifecycle.capture_sql import NOTHING
+from headrace.lifecycle.capture_requirements import NOTHING
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed, peeked

@@ -43,8 +43,8 @@ def planned(project: headrace.Headrace, tables: dict[str, str]) -> dict[str, Pla
     """What creating the tables together would make."""
     engine = project._engine
     wishes = [TableSpec(FIRST, TableRequest(name, query)) for name, query in tables.items()]
-    makings = plan(engine, engine.catalog.state(), wishes).makings
-    return {making.table.name: making for making in makings}
+    planned_tables = plan(engine, engine.catalog.state(), wishes).planned_tables
+    return {making.table.name: making for making in planned_tables}
 
 
 def refused(
@@ -255,13 +255,13 @@ def test_cycles_that_are_there_stay_when_the_settings_are_turned_off(
         stages = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
         state = state.with_origins((*making.sources, making.table)).with_relations(stages)
     wishes = [TableSpec("asked for", old=making.table) for making in made.values()]
-    anew = plan(engine, state, wishes).makings
+    anew = plan(engine, state, wishes).planned_tables
     assert [making.table.name for making in anew] == ["even", "odd"]
     assert all(making.cycle == {one.table.relation for one in anew} for making in anew)
     # A source that is captured anew brings them along.
     (edges,) = made["even"].sources
     work = plan(engine, state, (), frozenset({edges.relation}))
-    assert (len(work.makings), work.failing) == (2, {})
+    assert (len(work.planned_tables), work.failing) == (2, {})
     # Asking for another query is asking for the cycle.
     project.set("allow_circular", True)
     asked = TableSpec(

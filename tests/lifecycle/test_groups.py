@@ -11,7 +11,7 @@ import pytest
 import headrace
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.group_status import GroupMember
-from headrace.refresh.together import consistency_groups
+from headrace.refresh.scope import consistency_groups
 from headrace.settings import Settings
 from tests.lifecycle.made import put_tables
 

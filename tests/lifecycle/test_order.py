@@ -8,7 +8,7 @@ import pytest
 
 from headrace.algebra.scalar import Column
 from headrace.catalog.records import Relation, Source
-from headrace.lifecycle.order import order_of_source, order_of_stage
+from headrace.lifecycle.logs import order_of_source, order_of_stage
 from headrace.plan.operators import Scan
 from headrace.plan.stage import Stage
 from headrace.store import Pin

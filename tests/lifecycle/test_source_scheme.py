@@ -10,9 +10,8 @@ import pytest
 
 import headrace
 from headrace.errors import UserError
-from headrace.lifecycle.partitioning import same_partitions
+from headrace.lifecycle.partitioning import range_scheme, same_partitions
 from headrace.lifecycle.planned_table import TableRequest
-from headrace.lifecycle.source_scheme import range_scheme
 from headrace.publish.partition_scheme import Scheme, as_scheme, parse_scheme
 from tests.lifecycle.made import put_tables
 from tests.project.folder import create, write

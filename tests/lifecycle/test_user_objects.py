@@ -63,7 +63,7 @@ def planned(project: headrace.Headrace, query: str) -> PlannedTable:
     engine = project._engine
     (making,) = plan(
         engine, engine.catalog.state(), [TableSpec(FIRST, TableRequest("s", query))]
-    ).makings
+    ).planned_tables
     return making
 
 
@@ -243,5 +243,5 @@ def test_a_text_that_postgresql_cannot_read_any_more(
     state = engine.catalog.state()
     (table,) = state.stream_tables
     sql.execute("ALTER TABLE t RENAME TO renamed")
-    (making,) = plan(engine, state, [TableSpec("again", old=table)]).makings
+    (making,) = plan(engine, state, [TableSpec("again", old=table)]).planned_tables
     assert making.table.query == table.query

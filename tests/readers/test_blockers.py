@@ -7,7 +7,7 @@ from typing import Any
 from headrace.catalog import State
 from headrace.catalog.records import Status
 from headrace.observe.blockers import Blocker, blockers
-from headrace.refresh.together import consistency_groups
+from headrace.refresh.scope import consistency_groups
 from headrace.settings import Settings
 from tests.readers.states import NOON, state_of, table
 

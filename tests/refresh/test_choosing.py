@@ -26,9 +26,8 @@ from headrace.catalog.records import (
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit
 from headrace.refresh import run as sweeps
-from headrace.refresh.attempt import RefreshAttempt
+from headrace.refresh.attempt import Clock, RefreshAttempt
 from headrace.refresh.cost_history import CostHistory
-from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision, may_choose
 from headrace.refresh.run import RefreshRun, RefreshTarget
 from headrace.refresh.strategy import CHEAPER, INCREMENTAL, RefreshCosts

@@ -11,8 +11,8 @@ import pytest
 from headrace.catalog import State
 from headrace.engine import Engine
 from headrace.errors import Unavailable
-from headrace.refresh import history
-from headrace.refresh.history import INTERVAL, LastPruning, prune_history
+from headrace.refresh import refresh
+from headrace.refresh.refresh import INTERVAL, LastPruning, prune_history
 from headrace.settings import Settings
 
 
@@ -46,7 +46,7 @@ class PruningEngine:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(history.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(refresh.time, "monotonic", lambda: now[0])
     return now
 
 

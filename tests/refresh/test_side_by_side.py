@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.refresh.side_by_side import side_by_side
+from headrace.refresh.parallel import run_parallel
 from headrace.spark.jobs import acting_thread
 
 PATIENCE = 30.0
@@ -31,7 +31,7 @@ def perform(
 ) -> list[str]:
     """Perform the tasks; the names in the order in which they ended."""
     ended: list[str] = []
-    side_by_side(waits_for, tasks.get, lambda name, _: ended.append(name), most, cancel)
+    run_parallel(waits_for, tasks.get, lambda name, _: ended.append(name), most, cancel)
     return ended
 
 
@@ -116,6 +116,6 @@ def test_everything_is_performed_after_what_it_waits_for(
         begun.append(name)
         return None if name in idle else lambda: name
 
-    side_by_side(waits_for, begin, lambda _, name: ended.append(name), most, nothing)
+    run_parallel(waits_for, begin, lambda _, name: ended.append(name), most, nothing)
     assert sorted(begun) == sorted(waits_for)
     assert sorted(ended) == sorted(set(waits_for) - idle)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.catalog.records import Effort, RefreshMode
-from headrace.refresh.outlook import outlook
+from headrace.refresh.cost_history import outlook
 from headrace.refresh.strategy import (
     CHEAPER,
     FEW_ROWS,

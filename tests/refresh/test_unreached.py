@@ -11,7 +11,7 @@ from headrace.engine.steps import ComputeStage
 from headrace.plan.stages import cut_stages
 from headrace.query import bind
 from headrace.refresh.plan import Decision, taking_in
-from headrace.refresh.remaining import remaining
+from headrace.refresh.term_pruning import remaining
 from headrace.relations.reduce import Reduced, empty_scans
 from headrace.spark.run import Input
 from headrace.store import WEIGHT

@@ -40,7 +40,7 @@ def keys(number: int) -> Keys:
 
 
 @pytest.mark.parametrize(
-    ("wish", "number", "reached", "way", "by"),
+    ("requested", "number", "reached", "way", "by"),
     [
         ("auto", 1000, LookupCost(ROWS), "probe", []),
         ("auto", 1000, LookupCost(100_000), "pruned", ["best"]),
@@ -56,7 +56,7 @@ def keys(number: int) -> Keys:
 )
 def test_what_row_groups_leave_decides(
     monkeypatch: pytest.MonkeyPatch,
-    wish: RequestedPath,
+    requested: RequestedPath,
     number: int,
     reached: LookupCost,
     way: str,
@@ -65,7 +65,7 @@ def test_what_row_groups_leave_decides(
     monkeypatch.setattr(AccessPaths, "_probed", lambda *_: FOUND)
     files: Any = Files(reached)
     nobody: Any = None
-    assert AccessPaths(nobody, files, wish).find(WANTED, keys(number)) == (FOUND, way)
+    assert AccessPaths(nobody, files, requested).find(WANTED, keys(number)) == (FOUND, way)
     assert files.by == by
 
 

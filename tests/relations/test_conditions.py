@@ -11,9 +11,9 @@ from headrace.algebra.scalar import Column, Literal, Scalar, Value
 from headrace.delta.reduction import Restriction
 from headrace.functions import call
 from headrace.plan.operators import Scan
-from headrace.relations import conditions
-from headrace.relations.conditions import passing
+from headrace.relations import row_expressions
 from headrace.relations.reduce import keys_table
+from headrace.relations.row_expressions import passing
 from headrace.types import BIGINT, INTEGER, TEXT, Type
 
 NAME, SIZE = Column("name", Type("character", length=10)), Column("size", INTEGER)
@@ -58,7 +58,7 @@ def test_what_raises_is_left_to_the_query() -> None:
 
 
 def test_too_many_values_are_left_to_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditions, "MOST_VALUES", 4)
+    monkeypatch.setattr(row_expressions, "MOST_TRIED_VALUES", 4)
     assert passing(ROWS, SCAN, [call("=", SIZE, literal(1))]).num_rows == 5
 
 

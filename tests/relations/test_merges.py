@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from headrace.errors import Unavailable
-from headrace.relations.merges import PAUSE_SECONDS, CompactedRun, Merges, Sum
+from headrace.relations.compaction import PAUSE_SECONDS, CompactedRun, Merges, Sum
 from headrace.store import LogFile
 
 FILES = tuple(LogFile(f"f{epoch}", 10, 100, epoch, epoch) for epoch in range(1, 6))
@@ -25,14 +25,14 @@ def test_a_sum_is_taken_once_it_is_there_and_once_only() -> None:
 
     merges.begin("r1", FILES[:3], work)
     assert merges.take("r1") is None
-    assert merges.summed("r1") == FILES[:3]
-    assert merges.summed("r2") == ()
+    assert merges.being_merged("r1") == FILES[:3]
+    assert merges.being_merged("r2") == ()
     go.set()
     merges.wait()
-    assert merges.summed("r1") == FILES[:3], "until it is taken"
+    assert merges.being_merged("r1") == FILES[:3], "until it is taken"
     assert merges.take("r1") == CompactedRun(FILES[:3], WRITTEN)
     assert merges.take("r1") is None
-    assert merges.summed("r1") == ()
+    assert merges.being_merged("r1") == ()
     merges.close()
 
 
@@ -50,9 +50,9 @@ def test_what_failed_is_told_and_may_be_begun_again_later(
     assert merges.take("r1") is None
     assert "merge failed" in caplog.text
     merges.begin("r1", FILES[:3], lambda: WRITTEN)
-    assert merges.summed("r1") == (), "not at once"
+    assert merges.being_merged("r1") == (), "not at once"
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + PAUSE_SECONDS)
-    monkeypatch.setattr("headrace.relations.merges.time", later)
+    monkeypatch.setattr("headrace.relations.compaction.time", later)
     merges.begin("r1", FILES[:3], lambda: WRITTEN)
     merges.wait()
     assert merges.take("r1") == CompactedRun(FILES[:3], WRITTEN)
@@ -91,7 +91,7 @@ def test_nothing_is_begun_after_the_end() -> None:
     merges.begin("r2", FILES[:3], work)
     merges.close()
     merges.begin("r3", FILES[:3], work)
-    assert merges.summed("r3") == ()
+    assert merges.being_merged("r3") == ()
     merges.wait(0.01)
     go.set()
     merges.wait()

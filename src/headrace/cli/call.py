@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.progress import Activity
-from headrace.cli.screen import Screen
+from headrace.cli.screen import Activity, Screen
 from headrace.files.private import use_users_umask
 
 if TYPE_CHECKING:
@@ -42,9 +41,9 @@ class GlobalOptions:
 class Invocation:
     """What a command function gets as its first argument."""
 
-    def __init__(self, given: GlobalOptions) -> None:
-        self.given = given
-        self.screen = Screen(as_json=given.json)
+    def __init__(self, options: GlobalOptions) -> None:
+        self.given = options
+        self.screen = Screen(as_json=options.json)
         self.activity = Activity(self.screen)
 
     @property

@@ -93,7 +93,7 @@ def refresh_document(
         "error": refresh.error,
         "iterations": refresh.iterations,
         "strata_skipped": refresh.strata_skipped,
-        "group": [names[one] for one in refresh.group if one in names],
+        "group": [names[relation] for relation in refresh.group if relation in names],
         "effort": None if refresh.effort is None else asdict(refresh.effort),
     }
 
@@ -114,7 +114,7 @@ def receipt_document(name: str, receipt: Receipt) -> dict[str, Any]:
         "missing": receipt.missing,
         "surplus": receipt.surplus,
         "tolerance": receipt.tolerance,
-        "compared": {what: dict(found) for what, found in receipt.detail.items()},
+        "compared": {what: dict(comparison) for what, comparison in receipt.detail.items()},
         "verified_at": _time(receipt.verified_at),
         "covered": None if receipt.covered is None else dict(receipt.covered),
     }
@@ -193,13 +193,13 @@ def component_document(component: ComponentStatus) -> dict[str, Any]:
     }
 
 
-def unstratifiable_document(found: Unstratifiable[str]) -> dict[str, Any]:
+def unstratifiable_document(edge: Unstratifiable[str]) -> dict[str, Any]:
     """An edge inside a component that is not monotone; `path` begins and ends with its reader."""
     return {
-        "table": found.reader,
-        "reads": found.read,
-        "operators": list(found.operators),
-        "path": [*found.path, found.path[0]],
+        "table": edge.reader,
+        "reads": edge.read,
+        "operators": list(edge.operators),
+        "path": [*edge.path, edge.path[0]],
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.exits import STOPPED, USAGE
+from headrace.cli.exit_codes import STOPPED, USAGE
 from headrace.cli.log import log_failure
 from headrace.cli.screen import Screen, as_text, write
 from headrace.errors import HeadraceError, InternalError, internal_error

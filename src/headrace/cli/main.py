@@ -10,26 +10,20 @@ from typing import Annotated
 import typer
 
 from headrace.cli.call import GlobalOptions
-from headrace.cli.commands.alter import alter, reinit, resume, suspend
+from headrace.cli.commands.alter import alter, reinit, repair, resume, suspend
 from headrace.cli.commands.cdc import cdc
 from headrace.cli.commands.change import create, drop, refresh, replace
+from headrace.cli.commands.daemon import up, wait
 from headrace.cli.commands.databases import alter_database, attach, databases, detach
 from headrace.cli.commands.demo import demo
-from headrace.cli.commands.explain import explain
-from headrace.cli.commands.groups import groups
-from headrace.cli.commands.health import health
+from headrace.cli.commands.graph import components, explain_strata, graph, groups, strata
 from headrace.cli.commands.plan import apply, plan
-from headrace.cli.commands.project import change_setting, init, list_settings
+from headrace.cli.commands.project import change_setting, init, list_settings, uninstall
 from headrace.cli.commands.psql import psql
-from headrace.cli.commands.repair import repair
 from headrace.cli.commands.run import run
-from headrace.cli.commands.show import history, ls, status
-from headrace.cli.commands.strata import components, explain_strata, graph, strata
-from headrace.cli.commands.uninstall import uninstall
-from headrace.cli.commands.up import up
+from headrace.cli.commands.show import explain, health, history, ls, status
 from headrace.cli.commands.verify import receipts, verify
-from headrace.cli.commands.wait import wait
-from headrace.cli.exits import SUMMARY
+from headrace.cli.exit_codes import SUMMARY
 from headrace.cli.failures import stopped, wrong_usage
 from headrace.cli.options import Dsn, Home, Json, SetupDsn, Spark, Store, with_shared_options
 from headrace.cli.screen import Screen
@@ -78,14 +72,14 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; nothing but that is the caller's business."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    argument_list = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    screen = Screen(as_json="--json" in given)
+    screen = Screen(as_json="--json" in argument_list)
     try:
         with private_umask():
-            code = application()(given, prog_name="headrace", standalone_mode=False)
+            code = application()(argument_list, prog_name="headrace", standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "headrace"
@@ -106,8 +100,8 @@ def application() -> typer.Typer:
     return app
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"headrace {_installed_version()}")
         raise typer.Exit
 

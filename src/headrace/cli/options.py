@@ -1,8 +1,8 @@
-"""The options that every command has, before or after the command's name."""
+"""The options that every command has, and `--option NAME=VALUE` of stream tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,8 @@ import typer
 
 from headrace.cli.call import GlobalOptions, Invocation
 from headrace.cli.failures import guarded
+from headrace.errors import UserError
+from headrace.statements.options import OPTIONS
 
 PANEL = "Options of every command"
 
@@ -75,8 +77,8 @@ def with_shared_options(name: str, command: Callable[..., int | None]) -> Callab
     """
 
     def run(context: typer.Context, **values: Any) -> int:
-        given = GlobalOptions(**{option: values.pop(option) for option, _, _ in SHARED})
-        call = Invocation(given.over(context.obj or GlobalOptions()))
+        own_options = GlobalOptions(**{option: values.pop(option) for option, _, _ in SHARED})
+        call = Invocation(own_options.over(context.obj or GlobalOptions()))
         return guarded(call, name, lambda: command(call, **values))
 
     own = list(signature(command, eval_str=True).parameters.values())[1:]
@@ -85,9 +87,44 @@ def with_shared_options(name: str, command: Callable[..., int | None]) -> Callab
         for option, annotation, default in SHARED
     ]
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    read = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own]
-    read += [one for one in shared if one.name not in {mine.name for mine in own}]
+    read = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
+    read += [parameter for parameter in shared if parameter.name not in {mine.name for mine in own}]
     run.__signature__ = Signature([context, *read])  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in (context, *read)}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (context, *read)}
     run.__doc__ = command.__doc__
     return run
+
+
+# These have an option of the command line of their own.
+APART = ("schedule", "refresh_mode")
+
+_LISTED = "; ".join(
+    f"{option.name}: {option.values}" for option in OPTIONS if option.name not in APART
+)
+TableOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="NAME=VALUE",
+        help=f"May be repeated; without a value it is the default. {_LISTED}.",
+    ),
+]
+
+
+def table_options(texts: Sequence[str] | None, **apart: str | None) -> dict[str, Any]:
+    """Names and values as they were given, each once; a value that is not there is None.
+
+    Of those that are given `apart` None is nothing given.
+    """
+    options: dict[str, Any] = {k: v for k, v in apart.items() if v is not None}
+    for text in texts or ():
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not name or not equals:
+            raise UserError(
+                "invalid-option", f"--option {text!r} is not NAME=VALUE", hint="Such as tier=warm."
+            )
+        if name in options:
+            raise UserError("invalid-option", f"option {name} is given twice")
+        options[name] = value or None
+    return options

@@ -1,17 +1,27 @@
-"""Where output goes: data to stdout, everything else to stderr, no colours in a pipe."""
+"""Print output: data to stdout, all else to stderr; progress and repeated output on a terminal.
+
+There are no colours in a pipe.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-from headrace.cli.exits import READER_GONE
+import typer
+
+from headrace.boundary.arguments import seconds
+from headrace.cli.exit_codes import READER_GONE
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.progress import Progress, TaskID
 
 # Output into a file or a pipe is not wrapped: a line there is a row.
 UNWRAPPED = 1000
@@ -36,8 +46,8 @@ class Screen:
     def show(self, *what: RenderableType) -> None:
         """Print for people; nothing with --json."""
         if not self.as_json:
-            for one in what:
-                self.out.print(one)
+            for renderable in what:
+                self.out.print(renderable)
 
     def command(self, line: str) -> None:
         """Print a line that people copy: the terminal may break it, we do not."""
@@ -92,3 +102,127 @@ def reader_gone() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     raise SystemExit(READER_GONE)
+
+
+BAR_WIDTH = 24
+
+
+class Activity:
+    """The line at the bottom of the terminal; nothing if stderr is not one.
+
+    It is the `progress` of `headrace.connect`: what it is told is shown until it is done, then
+    the line says again what the command is about.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._about = ""
+
+    @contextmanager
+    def doing(self, about: str) -> Iterator[None]:
+        """Show the line while the block runs, and remove it afterwards."""
+        if self._progress is not None or not self._screen.error.is_terminal:
+            yield
+            return
+        with self._line() as progress:
+            self._progress, self._about = progress, about
+            self._task = progress.add_task(about, total=None, amount="")
+            try:
+                yield
+            finally:
+                self._progress = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        progress, task = self._progress, self._task
+        if progress is None or task is None:
+            return
+        if total and done >= total:
+            progress.update(task, description=self._about, amount="")
+        else:
+            progress.update(task, description=what, amount=bar(done, total))
+
+    def _line(self) -> Progress:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        return Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.fields[amount]}", markup=False, style="cyan"),
+            TimeElapsedColumn(),
+            console=self._screen.error,
+            transient=True,
+        )
+
+
+def bar(done: int, total: int) -> str:
+    """Done of total as a bar and in numbers; empty if the total is not known."""
+    if not total:
+        return ""
+    filled = BAR_WIDTH * done // total
+    return "━" * filled + "╌" * (BAR_WIDTH - filled) + f" {done}/{total}"
+
+
+Watch = Annotated[
+    bool, typer.Option("--watch", "-w", help="Show it again and again, until Ctrl-C.")
+]
+Every = Annotated[
+    float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Pause with --watch.")
+]
+Times = Annotated[
+    int | None, typer.Option("--times", min=1, help="With --watch, end after so many times.")
+]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is to be seen at one moment: a document for programs, and text for people."""
+
+    document: Mapping[str, Any]
+    text: tuple[RenderableType, ...] = ()
+    note: str | None = None
+
+    def print(self, screen: Screen) -> None:
+        screen.document(self.document)
+        screen.show(*self.text)
+        if self.note is not None:
+            screen.note(self.note)
+
+
+def redraw(
+    screen: Screen, look: Callable[[], Picture], every: float, times: int | None = None
+) -> None:
+    """Show what is seen now, and again after every pause; Ctrl-C is the usual end."""
+    seconds("--every", every)
+    with suppress(KeyboardInterrupt):
+        if screen.as_json or not screen.out.is_terminal:
+            _print(screen, look, every, times)
+        else:
+            _draw(screen, look, every, times)
+
+
+def _print(screen: Screen, look: Callable[[], Picture], every: float, times: int | None) -> None:
+    done = 0
+    while True:
+        look().print(screen)
+        done += 1
+        if done == times:
+            return
+        time.sleep(every)
+
+
+def _draw(screen: Screen, look: Callable[[], Picture], every: float, times: int | None) -> None:
+    from rich.console import Group
+    from rich.live import Live
+
+    def drawn() -> Group:
+        picture = look()
+        return Group(*picture.text, *([picture.note] if picture.note else []))
+
+    with Live(drawn(), console=screen.out, auto_refresh=False) as live:
+        done = 1
+        while done != times:
+            time.sleep(every)
+            live.update(drawn(), refresh=True)
+            done += 1

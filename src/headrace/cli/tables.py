@@ -69,57 +69,57 @@ def standing(
     Where there is little room, names have it: how far a table is behind is left out.
     """
     rows = []
-    for one in tables:
-        refresh = last.get(one.name)
+    for table in tables:
+        refresh = last.get(table.name)
         done = ("-", "-", "-")
         if refresh is not None:
             rows_changed = change(refresh.rows_inserted, refresh.rows_deleted)
             done = (refresh.mode.lower(), rows_changed, seconds(took(refresh)))
-        lag = "-" if one.lag is None else age(one.lag)
-        lags = (lag, behind(one)) if width >= WIDE else (lag,)
-        rows.append((one.name, one.status, str(one.epoch), *lags, *done))
+        lag = "-" if table.lag is None else age(table.lag)
+        lags = (lag, behind(table)) if width >= WIDE else (lag,)
+        rows.append((table.name, table.status, str(table.epoch), *lags, *done))
     lag_headings = ("lag", "behind") if width >= WIDE else ("lag",)
     headings = ("stream table", "status", "epoch", *lag_headings, "last refresh", "rows", "took")
     return table_of(headings, rows, right=("epoch", *lag_headings, "rows", "took"))
 
 
-def behind(one: TableStatus) -> str:
+def behind(table: TableStatus) -> str:
     """For how long a table has lacked what is there for it, and what it reads: 3 s+1 min."""
-    if one.lag_own is None:
+    if table.lag_own is None:
         return "-"
-    inherited = [roughly(one.lag_inherited)] if one.lag_inherited else []
-    return "+".join([roughly(one.lag_own), *inherited])
+    inherited = [roughly(table.lag_inherited)] if table.lag_inherited else []
+    return "+".join([roughly(table.lag_own), *inherited])
 
 
-def troubles(one: TableStatus) -> list[str]:
+def troubles(table: TableStatus) -> list[str]:
     """Why a table stands still, or does not follow."""
-    lines = [f"{one.name}: {one.reason}"] if one.reason else []
-    if one.blocked_by is not None:
-        lines.append(f"{one.name}: waits for {one.blocked_by}")
-    if one.failures:
-        lines.append(f"{one.name}: failed {counted(one.failures, 'time')} in a row")
+    lines = [f"{table.name}: {table.reason}"] if table.reason else []
+    if table.blocked_by is not None:
+        lines.append(f"{table.name}: waits for {table.blocked_by}")
+    if table.failures:
+        lines.append(f"{table.name}: failed {counted(table.failures, 'time')} in a row")
     return lines
 
 
-def place(one: TableStatus) -> list[str]:
+def place(table: TableStatus) -> list[str]:
     """A table's place among the others: its stratum, component and group, and what it reads.
 
     Its options stand in between.
     """
-    lines = [f"{one.name}: stratum {one.stratum}"]
-    if one.scc_id is not None:
-        lines.append(f"{one.name}: member of component {one.scc_id}")
-    if one.last_iterations is not None:
-        last = counted(one.last_iterations, "iteration")
-        lines.append(f"{one.name}: last fixed point after {last}")
-    if one.group is not None:
-        others = ", ".join(name for name in one.group_members if name != one.name)
-        lines.append(f"{one.name}: member of group {one.group}, with {others}")
-    lines += [f"{one.name}: {option} {value}" for option, value in one.options.items()]
-    if one.reads_per_minute is not None:
-        lines.append(f"{one.name}: {tier(one)}")
-    lines += [str(edge) for edge in one.edges]
-    return lines + [f"{one.name}: {captured(source)}" for source in one.capture]
+    lines = [f"{table.name}: stratum {table.stratum}"]
+    if table.scc_id is not None:
+        lines.append(f"{table.name}: member of component {table.scc_id}")
+    if table.last_iterations is not None:
+        last = counted(table.last_iterations, "iteration")
+        lines.append(f"{table.name}: last fixed point after {last}")
+    if table.group is not None:
+        others = ", ".join(name for name in table.group_members if name != table.name)
+        lines.append(f"{table.name}: member of group {table.group}, with {others}")
+    lines += [f"{table.name}: {option} {value}" for option, value in table.options.items()]
+    if table.reads_per_minute is not None:
+        lines.append(f"{table.name}: {tier(table)}")
+    lines += [str(edge) for edge in table.edges]
+    return lines + [f"{table.name}: {captured(source)}" for source in table.capture]
 
 
 def captured(source: SourceCapture) -> str:
@@ -132,13 +132,13 @@ def captured(source: SourceCapture) -> str:
     )
 
 
-def tier(one: TableStatus) -> str:
+def tier(table: TableStatus) -> str:
     """The tier in force, by how many reads, and the next one: warm by 2.4 reads a minute."""
-    shown = f"{one.tier_in_force} by {one.reads_per_minute:.1f} reads a minute"
-    if one.next_tier_at is None:
-        return shown
-    at = one.next_tier_at.astimezone().strftime("%H:%M:%S")
-    return f"{shown}; {one.next_tier} from {at} on if nobody reads it"
+    in_force = f"{table.tier_in_force} by {table.reads_per_minute:.1f} reads a minute"
+    if table.next_tier_at is None:
+        return in_force
+    at = table.next_tier_at.astimezone().strftime("%H:%M:%S")
+    return f"{in_force}; {table.next_tier} from {at} on if nobody reads it"
 
 
 def refreshed(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
@@ -187,7 +187,11 @@ def circumstances(refresh: Refresh, names: Mapping[str, str]) -> list[str]:
         lines.append(f"fixed point after {counted(refresh.iterations, 'iteration')}")
     if refresh.strata_skipped:
         lines.append(f"skipped {counted(refresh.strata_skipped, 'stratum', 'strata')}")
-    others = sorted(names[one] for one in refresh.group if one in names and one != refresh.table)
+    others = sorted(
+        names[relation]
+        for relation in refresh.group
+        if relation in names and relation != refresh.table
+    )
     if others:
         lines.append(f"published with {', '.join(others)}")
     return lines
@@ -234,7 +238,7 @@ def covered(receipt: Receipt) -> str:
         return "all"
     if "buckets" in which:
         return f"bucket {which['bucket']} of {which['buckets']} by {which['column']}"
-    values = ", ".join("NULL" if one is None else str(one) for one in which["values"])
+    values = ", ".join("NULL" if value is None else str(value) for value in which["values"])
     return f"{which['column']}: {values}"
 
 
@@ -243,16 +247,16 @@ def compared(receipt: Receipt) -> str:
     kinds = [what.partition(" ")[0] for what in receipt.detail]
     others = [kind for kind in kinds if kind != "source"]
     sources = len(kinds) - len(others)
-    found = others + ([counted(sources, "source")] if sources else [])
-    return ", ".join(found + ([] if receipt.covered is None else [covered(receipt)]))
+    kinds_compared = others + ([counted(sources, "source")] if sources else [])
+    return ", ".join(kinds_compared + ([] if receipt.covered is None else [covered(receipt)]))
 
 
 def differences(name: str, receipt: Receipt) -> list[str]:
     """The sample rows of a verify that found a difference, one line each."""
     lines = []
-    for what, found in receipt.detail.items():
+    for what, comparison in receipt.detail.items():
         pair = what if " " in what else f"{what} {name}"
-        lines += [f"{pair}: {_sample(row)}" for row in found.get("sample", ())]
+        lines += [f"{pair}: {_sample(row)}" for row in comparison.get("sample", ())]
     return lines
 
 
@@ -267,15 +271,15 @@ def strata_table(strata: Sequence[StratumStatus]) -> Table:
     """Every stratum with its stream tables; the number of edges that are not monotone."""
     rows = (
         (
-            ", ".join(one.members),
-            str(one.stratum),
-            "yes" if one.has_cycles else "-",
-            str(len(one.non_monotone_edges)),
-            f"{one.refreshed:,}",
-            f"{one.skipped:,}",
-            _last_tick(one),
+            ", ".join(stratum.members),
+            str(stratum.stratum),
+            "yes" if stratum.has_cycles else "-",
+            str(len(stratum.non_monotone_edges)),
+            f"{stratum.refreshed:,}",
+            f"{stratum.skipped:,}",
+            _last_tick(stratum),
         )
-        for one in strata
+        for stratum in strata
     )
     numbers = ("stratum", "not monotone", "refreshed", "skipped")
     headings = ("stream tables", "stratum", "cycles", "not monotone", *numbers[2:], "last tick")
@@ -291,13 +295,13 @@ def _last_tick(stratum: StratumStatus) -> str:
 def components_table(components: Sequence[ComponentStatus]) -> Table:
     rows = (
         (
-            ", ".join(one.members),
-            str(one.scc_id),
-            "-" if one.last_iterations is None else str(one.last_iterations),
-            moment(one.last_converged_at),
-            "yes" if one.monotone else "no",
+            ", ".join(component.members),
+            str(component.scc_id),
+            "-" if component.last_iterations is None else str(component.last_iterations),
+            moment(component.last_converged_at),
+            "yes" if component.monotone else "no",
         )
-        for one in components
+        for component in components
     )
     headings = ("stream tables", "component", "iterations", "converged", "monotone")
     return table_of(headings, rows, right=("component", "iterations"))
@@ -307,15 +311,15 @@ def groups_table(members: Sequence[GroupMember]) -> Table:
     """The members of every group; where ways meet, and what is published together."""
     rows = (
         (
-            one.name,
-            str(one.group),
-            "yes" if one.is_convergence else "-",
-            str(one.epoch),
-            one.policy or "each",
-            "yes" if one.atomic else "no",
-            one.declared or "-",
+            member.name,
+            str(member.group),
+            "yes" if member.is_convergence else "-",
+            str(member.epoch),
+            member.policy or "each",
+            "yes" if member.atomic else "no",
+            member.declared or "-",
         )
-        for one in members
+        for member in members
     )
     headings = ("stream table", "group", "convergence", "epoch", "due", "atomic", "declared")
     return table_of(headings, rows, right=("group", "epoch"))
@@ -325,15 +329,15 @@ def databases_table(databases: Sequence[DatabaseStatus]) -> Table:
     """The source databases, with what they were attached with."""
     rows = (
         (
-            one.alias,
-            str(one.sources),
-            str(one.share),
-            "-" if one.quota is None else str(one.quota),
-            str(one.priority),
-            moment(one.cut_at),
-            one.address or "",
+            database.alias,
+            str(database.sources),
+            str(database.share),
+            "-" if database.quota is None else str(database.quota),
+            str(database.priority),
+            moment(database.cut_at),
+            database.address or "",
         )
-        for one in databases
+        for database in databases
     )
     numbers = ("sources", "share", "quota", "priority")
     headings = ("database", *numbers, "latest cut", "address")
@@ -343,9 +347,10 @@ def databases_table(databases: Sequence[DatabaseStatus]) -> Table:
 def failing_databases(databases: Sequence[DatabaseStatus]) -> list[str]:
     """Why changes of databases are not taken in, and since when."""
     return [
-        f"{one.alias}: no changes are taken in since {moment(one.failing_since)}: {one.failure}"
-        for one in databases
-        if one.failing_since is not None
+        f"{database.alias}: no changes are taken in since {moment(database.failing_since)}:"
+        f" {database.failure}"
+        for database in databases
+        if database.failing_since is not None
     ]
 
 

@@ -46,9 +46,9 @@ def moment(value: datetime | None) -> str:
     return "-" if value is None else value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def counted(number: int, singular: str, many: str | None = None) -> str:
     """1 row, 2 rows, 12,345 rows."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
 def change(inserted: int, deleted: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.commands.command import Answer, Command
 from headrace.engine import Engine
-from headrace.lifecycle.attach import alter_database, attach, detach
+from headrace.lifecycle.databases import alter_database, attach, detach
 
 NOTHING: Answer[None] = Answer(lambda nothing: None, lambda value: None)
 

@@ -16,7 +16,7 @@ from headrace.errors import Transient
 from headrace.graph import upstream
 from headrace.ingest.ingest import has_news
 from headrace.refresh.refresh import require_active, require_table
-from headrace.refresh.together import together
+from headrace.refresh.scope import together
 from headrace.schedule.effective import effective_schedules
 from headrace.schedule.goal import Goal
 from headrace.schedule.schedule import parse_schedule

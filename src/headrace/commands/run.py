@@ -10,10 +10,10 @@ from headrace.catalog.records import RefreshMode
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.lifecycle.alter import KEEP, Alteration, alter
+from headrace.lifecycle.capture_requirements import option_notices
 from headrace.lifecycle.create import make
 from headrace.lifecycle.drop import drop
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.notices import option_notices
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.rebuild import refresh, resume, resume_mode, suspend
 from headrace.statements import (

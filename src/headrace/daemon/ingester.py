@@ -24,7 +24,7 @@ from headrace.errors import HeadraceError, NeedsReinit, Unavailable
 from headrace.ingest.from_wal import log_of
 from headrace.ingest.ingest import databases_of, ingest_database, sources_in
 from headrace.ingest.streaming import keep_streaming
-from headrace.relations.compact import compact
+from headrace.relations.compaction import compact
 from headrace.schedule.retry import after_failure
 from headrace.source.connection import Database
 

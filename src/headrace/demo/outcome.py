@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from headrace.demo.samples import ChangedRow
 from headrace.demo.shop import Shop
 from headrace.demo.trade import TradeTotals
-from headrace.demo.views import DemoView
+from headrace.demo.views import ChangedRow, DemoView
 
 if TYPE_CHECKING:
     from headrace.catalog.records import Receipt, Refresh
@@ -85,20 +84,20 @@ class Outcome:
 
     @property
     def equal(self) -> bool:
-        return all(one.receipt.equal for one in self.checked)
+        return all(checked.receipt.equal for checked in self.checked)
 
     @property
     def written(self) -> TradeTotals:
-        return sum((one.written for one in self.rounds), TradeTotals())
+        return sum((round_.written for round_ in self.rounds), TradeTotals())
 
     @property
     def views(self) -> tuple[DemoView, ...]:
-        return tuple(one.view for one in self.created)
+        return tuple(created.view for created in self.created)
 
     def live(self, view: DemoView) -> tuple[Timed, ...]:
         """The refreshes of a table that took in a change incrementally while the shop was open."""
-        every = (one for round_ in self.rounds for one in round_.timed if one.view == view)
-        return tuple(one for one in every if one.refresh.mode == "DIFFERENTIAL")
+        every = (timed for round_ in self.rounds for timed in round_.timed if timed.view == view)
+        return tuple(timed for timed in every if timed.refresh.mode == "DIFFERENTIAL")
 
     def pairs_of(self, view: DemoView) -> tuple[Pair, ...]:
         """Both ways side by side, where there was a change to take in."""
@@ -114,10 +113,10 @@ class Outcome:
 
 def middle(timed: Sequence[Timed]) -> float | None:
     """The median of the times."""
-    return median(one.seconds for one in timed) if timed else None
+    return median(timed.seconds for timed in timed) if timed else None
 
 
 def phases(timed: Sequence[Timed]) -> dict[str, float]:
     """The median of every phase, in the order in which phases came."""
-    names = dict.fromkeys(name for one in timed for name in one.refresh.phases)
-    return {name: median(one.refresh.phases.get(name, 0.0) for one in timed) for name in names}
+    names = dict.fromkeys(name for timed in timed for name in timed.refresh.phases)
+    return {name: median(timed.refresh.phases.get(name, 0.0) for timed in timed) for name in names}

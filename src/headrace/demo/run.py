@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from headrace.demo.outcome import Checked, Created, Event, Opened, Outcome, Pair, Round, Timed
-from headrace.demo.samples import Rows, changes, read_rows
 from headrace.demo.shop import open_shop, require_ours
-from headrace.demo.trade import TradeTotals, trade_batch
-from headrace.demo.views import DemoView, views
-from headrace.demo.writer import Writer
+from headrace.demo.trade import TradeTotals, Writer, trade_batch
+from headrace.demo.views import DemoView, Rows, changes, read_rows, views
 
 if TYPE_CHECKING:
     from headrace.api import Headrace
@@ -88,7 +86,7 @@ class Demo:
         served = {view: read_rows(reader, view) for view in self.views}
         with Writer(self.project.dsn) as writer:
             opened_at = time.perf_counter()
-            known, number = TradeTotals(), 0
+            before, number = TradeTotals(), 0
             while True:
                 number += 1
                 time.sleep(max(0.0, self._start_of(number) - (time.perf_counter() - opened_at)))
@@ -99,10 +97,10 @@ class Demo:
                 at, written = time.perf_counter() - opened_at, writer.written
                 with self.doing(f"round {number}"):
                     timed = tuple(self._watch(reader, view, served) for view in self.views)
-                done = Round(number, at, written - known, timed)
+                done = Round(number, at, written - before, timed)
                 self.tell(done)
                 yield done
-                known = written
+                before = written
                 if last:
                     return
 

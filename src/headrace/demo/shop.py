@@ -103,11 +103,11 @@ def open_shop(dsn: str, lines: int) -> Shop:
 def require_ours(dsn: str) -> None:
     """Refuse a schema of that name that somebody else made, before anything in it is touched."""
     with psycopg.connect(dsn) as connection:
-        found = connection.execute(
+        row = connection.execute(
             "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s",
             [SCHEMA],
         ).fetchone()
-    if found is not None and found[0] != MARK:
+    if row is not None and row[0] != MARK:
         raise UserError(
             "name-exists",
             "there is a schema shop already that the demo did not make",
@@ -116,6 +116,6 @@ def require_ours(dsn: str) -> None:
 
 
 def _count(connection: psycopg.Connection, table: str) -> int:
-    found = connection.execute(f"SELECT count(*) FROM shop.{table}").fetchone()
-    assert found is not None
-    return int(found[0])
+    row = connection.execute(f"SELECT count(*) FROM shop.{table}").fetchone()
+    assert row is not None
+    return int(row[0])

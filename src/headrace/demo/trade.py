@@ -1,10 +1,12 @@
-"""What happens in the shop: each act is one transaction, drawn by its weight."""
+"""What customers of the shop do, one transaction each, drawn by weight; a thread that does it."""
 
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from types import TracebackType
 from typing import Any
 
 import psycopg
@@ -139,3 +141,48 @@ def trade_batch(dsn: str, seed: int, transactions: int) -> None:
         till = Till(connection, random.Random(seed))  # noqa: S311
         for _ in range(transactions):
             trade(till)
+
+
+PAUSE = 0.03
+
+
+class Writer:
+    """Writes while it is entered; `written` may be asked at any time."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
+        self._failure: psycopg.Error | None = None
+        self.written = TradeTotals()
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Let the transaction at hand end, and write no more."""
+        self._stop.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raise what went wrong in the thread: capture must never make a statement fail."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            with psycopg.connect(self._dsn, autocommit=True) as connection:
+                till = Till(connection, random.Random(7))  # noqa: S311
+                while not self._stop.wait(PAUSE):
+                    self.written = self.written + trade(till)
+        except psycopg.Error as error:
+            self._failure = error

@@ -97,37 +97,37 @@ class Engine:
         package, and is found here by whoever has the engine.
         """
         with self._changes:
-            found = self._parts.get(kind)
-            if found is None:
-                found = self._parts[kind] = kind()
-        assert isinstance(found, kind)
-        return found
+            instance = self._parts.get(kind)
+            if instance is None:
+                instance = self._parts[kind] = kind()
+        assert isinstance(instance, kind)
+        return instance
 
     def settings(self, state: State) -> Settings:
         return Settings.of(dict(state.settings))
 
-    def source_database(self, known: records.DatabaseRecord) -> Database:
+    def source_database(self, record: records.DatabaseRecord) -> Database:
         """The database that a record tells of; an attached one is opened when it is needed."""
-        if known.id == HOME:
+        if record.id == HOME:
             return self.database
-        assert known.address is not None
-        address = (known.address, known.setup_address)
+        assert record.address is not None
+        address = (record.address, record.setup_address)
         with self._changes:
-            if known.id in self._attached:
-                given, database = self._attached[known.id]
-                if given == address:
+            if record.id in self._attached:
+                opened_address, database = self._attached[record.id]
+                if opened_address == address:
                     return database
                 database.close()
-            setup = known.setup_address
-            opened = Database(resolve(known.address), None if setup is None else resolve(setup))
-            self._attached[known.id] = address, opened
+            setup = record.setup_address
+            opened = Database(resolve(record.address), None if setup is None else resolve(setup))
+            self._attached[record.id] = address, opened
             return opened
 
-    def forget_database(self, known: records.DatabaseRecord) -> None:
+    def forget_database(self, record: records.DatabaseRecord) -> None:
         """Let go of the connections to a database that is detached."""
         with self._changes:
-            if known.id in self._attached:
-                _, database = self._attached.pop(known.id)
+            if record.id in self._attached:
+                _, database = self._attached.pop(record.id)
                 database.close()
 
     def close(self) -> None:
@@ -188,13 +188,19 @@ class Engine:
     def let_go(self, state: State) -> None:
         """The refresh that held the state has ended."""
         with self._changes:
-            place = next(number for number, one in enumerate(self._read) if one is state)
+            place = next(
+                number for number, held_state in enumerate(self._read) if held_state is state
+            )
             del self._read[place]
 
     def epochs_held(self, relation: str) -> frozenset[int]:
         """The epochs of a relation at which refreshes under way will stand."""
         with self._changes:
-            pins = [known.pin for state in self._read if (known := state.find(relation))]
+            pins = [
+                relation_record.pin
+                for state in self._read
+                if (relation_record := state.find(relation))
+            ]
         return frozenset(pin.epoch for pin in pins)
 
     @contextmanager
@@ -223,10 +229,12 @@ class Engine:
         if self.shared is None:
             return
         size = len(new_relation_id())
-        wanted = {name[:size] for name in owners}
+        owner_ids = {name[:size] for name in owners}
         try:
             state = self.catalog.state()
-            relations = [one for one in state.relations if one.id[:size] in wanted]
+            relations = [
+                relation for relation in state.relations if relation.id[:size] in owner_ids
+            ]
             self._roll_back(state, relations, fence)
         except HeadraceError as error:
             logger.warning("rollback failed", extra={"code": error.code, "error": error.message})
@@ -256,8 +264,8 @@ def _stopped(state: State, relation: str, error: NeedsReinit) -> list[Source | S
     if isinstance(owner, Source):
         needing += state.readers(relation)
     return [
-        one.suspended(reason)
-        if isinstance(one, StreamTable)
-        else replace(one, status=Status.SUSPENDED, reason=reason)
-        for one in needing
+        owner_or_reader.suspended(reason)
+        if isinstance(owner_or_reader, StreamTable)
+        else replace(owner_or_reader, status=Status.SUSPENDED, reason=reason)
+        for owner_or_reader in needing
     ]

@@ -1,26 +1,35 @@
-"""Altering a stream table: its query, its options, its name."""
+"""Alter stream tables: their query, their options, their name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from headrace.catalog import Change, Transaction
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
-from headrace.errors import UserError
+from headrace.engine.steps import AlterTable, BuildIndex, DropIndex
+from headrace.errors import HeadraceError, Transient, UserError
+from headrace.graph.components import cycles
 from headrace.lifecycle.build import build
-from headrace.lifecycle.capture_modes import check_modes, declare_anew
-from headrace.lifecycle.change import change
-from headrace.lifecycle.create import ALTERED, REPARTITIONED
+from headrace.lifecycle.capture_requirements import check_modes, reset_shrunk_sources
+from headrace.lifecycle.cycle_members import full_in_cycle
 from headrace.lifecycle.names import parse_name, quoted_name
 from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ
 from headrace.lifecycle.planned_table import TableRequest, check_free
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.sources import damaged_sources
-from headrace.lifecycle.table_spec import TableSpec
+from headrace.lifecycle.repair import damaged_sources
+from headrace.lifecycle.table_spec import ALTERED, REPARTITIONED, TableSpec
+from headrace.publish.lock import ATTEMPTS, PAUSE_SECONDS
 from headrace.publish.partition_scheme import OPTION, SOURCE
+from headrace.publish.partitioning import check_partition
+from headrace.publish.reindex import build_beside, needs_index, take_over, tidy
+from headrace.publish.replace import rename
+from headrace.publish.served_key import check_key
 from headrace.refresh.refresh import require_table
 from headrace.statements.options import checked
 from headrace.statements.options import refresh_mode as refresh_mode_of
@@ -47,10 +56,10 @@ class Alteration:
 
     @staticmethod
     def of(
-        given: Mapping[str, Any], *, query: str | Keep = KEEP, rename_to: str | Keep = KEEP
+        values: Mapping[str, Any], *, query: str | Keep = KEEP, rename_to: str | Keep = KEEP
     ) -> Alteration:
         """The alteration with options as users give them, KEEP included."""
-        options = checked({option: v for option, v in given.items() if v is not KEEP})
+        options = checked({option: v for option, v in values.items() if v is not KEEP})
         if "initialize" in options:
             raise UserError(
                 "invalid-option",
@@ -62,7 +71,7 @@ class Alteration:
         return Alteration(query, schedule, mode, rename_to, options)
 
 
-def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTable:
+def alter(engine: Engine, schema: str, name: str, alteration: Alteration) -> StreamTable:
     """Alter the table, all of it or nothing.
 
     Another query computes it anew, with all that read it, and brings what is served to the new
@@ -72,11 +81,11 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
     with engine.writing() as lease:
         state = engine.catalog.state()
         old = require_table(state, schema, name)
-        new = _changed(old, asked)
+        new = _changed(old, alteration)
         if (new.schema, new.name) != (old.schema, old.name):
             with engine.database.session() as connection:
                 check_free(connection, state, new.schema, new.name)
-        taking_over = asked.options.get(OPTION) == SOURCE
+        taking_over = alteration.options.get(OPTION) == SOURCE
         rebuilt = taking_over or needs_rebuild(old.options, new.options)
         if new.query == old.query and not rebuilt:
             check_modes(engine, state, state.with_origins([new]))
@@ -92,21 +101,88 @@ def alter(engine: Engine, schema: str, name: str, asked: Alteration) -> StreamTa
             )
             parted = new.query == old.query and partitions_differ(old.options, new.options)
             reason = REPARTITIONED if parted else ALTERED
-            wish = TableSpec(reason, request, old)
-            build(engine, plan(engine, state, [wish], damaged_sources(engine, state)), lease.fence)
-        declare_anew(engine, state, lease.fence)
+            spec = TableSpec(reason, request, old)
+            build(engine, plan(engine, state, [spec], damaged_sources(engine, state)), lease.fence)
+        reset_shrunk_sources(engine, state, lease.fence)
         return require_table(engine.catalog.state(), new.schema, new.name)
 
 
-def _changed(table: StreamTable, asked: Alteration) -> StreamTable:
-    if not isinstance(asked.query, Keep):
-        table = replace(table, query=asked.query)
-    if not isinstance(asked.schedule, Keep):
-        table = replace(table, schedule=asked.schedule)
-    if not isinstance(asked.refresh_mode, Keep):
-        table = replace(table, refresh_mode=asked.refresh_mode)
-    if not isinstance(asked.rename_to, Keep):
-        schema, name = parse_name(asked.rename_to, table.schema)
+def _changed(table: StreamTable, alteration: Alteration) -> StreamTable:
+    if not isinstance(alteration.query, Keep):
+        table = replace(table, query=alteration.query)
+    if not isinstance(alteration.schedule, Keep):
+        table = replace(table, schedule=alteration.schedule)
+    if not isinstance(alteration.refresh_mode, Keep):
+        table = replace(table, refresh_mode=alteration.refresh_mode)
+    if not isinstance(alteration.rename_to, Keep):
+        schema, name = parse_name(alteration.rename_to, table.schema)
         table = replace(table, schema=schema, name=name)
-    options = {**table.options, **asked.options}
+    options = {**table.options, **alteration.options}
     return replace(table, options={name: v for name, v in options.items() if v is not None})
+
+
+def change(engine: Engine, old: StreamTable, new: StreamTable, fence: int) -> None:
+    """Record the table as `new`, and rename what is served, in one transaction.
+
+    One that is in a cycle cannot be FULL. Another index is built before, while the table is read.
+    """
+    if new == old:
+        return
+    if new.refresh_mode is RefreshMode.FULL and old.refresh_mode is not RefreshMode.FULL:
+        _require_alone(engine, old)
+    check_partition(new.columns, new.options)
+    check_key(new.columns, new.key, new.options)
+    reindexed = needs_index(engine.database, old, new)
+    named_as_before = replace(new, schema=old.schema, name=old.name)
+    if reindexed:
+        with engine.step(BuildIndex(old.relation)):
+            build_beside(engine.database, named_as_before)
+
+    def apply(transaction: Transaction) -> None:
+        if reindexed:
+            take_over(transaction, old, named_as_before)
+        rename(transaction, old, new)
+
+    if not reindexed:
+        _commit(engine, old, new, fence, apply)
+        return
+    try:
+        _commit(engine, old, new, fence, apply, attempts=ATTEMPTS)
+    except HeadraceError:
+        with suppress(HeadraceError):
+            _tidy(engine, old.relation)
+        raise
+    _tidy(engine, old.relation)
+
+
+def _tidy(engine: Engine, relation: str) -> None:
+    """Drop the index that the table does not ask for, as it is recorded now."""
+    with engine.step(DropIndex(relation)):
+        recorded = engine.catalog.state().origin(relation)
+        tidy(engine.database, [recorded] if isinstance(recorded, StreamTable) else [])
+
+
+def _commit(
+    engine: Engine,
+    old: StreamTable,
+    new: StreamTable,
+    fence: int,
+    apply: Callable[[Transaction], None],
+    *,
+    attempts: int = 1,
+) -> None:
+    """Record the table as `new`; somebody who reads it may keep it locked for a while."""
+    for attempt in range(1, attempts + 1):
+        try:
+            with engine.step(AlterTable(old.relation)):
+                engine.catalog.commit(Change(put=(new,)), fence=fence, apply=apply)
+            return
+        except Transient as error:
+            if error.code != "source-locked" or attempt == attempts:
+                raise
+        time.sleep(PAUSE_SECONDS)
+
+
+def _require_alone(engine: Engine, table: StreamTable) -> None:
+    if table.relation in cycles(engine.catalog.state().stream_tables):
+        raise full_in_cycle((table.schema, table.name))

@@ -9,31 +9,28 @@ from headrace.catalog import State
 from headrace.catalog.records import RefreshMode, Status, StreamTable, is_stale
 from headrace.engine import Engine
 from headrace.graph.components import cycles
+from headrace.lifecycle.alter import change
 from headrace.lifecycle.build import build
-from headrace.lifecycle.capture_modes import check_modes, declare_anew
-from headrace.lifecycle.change import change
+from headrace.lifecycle.capture_requirements import check_modes, reset_shrunk_sources
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.partitioning import needs_rebuild, partitions_differ, same_partitions
 from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.sources import damaged_sources
-from headrace.lifecycle.table_spec import TableSpec
+from headrace.lifecycle.repair import damaged_sources
+from headrace.lifecycle.table_spec import ALTERED, REPARTITIONED, TableSpec
 from headrace.publish.partition_scheme import OPTION
-
-ALTERED = "the query was altered"
-REPARTITIONED = "the partitioning was altered"
 
 
 def check_query(engine: Engine, state: State, request: TableRequest) -> PlannedTable:
     """Everything that can be known of a query before anything is written, or UserError."""
-    makings = plan(engine, state, [TableSpec(FIRST, request)]).makings
-    return next(making for making in makings if making.old is None)
+    planned_tables = plan(engine, state, [TableSpec(FIRST, request)]).planned_tables
+    return next(planned for planned in planned_tables if planned.old is None)
 
 
 def filled_with(engine: Engine, state: State, table: StreamTable) -> tuple[PlannedTable, ...]:
-    """The makings that would fill a table that was never filled: its own first, then all others."""
-    makings = plan(engine, state, [TableSpec(FIRST, old=table)]).makings
-    return tuple(sorted(makings, key=lambda making: making.old != table))
+    """Plan what would fill a table that was never filled: first itself, then all others."""
+    planned_tables = plan(engine, state, [TableSpec(FIRST, old=table)]).planned_tables
+    return tuple(sorted(planned_tables, key=lambda planned: planned.old != table))
 
 
 def create(engine: Engine, *requests: TableRequest) -> tuple[StreamTable, ...]:
@@ -58,33 +55,33 @@ def make(
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
-        known = cycles(state.stream_tables)
-        wishes = []
+        cycle_of = cycles(state.stream_tables)
+        specs = []
         altered = []
         for request in requests:
             name = _name(engine, request)
             old = state.stream_table(*name) if name in replacing else None
             if old is None:
-                wishes.append(TableSpec(FIRST, request))
+                specs.append(TableSpec(FIRST, request))
             elif old.query != request.query or old.status is not Status.ACTIVE or is_stale(old):
-                wishes.append(TableSpec(ALTERED, request, old))
+                specs.append(TableSpec(ALTERED, request, old))
             elif needs_rebuild(old.options, request.options):
                 parted = partitions_differ(old.options, request.options)
-                wishes.append(TableSpec(REPARTITIONED if parted else ALTERED, request, old))
-            elif request.refresh_mode is RefreshMode.FULL and old.relation in known:
+                specs.append(TableSpec(REPARTITIONED if parted else ALTERED, request, old))
+            elif request.refresh_mode is RefreshMode.FULL and old.relation in cycle_of:
                 # Whether it may be FULL is seen when all of the requests are looked at together.
-                wishes.append(TableSpec(ALTERED, request, old))
+                specs.append(TableSpec(ALTERED, request, old))
             else:
                 altered.append(_with_options(old, request))
-        if wishes:
-            empty = all(wish.is_empty for wish in wishes)
+        if specs:
+            empty = all(spec.is_empty for spec in specs)
             damaged = frozenset[str]() if empty else damaged_sources(engine, state)
-            work = plan(engine, state, wishes, damaged, altered)
+            work = plan(engine, state, specs, damaged, altered)
             build(engine, work, lease.fence)
         else:
             check_modes(engine, state, state.with_origins(altered))
         made = tuple(_give_options(engine, request, lease.fence) for request in requests)
-        declare_anew(engine, state, lease.fence)
+        reset_shrunk_sources(engine, state, lease.fence)
         return made
 
 

@@ -15,19 +15,18 @@ from dataclasses import dataclass, replace
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import OutputColumn, Relation, StreamTable
 from headrace.errors import UserError
-from headrace.lifecycle.cycle_members import Circle, Name, shown
-from headrace.lifecycle.execute import fulfil
-from headrace.lifecycle.inputs import find_inputs
-from headrace.lifecycle.known_part import beginning, first_branch
-from headrace.lifecycle.name_resolver import NameResolver
+from headrace.lifecycle.cycle_members import CycleMembers, Name, shown
+from headrace.lifecycle.drift import plan_spec
+from headrace.lifecycle.name_resolver import NameResolver, find_inputs
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.planned_table import PlannedTable, could_not_go_on
-from headrace.lifecycle.table_spec import READER, TableSpec, Wishes, read_tables
+from headrace.lifecycle.planned_table import PlannedTable, reader_would_fail
+from headrace.lifecycle.table_spec import READER, TableSpec, TableSpecs, read_tables
 from headrace.publish.replace import reshape
 from headrace.publish.served import create_served
 from headrace.query import bind_columns, first_names
 from headrace.relations.definition import InputSchema, rules_of
 from headrace.source.server import home_collation
+from headrace.statements.nonrecursive_term import beginning, first_branch
 from headrace.store import Pin
 from headrace.types import Type
 
@@ -37,42 +36,42 @@ ABOUT_CYCLES = ("unstratifiable", "invalid-option")
 
 
 def check_cycle(
-    reach: NameResolver,
+    resolver: NameResolver,
     state: State,
-    wishes: Wishes,
+    specs: TableSpecs,
     reads: Mapping[Name, frozenset[Name]],
     moved: Mapping[str, str],
     search_path: tuple[str, ...],
     *,
     stratified: bool,
 ) -> tuple[PlannedTable, ...]:
-    """The makings of all tables of a cycle, or UserError; `reads` is who reads whom among them.
+    """Plan all tables of a cycle, or raise UserError; `reads` says who reads whom among them.
 
     Their served tables are made in the transaction at home, for others to be described over.
     Not `stratified` is about cycles that somebody asks for, not those made anew as they were.
     """
-    stratified |= all(wish.request is None for wish in wishes.values())
-    relations = {name: new_relation_id() for name in wishes}
-    follows = {w.old.relation: relations[n] for n, w in wishes.items() if w.old is not None}
+    stratified |= all(spec.request is None for spec in specs.values())
+    relations = {name: new_relation_id() for name in specs}
+    follows = {w.old.relation: relations[n] for n, w in specs.items() if w.old is not None}
     checking = _Checking(
-        reach,
+        resolver,
         state,
-        wishes,
-        Circle(reads, relations, stratified),
+        specs,
+        CycleMembers(reads, relations, stratified),
         {**moved, **follows},
         search_path,
     )
     # A table whose query stays begins with the columns that it has; if these do not stay, it
     # begins as the others do.
-    present = {name for name, wish in wishes.items() if wish.request is None}
+    present = {name for name, spec in specs.items() if spec.request is None}
     while True:
         try:
-            with reach.home.transaction():
-                return checking.makings(frozenset(present))
-        except _Changed as found:
-            if found.name not in present:
-                raise _changed(found) from None
-            present.remove(found.name)
+            with resolver.home.transaction():
+                return checking.planned_tables(frozenset(present))
+        except _Changed as change:
+            if change.name not in present:
+                raise _changed(change) from None
+            present.remove(change.name)
 
 
 class _Changed(Exception):
@@ -83,8 +82,8 @@ class _Changed(Exception):
         self.name, self.before, self.after = name, before, after
 
 
-def _changed(found: _Changed) -> UserError:
-    pairs = zip(found.before, found.after, strict=False)
+def _changed(change: _Changed) -> UserError:
+    pairs = zip(change.before, change.after, strict=False)
     before, after = next((b, a) for b, a in pairs if b != a)
     if before.name != after.name:
         detail = f"It begins with column {before.name} and has column {after.name} overall."
@@ -93,12 +92,12 @@ def _changed(found: _Changed) -> UserError:
         first, then = before.served, after.served
         hint = f"Cast it to {then} in the part that begins."
         if first == then:
-            first, then = (f"numeric with {one.type.scale} digits" for one in (before, after))
+            first, then = (f"numeric with {column.type.scale} digits" for column in (before, after))
             hint = "Cast it to the same numeric(p, s) in all parts."
         detail = f"Column {before.name} is {first} in the part that begins, {then} overall."
     return UserError(
         "cycle-columns",
-        f"the columns of stream table {shown(found.name)} change when its cycle closes",
+        f"the columns of stream table {shown(change.name)} change when its cycle closes",
         detail=detail,
         hint=hint,
     )
@@ -108,90 +107,90 @@ def _changed(found: _Changed) -> UserError:
 class _Checking:
     """One cycle about to be made; `moved` has the new relations of its tables, too."""
 
-    reach: NameResolver
+    resolver: NameResolver
     state: State
-    wishes: Wishes
-    circle: Circle
+    specs: TableSpecs
+    cycle_members: CycleMembers
     moved: Mapping[str, str]
     search_path: tuple[str, ...]
 
-    def makings(self, present: frozenset[Name]) -> tuple[PlannedTable, ...]:
-        """All makings; those named in `present` begin with the columns they have."""
-        known: dict[Name, StreamTable] = {}
+    def planned_tables(self, present: frozenset[Name]) -> tuple[PlannedTable, ...]:
+        """All planned_tables; those named in `present` begin with the columns they have."""
+        entered: dict[Name, StreamTable] = {}
         for name in present:
-            old = self.wishes[name].old
+            old = self.specs[name].old
             assert old is not None
-            self._enter(known, name, old.columns)
-        while len(known) < len(self.wishes):
-            waiting = [name for name in self.wishes if name not in known]
+            self._enter(entered, name, old.columns)
+        while len(entered) < len(self.specs):
+            waiting = [name for name in self.specs if name not in entered]
             for name in waiting:
-                columns = self._beginning(name, known, waiting)
+                columns = self._beginning(name, entered, waiting)
                 if columns is not None:
-                    self._enter(known, name, columns)
+                    self._enter(entered, name, columns)
                     break
             else:
                 raise no_beginning(waiting)
-        return self._closed(known)
+        return self._closed(entered)
 
-    def _closed(self, known: dict[Name, StreamTable]) -> tuple[PlannedTable, ...]:
-        """The makings over each other; an order of text that is lost on the way round is lost."""
+    def _closed(self, entered: dict[Name, StreamTable]) -> tuple[PlannedTable, ...]:
+        """Return the tables bound to each other; drop an order of text that the cycle loses."""
         while True:
-            state = self._with(known)
-            found: dict[Name, PlannedTable] = {}
-            for name in self.wishes:
-                found[name] = self._fulfil(state, name)
+            state = self._with(entered)
+            planned_by_name: dict[Name, PlannedTable] = {}
+            for name in self.specs:
+                planned_by_name[name] = self._plan_member(state, name)
                 # One that reads the same table reads the same source.
-                state = state.with_origins(found[name].sources)
+                state = state.with_origins(planned_by_name[name].sources)
             same = True
-            for name, making in found.items():
-                before, after = known[name].columns, making.table.columns
+            for name, planned in planned_by_name.items():
+                before, after = entered[name].columns, planned.table.columns
                 if tuple(map(_in_any_order, before)) != tuple(map(_in_any_order, after)):
                     raise _Changed(name, before, after)
                 less = tuple(map(_less_ordered, before, after))
                 same &= less == before
-                known[name] = replace(known[name], columns=less)
+                entered[name] = replace(entered[name], columns=less)
             if same:
-                return tuple(found.values())
+                return tuple(planned_by_name.values())
 
-    def _fulfil(self, state: State, name: Name) -> PlannedTable:
-        wish = self.wishes[name]
+    def _plan_member(self, state: State, name: Name) -> PlannedTable:
+        spec = self.specs[name]
         try:
-            return fulfil(
-                self.reach,
+            return plan_spec(
+                self.resolver,
                 state,
-                wish,
+                spec,
                 self.moved,
                 self.search_path,
-                relation=self.circle.relations[name],
-                circle=self.circle,
+                relation=self.cycle_members.relations[name],
+                cycle_members=self.cycle_members,
             )
         except UserError as error:
-            if wish.old is None or wish.reason != READER or error.code in ABOUT_CYCLES:
+            if spec.old is None or spec.reason != READER or error.code in ABOUT_CYCLES:
                 raise
-            read = ", ".join(sorted(map(shown, self.circle.reads[name])))
-            raise could_not_go_on(wish.old, read, error) from error
+            read = ", ".join(sorted(map(shown, self.cycle_members.reads[name])))
+            raise reader_would_fail(spec.old, read, error) from error
 
     def _beginning(
-        self, name: Name, known: Mapping[Name, StreamTable], waiting: Sequence[Name]
+        self, name: Name, entered: Mapping[Name, StreamTable], waiting: Sequence[Name]
     ) -> Columns | None:
         """The columns of what a query gives without the tables that wait; None if that is none."""
-        text, path = _query(self.wishes[name], self.search_path)
-        state = self._with(known)
-        tables = {(t.schema, t.name) for t in state.stream_tables} | self.wishes.keys()
+        text, path = _query(self.specs[name], self.search_path)
+        state = self._with(entered)
+        tables = {(t.schema, t.name) for t in state.stream_tables} | self.specs.keys()
 
         def reads_unknown(part: str) -> bool:
-            read = read_tables(self.reach.home, part, path, tables)
+            read = read_tables(self.resolver.home, part, path, tables)
             return not read.isdisjoint(waiting)
 
         begun = beginning(text, reads_unknown)
         if begun is None:
             return None
-        described = self.reach.describe(begun, path)
-        found = find_inputs(self.reach, state, begun, path)
-        wish = self.wishes[name]
-        options = wish.request.options if wish.request is not None else _old(wish).options
-        rules = rules_of(home_collation(self.reach.home), options)
-        schema = InputSchema.of(found.inputs, found.views, state, path, rules)
+        described = self.resolver.describe(begun, path)
+        query_inputs = find_inputs(self.resolver, state, begun, path)
+        spec = self.specs[name]
+        options = spec.request.options if spec.request is not None else _old(spec).options
+        rules = rules_of(home_collation(self.resolver.home), options)
+        schema = InputSchema.of(query_inputs.inputs, query_inputs.views, state, path, rules)
         bound = bind_columns(begun, schema, rules)
         names = first_names(first_branch(text)) or tuple(name for name, _ in bound)
         return tuple(
@@ -199,10 +198,10 @@ class _Checking:
             for name, (_, type_), column in zip(names, bound, described, strict=True)
         )
 
-    def _enter(self, known: dict[Name, StreamTable], name: Name, columns: Columns) -> None:
+    def _enter(self, entered: dict[Name, StreamTable], name: Name, columns: Columns) -> None:
         """Let the others read a table with these columns, here and in PostgreSQL."""
-        old, request = self.wishes[name].old, self.wishes[name].request
-        relation = self.circle.relations[name]
+        old, request = self.specs[name].old, self.specs[name].request
+        relation = self.cycle_members.relations[name]
         if request is None:
             assert old is not None
             table = replace(old, relation=relation, columns=columns, key=())
@@ -218,16 +217,16 @@ class _Checking:
                 options=request.options,
             )
         if old is None:
-            create_served(self.reach.home, table)
+            create_served(self.resolver.home, table)
         else:
-            reshape(self.reach.home, old, table)
-        known[name] = table
+            reshape(self.resolver.home, old, table)
+        entered[name] = table
 
-    def _with(self, known: Mapping[Name, StreamTable]) -> State:
+    def _with(self, entered: Mapping[Name, StreamTable]) -> State:
         """The state with tables that are known, in the place of those that they replace."""
-        gone = [w.old.relation for w in self.wishes.values() if w.old is not None]
-        relations = [_relation(table) for table in known.values()]
-        return self.state.with_origins(known.values(), gone).with_relations(relations)
+        gone = [w.old.relation for w in self.specs.values() if w.old is not None]
+        relations = [_relation(table) for table in entered.values()]
+        return self.state.with_origins(entered.values(), gone).with_relations(relations)
 
 
 def _relation(table: StreamTable) -> Relation:
@@ -235,15 +234,15 @@ def _relation(table: StreamTable) -> Relation:
     return Relation(table.relation, columns, tuple(name for name, _ in columns), Pin(0, 0))
 
 
-def _query(wish: TableSpec, search_path: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    if wish.request is not None:
-        return wish.request.query, search_path
-    return _old(wish).query, _old(wish).search_path
+def _query(spec: TableSpec, search_path: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    if spec.request is not None:
+        return spec.request.query, search_path
+    return _old(spec).query, _old(spec).search_path
 
 
-def _old(wish: TableSpec) -> StreamTable:
-    assert wish.old is not None
-    return wish.old
+def _old(spec: TableSpec) -> StreamTable:
+    assert spec.old is not None
+    return spec.old
 
 
 def _in_any_order(column: OutputColumn) -> OutputColumn:
@@ -251,16 +250,19 @@ def _in_any_order(column: OutputColumn) -> OutputColumn:
     return replace(column, type=_collated(column.type, Type("text")))
 
 
-def _less_ordered(one: OutputColumn, other: OutputColumn) -> OutputColumn:
-    return replace(one, type=_collated(one.type, one.type, other.type))
+def _less_ordered(column: OutputColumn, other: OutputColumn) -> OutputColumn:
+    return replace(column, type=_collated(column.type, column.type, other.type))
 
 
 def _collated(type_: Type, *like: Type) -> Type:
     """The type with the collation that all of these have."""
     if type_.element is not None:
-        elements = (one.element or one for one in like)
+        elements = (like_type.element or like_type for like_type in like)
         return replace(type_, element=_collated(type_.element, *elements))
-    ordered, folds = (all(one.ordered for one in like), all(one.folds for one in like))
+    ordered, folds = (
+        all(like_type.ordered for like_type in like),
+        all(like_type.folds for like_type in like),
+    )
     return replace(type_, ordered=ordered, folds=folds)
 
 

@@ -20,7 +20,7 @@ Name = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Circle:
+class CycleMembers:
     """The tables of a cycle about to be made: what each reads of them, and their new relations.
 
     Not `stratified` is the cautious way: nothing in their queries may be non-monotone, whatever it
@@ -41,9 +41,9 @@ class Circle:
         if mode is RefreshMode.FULL:
             raise full_in_cycle(name)
         self._require_monotone(name, bound)
-        found = obstacle(bound.plan, self.members, levels=False, nested=True)
-        if found is not None:
-            raise _not_followed(name, found)
+        unfollowable = obstacle(bound.plan, self.members, levels=False, nested=True)
+        if unfollowable is not None:
+            raise _not_followed(name, unfollowable)
 
     def _require_monotone(self, name: Name, bound: BoundQuery) -> None:
         edges = stored_edges(bound)
@@ -76,14 +76,14 @@ class Circle:
             )
 
 
-def _not_followed(name: Name, found: str) -> UserError:
+def _not_followed(name: Name, unfollowable: str) -> UserError:
     """The error of what is monotone, but nothing that a round could compute from changes.
 
     Only lowering puts a cycle's own rows under what is not monotone: the rows that an inner query
     is computed for.
     """
-    if found in (JOIN_WITH_ITSELF, MATCH_IN_ITSELF):
-        what = found
+    if unfollowable in (JOIN_WITH_ITSELF, MATCH_IN_ITSELF):
+        what = unfollowable
         hint = "Move that part into a stream table of its own, outside of the cycle."
     else:
         what = "a LATERAL query or a subquery that cannot be computed apart from the cycle's rows"

@@ -1,8 +1,7 @@
-"""Logs come and go with a record of them, so that none is left behind.
+"""Create logs and drop logs without an owner, so that none is left behind.
 
-A relation is recorded before its log is made, and forgotten after the log is removed. One that
-belongs to no source and no stream table is not in use yet or not any more: whoever writes next
-removes it.
+A relation is recorded before its log is created, and forgotten after the log is removed. The next
+writer removes the log of a relation that belongs to no source and no stream table.
 """
 
 from __future__ import annotations
@@ -10,12 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from headrace.catalog import Change, State, new_relation_id
-from headrace.catalog.records import Relation
+from headrace.catalog.records import Relation, Source
 from headrace.engine import Engine
 from headrace.engine.steps import CreateLog, DropLog, ForgetLogs, RecordLogs
 from headrace.errors import HeadraceError
-from headrace.relations.merges import Merges
+from headrace.plan.stage import Stage
+from headrace.relations.compaction import Merges
 from headrace.relations.rows import arrow_schema
 from headrace.store import Arrangement
 
@@ -68,4 +70,29 @@ def drop_unowned_logs(engine: Engine, fence: int) -> None:
 def unowned(state: State) -> tuple[Relation, ...]:
     """Relations of no source and no stream table; hidden ones are named after their table's."""
     length = len(new_relation_id())
-    return tuple(one for one in state.relations if state.origin(one.id[:length]) is None)
+    return tuple(
+        relation for relation in state.relations if state.origin(relation.id[:length]) is None
+    )
+
+
+def order_of_source(source: Source, relation: Relation) -> tuple[str, ...]:
+    """A source's primary key, or the first unique one; without any its first column."""
+    stored = {name for name, _ in relation.columns}
+    keys = (tuple(f"c{number}" for number in key) for key in source.keys)
+    key = next((key for key in keys if stored.issuperset(key)), relation.visible[:1])
+    return _sorted(relation, key)
+
+
+def order_of_stage(stage: Stage, relation: Relation) -> tuple[str, ...]:
+    """The key of the stage's groups or partitions; without any the first column that is seen.
+
+    What others see of a key has its order, too, and so the same row groups.
+    """
+    keys = tuple(f"k{number}" for number in range(1, 1 + len(stage.keys)))
+    return _sorted(relation, keys or relation.visible[:1])
+
+
+def _sorted(relation: Relation, order: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that values can be sorted by: lists cannot."""
+    types = dict(relation.columns)
+    return tuple(name for name in order if not pa.types.is_list(types[name].arrow))

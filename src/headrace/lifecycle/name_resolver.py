@@ -1,27 +1,30 @@
-"""The databases in which the names of a query are looked up: the home database and attached ones.
+"""Resolve the names in a query to stream tables, sources and views, at home and attached.
 
-PostgreSQL describes a query over tables of its own database only. A table of another one is stood
-in for by an empty temporary table with the same columns.
+PostgreSQL describes queries over tables of its own database only. An empty temporary table with
+the same columns represents a table of another database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from psycopg import Connection, sql
 
-from headrace.catalog import State
-from headrace.catalog.records import Source
+from headrace.catalog import State, new_relation_id
+from headrace.catalog.records import InputNames, Source, StreamTable, ViewRecord
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
+from headrace.lifecycle.names import is_reserved
 from headrace.query import table_names
 from headrace.query.query_text import Name, with_shadows
+from headrace.relations.definition import Input, as_named
 from headrace.source.connection import Database
 from headrace.source.describe import DescribedColumn, UserObject, describe, user_objects
-from headrace.source.introspect import find_table, inspect
+from headrace.source.introspect import find_table, find_tables, inspect
 from headrace.source.table import SourceTable
+from headrace.source.views import find_views, forbidden_views
 
 UNKNOWN_TYPES = "SELECT name FROM unnest(%s::text[]) AS t (name) WHERE to_regtype(name) IS NULL"
 
@@ -49,9 +52,9 @@ class NameResolver:
     @staticmethod
     def of(engine: Engine, connection: Connection[Any], state: State) -> NameResolver:
         others = {
-            one.alias: (one.id, engine.source_database(one))
-            for one in state.databases
-            if one.id != HOME
+            database.alias: (database.id, engine.source_database(database))
+            for database in state.databases
+            if database.id != HOME
         }
         return NameResolver(connection, others)
 
@@ -81,23 +84,23 @@ class NameResolver:
 
     def require_built_in(self, query: str, search_path: tuple[str, ...]) -> None:
         """Refuse a query in which PostgreSQL would call what a user has made; it was described."""
-        found = user_objects(self.home, self._at_home(query), search_path)
-        if found:
-            raise not_built_in(found[0])
+        objects = user_objects(self.home, self._at_home(query), search_path)
+        if objects:
+            raise not_built_in(objects[0])
 
     def _at_home(self, query: str) -> str:
         """The query with tables of the home database alone."""
         shadows: dict[Name, str] = {}
         for name in _readable_names(query) if self.others else ():
-            found = self.attached(*name)
-            if found is not None:
-                self.home.execute(_shadow_sql(found))
-                shadows[name] = f"pg_temp.{found.shadow}"
+            attached = self.attached(*name)
+            if attached is not None:
+                self.home.execute(_shadow_sql(attached))
+                shadows[name] = f"pg_temp.{attached.shadow}"
         return with_shadows(query, shadows)
 
     def inspect(self, sources: Iterable[Source]) -> dict[str, SourceTable]:
         """The tables of sources as they are now, by relation; those that are gone are left out."""
-        found: dict[str, SourceTable] = {}
+        by_relation: dict[str, SourceTable] = {}
         by_database: dict[int, list[Source]] = {}
         for source in sources:
             by_database.setdefault(source.database, []).append(source)
@@ -110,8 +113,10 @@ class NameResolver:
                 with numbered[number].session() as connection:
                     tables = inspect(connection, oids)
                 tables = {oid: self._known_types(table) for oid, table in tables.items()}
-            found |= {one.relation: tables[one.oid] for one in ours if one.oid in tables}
-        return found
+            by_relation |= {
+                source.relation: tables[source.oid] for source in ours if source.oid in tables
+            }
+        return by_relation
 
     def _known_types(self, table: SourceTable) -> SourceTable:
         """The table without the types that the home database, which serves results, lacks."""
@@ -121,13 +126,13 @@ class NameResolver:
         return replace(table, columns=tuple(columns))
 
 
-def not_built_in(found: UserObject) -> UserError:
+def not_built_in(object_: UserObject) -> UserError:
     """The error for a name that leads to what a user has made."""
     codes = {"type": "unsupported-type", "collation": "unsupported-query"}
-    where = "the query" if found.view is None else f"view {found.view}"
+    where = "the query" if object_.view is None else f"view {object_.view}"
     return UserError(
-        codes.get(found.kind, "unsupported-function"),
-        f"{found.kind} {found.identity} is not built in",
+        codes.get(object_.kind, "unsupported-function"),
+        f"{object_.kind} {object_.identity} is not built in",
         detail=f"PostgreSQL resolves a name, an operator or a cast in {where} to it.",
         hint="Only what is built into PostgreSQL is maintained: cast the arguments to the types of"
         " the built-in function, or store the value in the source table.",
@@ -160,4 +165,136 @@ def _shadow_sql(attached: Attached) -> sql.Composed:
         items.append(sql.SQL("PRIMARY KEY ({})").format(parts))
     return sql.SQL("CREATE TEMPORARY TABLE IF NOT EXISTS {} ({})").format(
         sql.Identifier(attached.shadow), sql.SQL(", ").join(items)
+    )
+
+
+EXISTING = """
+SELECT wanted.schema, wanted.name
+FROM unnest(%s::text[], %s::text[]) AS wanted (schema, name)
+JOIN pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+"""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a query reads: inputs as they are recorded or will be, and views to be bound in place.
+
+    Sources have their tables' columns of now; `captured` gives those that are captured already as
+    they are recorded.
+    """
+
+    inputs: dict[InputNames, Input]
+    views: tuple[ViewRecord, ...]
+    captured: dict[InputNames, Source]
+
+
+def find_inputs(
+    resolver: NameResolver, state: State, query: str, search_path: tuple[str, ...]
+) -> Inputs:
+    """Look up every name in the query, and in the views that it reads; UserError if one fails."""
+    inputs: dict[InputNames, Input] = {}
+    captured: dict[InputNames, Source] = {}
+    views: dict[tuple[str, str], ViewRecord] = {}
+    texts = [query]
+    while texts:
+        names = resolver.names(texts.pop())
+        for (schema, _), origin in _look_up(resolver, state, names, search_path):
+            if isinstance(origin, ViewRecord):
+                if (origin.schema, origin.name) not in views:
+                    views[origin.schema, origin.name] = origin
+                    texts.append(origin.text)
+            elif isinstance(origin, StreamTable):
+                inputs[as_named(origin)] = origin
+            else:
+                database, table = origin
+                recorded = state.source(database, table.oid)
+                relation = new_relation_id() if recorded is None else recorded.relation
+                source = source_of(table, relation, database)
+                named = as_named(source)
+                if database != HOME and schema is not None:
+                    named = replace(named, schema=schema)
+                inputs[named] = source
+                if recorded is not None:
+                    captured[named] = recorded
+    for problem in forbidden_views(resolver.home, views).values():
+        raise problem
+    return Inputs(inputs, tuple(views.values()), captured)
+
+
+def _look_up(
+    resolver: NameResolver, state: State, names: Iterable[Name], search_path: tuple[str, ...]
+) -> Iterator[tuple[Name, StreamTable | ViewRecord | tuple[int, SourceTable]]]:
+    """For each name a stream table, a view, or a table and the number of its database."""
+    attached = {name: found for name in names if (found := resolver.attached(*name)) is not None}
+    at_home = [name for name in names if name not in attached]
+    tables = {(table.schema, table.name): table for table in state.stream_tables}
+    first = first_named(resolver.home, at_home, search_path, tables)
+    ours = {
+        name: origin
+        for name, origin in first.items()
+        if isinstance(origin, ViewRecord) or origin in tables
+    }
+    others = [name for name in at_home if name not in ours]
+    sources = find_tables(resolver.home, others, search_path)
+    for name in names:
+        if name in attached:
+            yield name, (attached[name].database, attached[name].table)
+        elif name in sources:
+            yield name, (HOME, sources[name])
+        else:
+            origin = ours[name]
+            yield name, origin if isinstance(origin, ViewRecord) else tables[origin]
+
+
+def first_named(
+    connection: Connection[Any],
+    names: Iterable[Name],
+    search_path: tuple[str, ...],
+    tables: Collection[tuple[str, str]],
+) -> dict[Name, ViewRecord | tuple[str, str]]:
+    """The first on the search path that is one of `tables`, a user's view, or anything else.
+
+    A name that nothing is called by is left out.
+    """
+    places = {
+        (schema, name): [(place, name) for place in (search_path if schema is None else (schema,))]
+        for schema, name in names
+    }
+    candidates = {place for options in places.values() for place in options}
+    views = {
+        place: ViewRecord(*place, view.text, view.columns)
+        for place, view in find_views(connection, candidates).items()
+        if not is_reserved(place[0])
+    }
+    taken = {*tables, *views, *existing(connection, candidates)}
+    first = {
+        name: next(filter(taken.__contains__, options), None) for name, options in places.items()
+    }
+    return {
+        name: place if place in tables else views.get(place, place)
+        for name, place in first.items()
+        if place is not None
+    }
+
+
+def existing(connection: Connection[Any], names: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the names, schema and name, that are taken by anything that takes a table's name."""
+    pairs = sorted(names)
+    schemas, relations = [schema for schema, _ in pairs], [name for _, name in pairs]
+    return set(connection.execute(EXISTING, [schemas, relations]))
+
+
+def source_of(table: SourceTable, relation: str, database: int) -> Source:
+    """The source that captures a table as it is now, in the log of a relation."""
+    return Source(
+        relation,
+        database,
+        table.oid,
+        table.schema,
+        table.name,
+        table.columns,
+        table.keys,
+        table.storage,
+        table.row_triggers,
     )

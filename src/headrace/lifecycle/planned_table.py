@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,15 +15,13 @@ from headrace.catalog.records import (
     OutputColumn,
     RefreshMode,
     Source,
-    Status,
     StreamTable,
 )
 from headrace.errors import UserError
-from headrace.lifecycle.cycle_members import Circle
-from headrace.lifecycle.inputs import Inputs, existing, find_inputs
-from headrace.lifecycle.name_resolver import NameResolver
+from headrace.lifecycle.cycle_members import CycleMembers
+from headrace.lifecycle.name_resolver import Inputs, NameResolver, existing, find_inputs
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.source_scheme import take_over
+from headrace.lifecycle.partitioning import take_over
 from headrace.publish.partitioning import check_partition
 from headrace.publish.served_key import check_key
 from headrace.query import BoundQuery, bind
@@ -32,8 +30,6 @@ from headrace.relations.definition import (
     Definition,
     Input,
     InputSchema,
-    follow,
-    inputs_of,
     new_definition,
     rules_of,
     stored_edges,
@@ -64,18 +60,18 @@ class TableRequest:
     initialize: bool = True
 
     @staticmethod
-    def of(name: str, query: str, given: Mapping[str, Any]) -> TableRequest:
+    def of(name: str, query: str, values: Mapping[str, Any]) -> TableRequest:
         """The request with options as users give them; None is the default."""
-        options = {option: v for option, v in checked(given).items() if v is not None}
+        options = {option: v for option, v in checked(values).items() if v is not None}
         schedule = options.pop("schedule", None)
         mode = refresh_mode(options.pop("refresh_mode", None))
         initialize = options.pop("initialize", True)
         return TableRequest(name, query, schedule, mode, options, initialize)
 
     @staticmethod
-    def read(name: str, given: str | Mapping[str, Any]) -> TableRequest:
+    def read(name: str, definition: str | Mapping[str, Any]) -> TableRequest:
         """The request of a query alone, or of a mapping with `query` and options."""
-        options = {"query": given} if isinstance(given, str) else dict(given)
+        options = {"query": definition} if isinstance(definition, str) else dict(definition)
         if "query" not in options:
             raise UserError("invalid-option", f"there is no query for {name}")
         return TableRequest.of(name, options.pop("query"), options)
@@ -100,11 +96,11 @@ class PlannedTable:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        return tuple(one for one in self.inputs if isinstance(one, Source))
+        return tuple(relation for relation in self.inputs if isinstance(relation, Source))
 
 
 def check(
-    reach: NameResolver,
+    resolver: NameResolver,
     state: State,
     request: TableRequest,
     search_path: tuple[str, ...],
@@ -112,52 +108,52 @@ def check(
     old: StreamTable | None = None,
     reason: str = FIRST,
     relation: str | None = None,
-    circle: Circle | None = None,
+    cycle_members: CycleMembers | None = None,
 ) -> PlannedTable:
     """The table that a request means, or UserError. `old` is what it takes the place of.
 
-    One that is in a cycle has the relation that the others of its `circle` know it by.
+    One that is in a cycle has the relation that the others of its `cycle_members` know it by.
     A source that is captured already is used as it is. Where the query uses a column that is not
-    in it as it is in the table, `CaptureAnew` is raised, unless nothing is captured for it yet.
+    in it as it is in the table, `RecaptureNeeded` is raised, unless nothing is captured for it yet.
     """
     schema, name = parse_name(request.name, search_path[0])
-    described = reach.describe(request.query, search_path)
-    found = find_inputs(reach, state, request.query, search_path)
-    collation = home_collation(reach.home)
+    described = resolver.describe(request.query, search_path)
+    query_inputs = find_inputs(resolver, state, request.query, search_path)
+    collation = home_collation(resolver.home)
     rules = rules_of(collation, request.options)
-    inputs = found.inputs
+    inputs = query_inputs.inputs
     if request.initialize:
-        inputs = _captured(found, state, request.query, search_path, rules)
-    input_schema = InputSchema.of(inputs, found.views, state, search_path, rules)
-    bound = bind(request.query, input_schema, in_cycle=circle is not None, rules=rules)
-    reach.require_built_in(request.query, search_path)
+        inputs = _captured(query_inputs, state, request.query, search_path, rules)
+    input_schema = InputSchema.of(inputs, query_inputs.views, state, search_path, rules)
+    bound = bind(request.query, input_schema, in_cycle=cycle_members is not None, rules=rules)
+    resolver.require_built_in(request.query, search_path)
     relation = relation or new_relation_id()
-    if circle is not None:
-        circle.admit(relation, request.refresh_mode, bound)
-    cycle = _members(circle)
+    if cycle_members is not None:
+        cycle_members.admit(relation, request.refresh_mode, bound)
+    cycle = related_cycle(cycle_members)
     definition = new_definition(relation, bound, input_schema, cycle)
-    columns = _outputs(bound, described)
-    options = take_over(reach, inputs.values(), definition, columns, request.options)
+    columns = output_columns(bound, described)
+    options = take_over(resolver, inputs.values(), definition, columns, request.options)
     check_partition(columns, options)
-    check_key(columns, _key(columns, definition), options)
+    check_key(columns, key_names(columns, definition), options)
     table = StreamTable(
         relation,
         schema,
         name,
         request.query,
         columns,
-        inputs=tuple(one.relation for one in inputs.values()),
-        key=_key(columns, definition),
+        inputs=tuple(origin.relation for origin in inputs.values()),
+        key=key_names(columns, definition),
         refresh_mode=request.refresh_mode,
         schedule=request.schedule,
         options=options,
         search_path=search_path,
         created_at=datetime.now(UTC) if old is None else old.created_at,
-        names={one.relation: named for named, one in inputs.items()},
-        views=found.views,
+        names={origin.relation: named for named, origin in inputs.items()},
+        views=query_inputs.views,
         edges=stored_edges(bound),
         default_collation=collation,
-        creator=reach.home.info.user,
+        creator=resolver.home.info.user,
     )
     return PlannedTable(
         table,
@@ -171,81 +167,16 @@ def check(
     )
 
 
-def rebind(
-    reach: NameResolver,
-    state: State,
-    table: StreamTable,
-    moved: Mapping[str, str],
-    *,
-    reason: str,
-    relation: str | None = None,
-    circle: Circle | None = None,
-) -> PlannedTable:
-    """The same table anew, over the same inputs; `moved` gives those a new relation has.
-
-    Its columns keep their names; a query that can no longer give them is refused.
-    """
-    anew = replace(
-        follow(table, moved),
-        relation=relation or new_relation_id(),
-        status=Status.INITIALIZING,
-        reason=None,
-        frontier={},
-        epoch=0,
-        held=False,
-        awaits_rebuild=False,
-    )
-    inputs = inputs_of(anew, state)
-    collation = home_collation(reach.home)
-    rules = rules_of(collation, table.options)
-    input_schema = InputSchema.of(inputs, table.views, state, table.search_path, rules)
-    bound = bind(table.query, input_schema, in_cycle=circle is not None, rules=rules)
-    _require_built_in_still(reach, table)
-    if circle is not None:
-        circle.admit(anew.relation, table.refresh_mode, bound)
-    if bound.names != tuple(column.name for column in table.columns):
-        missing = [c.name for c in table.columns if c.name not in bound.names]
-        raise UserError("unknown-column", f"column {', '.join(missing)} would be gone")
-    if tuple(c.type for c in bound.plan.columns) == tuple(c.type for c in table.columns):
-        columns = table.columns
-    else:
-        columns = _outputs(bound, reach.describe(table.query, table.search_path))
-        check_partition(columns, table.options)
-    cycle = _members(circle)
-    definition = new_definition(anew.relation, bound, input_schema, cycle)
-    key = _key(columns, definition)
-    check_key(columns, key, table.options)
-    anew = replace(
-        anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
-    )
-    return PlannedTable(
-        anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle
-    )
+def related_cycle(cycle_members: CycleMembers | None) -> frozenset[str]:
+    return frozenset() if cycle_members is None else cycle_members.members
 
 
-def _require_built_in_still(reach: NameResolver, table: StreamTable) -> None:
-    """Refuse a table whose query PostgreSQL would now resolve to what a user has made.
-
-    Where a table or a column has another name by now, PostgreSQL cannot read the text, and what it
-    said when the table was created holds.
-    """
-    try:
-        reach.describe(table.query, table.search_path)
-    except UserError:
-        return
-    reach.require_built_in(table.query, table.search_path)
-
-
-def _members(circle: Circle | None) -> frozenset[str]:
-    return frozenset() if circle is None else circle.members
-
-
-def _key(columns: tuple[OutputColumn, ...], definition: Definition) -> tuple[str, ...]:
+def key_names(columns: tuple[OutputColumn, ...], definition: Definition) -> tuple[str, ...]:
     """The key by its columns' names."""
     return tuple(columns[place].name for place in definition.key)
 
 
-def could_not_go_on(reader: StreamTable, read: str, error: UserError) -> UserError:
+def reader_would_fail(reader: StreamTable, read: str, error: UserError) -> UserError:
     """The error of what is made anew, for a reader that cannot be."""
     return UserError(
         "has-dependents",
@@ -280,26 +211,26 @@ def check_free(connection: Connection[Any], state: State, schema: str, name: str
 
 
 def _captured(
-    found: Inputs,
+    query_inputs: Inputs,
     state: State,
     query: str,
     search_path: tuple[str, ...],
     rules: Rules,
 ) -> dict[InputNames, Input]:
     """The inputs, with every source that is captured already as it is recorded."""
-    if not found.captured:
-        return found.inputs
-    schema = InputSchema.of(found.inputs, found.views, state, search_path, rules)
+    if not query_inputs.captured:
+        return query_inputs.inputs
+    schema = InputSchema.of(query_inputs.inputs, query_inputs.views, state, search_path, rules)
     plan = bind(query, schema, rules=rules).plan
-    for named, known in found.captured.items():
-        now = found.inputs[named]
+    for named, recorded in query_inputs.captured.items():
+        now = query_inputs.inputs[named]
         assert isinstance(now, Source)
-        if not has_columns(known, now.columns, used_columns(plan, known.relation)):
-            raise CaptureAnew(known.relation)
-    return {**found.inputs, **found.captured}
+        if not has_columns(recorded, now.columns, used_columns(plan, recorded.relation)):
+            raise RecaptureNeeded(recorded.relation)
+    return {**query_inputs.inputs, **query_inputs.captured}
 
 
-class CaptureAnew(Exception):
+class RecaptureNeeded(Exception):
     """A source has not captured all that is used of it as it is now."""
 
     def __init__(self, relation: str) -> None:
@@ -314,33 +245,35 @@ def has_columns(source: Source, now: tuple[SourceColumn, ...], used: frozenset[s
     return used <= same
 
 
-def _outputs(bound: BoundQuery, described: tuple[DescribedColumn, ...]) -> tuple[OutputColumn, ...]:
+def output_columns(
+    bound: BoundQuery, described: tuple[DescribedColumn, ...]
+) -> tuple[OutputColumn, ...]:
     """The served columns: PostgreSQL names and types them, and must agree with the binder."""
     columns = []
     seen: set[str] = set()
-    for column, name, wanted in zip(bound.plan.columns, bound.names, described, strict=True):
-        if wanted.name in seen:
+    for column, name, output in zip(bound.plan.columns, bound.names, described, strict=True):
+        if output.name in seen:
             raise UserError(
                 "invalid-query",
-                f"two output columns are called {wanted.name}",
+                f"two output columns are called {output.name}",
                 hint="Give one of them another name with AS.",
             )
-        seen.add(wanted.name)
-        if not _alike(wanted, column.type) or wanted.name != name:
+        seen.add(output.name)
+        if not _alike(output, column.type) or output.name != name:
             raise UserError(
                 "unsupported-type",
-                f"output column {wanted.name} is {wanted.declared} in PostgreSQL"
+                f"output column {output.name} is {output.declared} in PostgreSQL"
                 f" and {column.type.sql} here",
                 hint="Cast it to the type that you want.",
             )
-        columns.append(OutputColumn(name, column.type, wanted.declared))
+        columns.append(OutputColumn(name, column.type, output.declared))
     return tuple(columns)
 
 
-def _alike(wanted: DescribedColumn, found: Type) -> bool:
+def _alike(output: DescribedColumn, type_: Type) -> bool:
     """Whether both are of one kind, arrays also in their elements."""
-    if found.unsized or wanted.type is None:
-        return found.unsized and wanted.declared == found.sql
-    if wanted.type.element is not None and found.element is not None:
-        return wanted.type.element.kind == found.element.kind
-    return wanted.type.kind == found.kind
+    if type_.unsized or output.type is None:
+        return type_.unsized and output.declared == type_.sql
+    if output.type.element is not None and type_.element is not None:
+        return output.type.element.kind == type_.element.kind
+    return output.type.kind == type_.kind

@@ -13,19 +13,18 @@ from headrace.engine.steps import AlterTable
 from headrace.errors import UserError
 from headrace.graph import downstream, upstream
 from headrace.graph.components import cycles
-from headrace.lifecycle.build import build
-from headrace.lifecycle.capture_modes import declare_anew
-from headrace.lifecycle.change import change
-from headrace.lifecycle.drift import changed_views, is_whole
-from headrace.lifecycle.empty import NOT_FILLED
+from headrace.lifecycle.alter import change
+from headrace.lifecycle.build import NOT_FILLED, build
+from headrace.lifecycle.capture_requirements import reset_shrunk_sources
+from headrace.lifecycle.drift import changed_views, fits_inputs
 from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.planned_table import FIRST
 from headrace.lifecycle.planning import plan
-from headrace.lifecycle.sources import damaged_sources
+from headrace.lifecycle.repair import damaged_sources
 from headrace.lifecycle.table_spec import TableSpec, why_rebuilt
-from headrace.refresh.change_limit import was_blown
+from headrace.refresh.change_size import was_stopped_by_limit
 from headrace.refresh.refresh import refresh_table, require_active, require_table
-from headrace.refresh.together import together
+from headrace.refresh.scope import together
 
 BY_HAND = "suspended by hand"
 
@@ -78,17 +77,17 @@ def resume(engine: Engine, schema: str, name: str, mode: ResumeMode | None = Non
         if mode is ResumeMode.APPLY:
             _apply(engine, state, table, lease.fence)
         elif mode is ResumeMode.REBUILD:
-            _renew(engine, state, {table.relation: "resumed"}, lease.fence)
+            _rebuild(engine, state, {table.relation: "resumed"}, lease.fence)
         elif table.held and table.is_uninitialized:
             waiting = replace(table, status=Status.INITIALIZING, reason=NOT_FILLED, held=False)
             change(engine, table, waiting, lease.fence)
-        elif table.held and not is_stale(table) and _is_whole(engine, state, table):
+        elif table.held and not is_stale(table) and _fits_inputs(engine, state, table):
             going = replace(
                 table, status=Status.ACTIVE, reason=None, held=False, awaits_rebuild=False
             )
             change(engine, table, going, lease.fence)
         else:
-            _renew(engine, state, {table.relation: "resumed"}, lease.fence)
+            _rebuild(engine, state, {table.relation: "resumed"}, lease.fence)
         return require_table(engine.catalog.state(), schema, name)
 
 
@@ -97,7 +96,11 @@ def _apply(engine: Engine, state: State, table: StreamTable, fence: int) -> None
 
     Tables of a cycle were stopped together.
     """
-    if not was_blown(engine, table) or is_stale(table) or not _is_whole(engine, state, table):
+    if (
+        not was_stopped_by_limit(engine, table)
+        or is_stale(table)
+        or not _fits_inputs(engine, state, table)
+    ):
         raise UserError(
             "invalid-option",
             f"{table.schema}.{table.name} was not suspended by max_change_rows",
@@ -105,15 +108,15 @@ def _apply(engine: Engine, state: State, table: StreamTable, fence: int) -> None
             hint="Resume it without apply.",
         )
     cycle = cycles(state.stream_tables).get(table.relation, frozenset({table.relation}))
-    stopped = [one for one in state.stream_tables if one.relation in cycle]
+    stopped = [table for table in state.stream_tables if table.relation in cycle]
     going = tuple(
-        replace(one, status=Status.ACTIVE, reason=None, held=False)
-        for one in stopped
-        if one.status is Status.SUSPENDED and was_blown(engine, one)
+        replace(table, status=Status.ACTIVE, reason=None, held=False)
+        for table in stopped
+        if table.status is Status.SUSPENDED and was_stopped_by_limit(engine, table)
     )
     with engine.step(AlterTable(table.relation)):
         engine.catalog.commit(Change(put=going), fence=fence)
-    allowed = frozenset(one.relation for one in going)
+    allowed = frozenset(table.relation for table in going)
     state = engine.catalog.state()
     refresh_table(engine, state, table.schema, table.name, None, fence, allowed=allowed)
 
@@ -123,40 +126,40 @@ def reinit(engine: Engine, schema: str, name: str) -> Refresh:
     with engine.writing() as lease:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
-        done = _renew(engine, state, {table.relation: "reinitialised"}, lease.fence)
+        done = _rebuild(engine, state, {table.relation: "reinitialised"}, lease.fence)
         return done[require_table(engine.catalog.state(), schema, name).relation]
 
 
-def refresh(engine: Engine, schema: str, name: str, asked: RefreshMode | None = None) -> Refresh:
+def refresh(engine: Engine, schema: str, name: str, mode: RefreshMode | None = None) -> Refresh:
     """Bring the table to the newest state of its sources; what has to be made anew is.
 
     A cut may find that a column has a wider type, and suspend what reads it: that is rebuilt.
     """
     with engine.writing() as lease:
         try:
-            return _refresh(engine, schema, name, asked, lease.fence)
+            return _refresh(engine, schema, name, mode, lease.fence)
         except UserError as error:
             if error.code != "table-suspended" or not _awaiting(engine, schema, name):
                 raise
-        return _refresh(engine, schema, name, asked, lease.fence)
+        return _refresh(engine, schema, name, mode, lease.fence)
 
 
 def _refresh(
-    engine: Engine, schema: str, name: str, asked: RefreshMode | None, fence: int
+    engine: Engine, schema: str, name: str, mode: RefreshMode | None, fence: int
 ) -> Refresh:
     done: dict[str, Refresh] = {}
-    for one in _awaiting(engine, schema, name):
+    for stale in _awaiting(engine, schema, name):
         # Rebuilding one of them may have rebuilt others that read it.
-        if one in _awaiting(engine, schema, name):
-            reason = FIRST if one.is_uninitialized else one.reason
+        if stale in _awaiting(engine, schema, name):
+            reason = FIRST if stale.is_uninitialized else stale.reason
             assert reason is not None
             state = engine.catalog.state()
-            done |= _renew_or_suspend(engine, state, {one.relation: reason}, fence)
+            done |= _rebuild_or_suspend(engine, state, {stale.relation: reason}, fence)
     state = engine.catalog.state()
     table = require_table(state, schema, name)
     if table.relation in done:
         return done[table.relation]
-    return _refresh_going(engine, state, table, asked, fence)
+    return _refresh_going(engine, state, table, mode, fence)
 
 
 def _awaiting(engine: Engine, schema: str, name: str) -> list[StreamTable]:
@@ -166,56 +169,58 @@ def _awaiting(engine: Engine, schema: str, name: str) -> list[StreamTable]:
         return []
     table = require_table(state, schema, name)
     needed = together(state, [table], engine.settings(state))
-    return [one for one in needed if one in state.to_be_rebuilt]
+    return [table for table in needed if table in state.to_be_rebuilt]
 
 
 def _refresh_going(
-    engine: Engine, state: State, table: StreamTable, asked: RefreshMode | None, fence: int
+    engine: Engine, state: State, table: StreamTable, mode: RefreshMode | None, fence: int
 ) -> Refresh:
     schema, name = table.schema, table.name
     needed = upstream(state.stream_tables, table)
     below = _going(state, needed)
-    if any(one.is_uninitialized for one in below):
+    if any(table.is_uninitialized for table in below):
         # Filling it would fail over what is suspended, and is no reason to suspend it, too.
         require_active(needed)
-    reasons = {one.relation: why_rebuilt(one) for one in below if is_stale(one)}
-    if any(one.views for one in below):
+    reasons = {table.relation: why_rebuilt(table) for table in below if is_stale(table)}
+    if any(table.views for table in below):
         with engine.database.session() as connection:
             reasons |= changed_views(connection, *below)
     if not reasons:
-        return refresh_table(engine, state, schema, name, asked, fence)
-    done = _renew_or_suspend(engine, state, reasons, fence)
+        return refresh_table(engine, state, schema, name, mode, fence)
+    done = _rebuild_or_suspend(engine, state, reasons, fence)
     state = engine.catalog.state()
     now = require_table(state, schema, name)
-    return done.get(now.relation) or refresh_table(engine, state, schema, name, asked, fence)
+    return done.get(now.relation) or refresh_table(engine, state, schema, name, mode, fence)
 
 
 def _going(state: State, tables: Sequence[StreamTable]) -> tuple[StreamTable, ...]:
     """Those that do not stand still; a cycle stands still if one of its tables does."""
-    known = cycles(state.stream_tables)
-    still = {one.relation for one in state.stream_tables if one.status is Status.SUSPENDED}
+    cycle_of = cycles(state.stream_tables)
+    still = {table.relation for table in state.stream_tables if table.status is Status.SUSPENDED}
     return tuple(
-        one
-        for one in tables
-        if still.isdisjoint(known.get(one.relation, frozenset({one.relation})))
+        table
+        for table in tables
+        if still.isdisjoint(cycle_of.get(table.relation, frozenset({table.relation})))
     )
 
 
-def _is_whole(engine: Engine, state: State, table: StreamTable) -> bool:
+def _fits_inputs(engine: Engine, state: State, table: StreamTable) -> bool:
     with engine.database.session() as connection:
-        return is_whole(NameResolver.of(engine, connection, state), state, table, {})
+        return fits_inputs(NameResolver.of(engine, connection, state), state, table, {})
 
 
-def _renew(engine: Engine, state: State, reasons: dict[str, str], fence: int) -> dict[str, Refresh]:
+def _rebuild(
+    engine: Engine, state: State, reasons: dict[str, str], fence: int
+) -> dict[str, Refresh]:
     """Make tables anew, each for its reason, with stale ones that their readers need."""
     reasons = _with_stale(state, reasons)
-    wishes = [
+    specs = [
         TableSpec(reasons[table.relation], old=table)
         for table in state.stream_tables
         if table.relation in reasons
     ]
-    done = build(engine, plan(engine, state, wishes, damaged_sources(engine, state)), fence)
-    declare_anew(engine, state, fence)
+    done = build(engine, plan(engine, state, specs, damaged_sources(engine, state)), fence)
+    reset_shrunk_sources(engine, state, fence)
     return done
 
 
@@ -224,29 +229,31 @@ def _with_stale(state: State, reasons: dict[str, str]) -> dict[str, str]:
 
     Both sides of a diamond may be stale: the table in which they meet needs both.
     """
-    found = dict(reasons)
+    all_reasons = dict(reasons)
     while True:
-        above = downstream(state.stream_tables, *found)
-        readers = [one for one in above if not one.is_uninitialized]
-        needed = (one for reader in readers for one in upstream(state.stream_tables, reader))
-        stale = [one for one in _going(state, tuple(needed)) if is_stale(one)]
+        above = downstream(state.stream_tables, *all_reasons)
+        readers = [table for table in above if not table.is_uninitialized]
+        needed = (table for reader in readers for table in upstream(state.stream_tables, reader))
+        stale = [table for table in _going(state, tuple(needed)) if is_stale(table)]
         brought = {reader.relation for reader in readers}
-        known = brought | found.keys()
-        more = {one.relation: why_rebuilt(one) for one in stale if one.relation not in known}
+        covered = brought | all_reasons.keys()
+        more = {
+            table.relation: why_rebuilt(table) for table in stale if table.relation not in covered
+        }
         if not more:
-            return found
-        found |= more
+            return all_reasons
+        all_reasons |= more
 
 
-def _renew_or_suspend(
+def _rebuild_or_suspend(
     engine: Engine, state: State, reasons: dict[str, str], fence: int
 ) -> dict[str, Refresh]:
     """Make tables anew; what a person has to mend suspends them, with the reason."""
     try:
-        return _renew(engine, state, reasons, fence)
+        return _rebuild(engine, state, reasons, fence)
     except UserError as error:
-        for one in engine.catalog.state().stream_tables:
-            if one.relation in reasons:
-                reason = f"{reasons[one.relation]}: {error.message}"
-                change(engine, one, one.suspended(reason), fence)
+        for table in engine.catalog.state().stream_tables:
+            if table.relation in reasons:
+                reason = f"{reasons[table.relation]}: {error.message}"
+                change(engine, table, table.suspended(reason), fence)
         return {}

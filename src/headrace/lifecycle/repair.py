@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.catalog import State, new_relation_id
-from headrace.catalog.records import Source, StreamTable
+from headrace.catalog.records import Source, Status, StreamTable
 from headrace.engine import Engine
+from headrace.engine.steps import RollBack
+from headrace.errors import NeedsReinit
 from headrace.lifecycle.build import build
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.table_spec import TableSpec
@@ -37,12 +39,14 @@ def repair(engine: Engine) -> tuple[Damage, ...]:
         lost = damage_in(engine, state)
         sources = frozenset(s.relation for s in state.sources if s.relation in lost)
         tables = [table for table in state.stream_tables if table.relation in lost]
-        wishes = [TableSpec(REPAIRED, old=table) for table in tables if not table.held]
-        if wishes or sources:
-            build(engine, plan(engine, state, wishes, sources), lease.fence)
+        specs = [TableSpec(REPAIRED, old=table) for table in tables if not table.held]
+        if specs or sources:
+            build(engine, plan(engine, state, specs, sources), lease.fence)
         owners: list[Source | StreamTable] = [*state.sources, *state.stream_tables]
         return tuple(
-            _told(state, one, lost[one.relation]) for one in owners if one.relation in lost
+            _damage_of(state, owner, lost[owner.relation])
+            for owner in owners
+            if owner.relation in lost
         )
 
 
@@ -52,14 +56,29 @@ def damage_in(engine: Engine, state: State) -> dict[str, str]:
     lost: dict[str, str] = {}
     for number, relation in enumerate(state.relations):
         engine.progress("reading logs", number, len(state.relations))
-        found = engine.store.damage(relation.id, relation.pin)
-        if found is not None:
+        damage = engine.store.damage(relation.id, relation.pin)
+        if damage is not None:
             # A stage's relation is named after the table that it belongs to.
-            lost.setdefault(relation.id[:size], found)
+            lost.setdefault(relation.id[:size], damage)
     return lost
 
 
-def _told(state: State, one: Source | StreamTable, lost: str) -> Damage:
-    if isinstance(one, Source):
-        return Damage(state.called(one), "source", lost, True)
-    return Damage(f"{one.schema}.{one.name}", "stream table", lost, not one.held)
+def _damage_of(state: State, owner: Source | StreamTable, lost: str) -> Damage:
+    if isinstance(owner, Source):
+        return Damage(state.called(owner), "source", lost, True)
+    return Damage(f"{owner.schema}.{owner.name}", "stream table", lost, not owner.held)
+
+
+def damaged_sources(engine: Engine, state: State) -> frozenset[str]:
+    """The suspended sources whose logs do not hold what the catalog says."""
+    damaged = set()
+    for source in state.sources:
+        if source.status is not Status.SUSPENDED:
+            continue
+        relation = state.relation(source.relation)
+        try:
+            with engine.step(RollBack(relation.id)):
+                engine.store.rollback(relation.id, relation.pin)
+        except NeedsReinit:
+            damaged.add(relation.id)
+    return frozenset(damaged)

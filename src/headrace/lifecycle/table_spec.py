@@ -13,11 +13,13 @@ from headrace.catalog.records import Status, StreamTable, ViewRecord, is_stale
 from headrace.errors import UserError
 from headrace.graph import components, find_cycle
 from headrace.lifecycle.cycle_members import Name
-from headrace.lifecycle.inputs import first_named
+from headrace.lifecycle.name_resolver import first_named
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.planned_table import FIRST, TableRequest
 from headrace.query import table_names
 
+ALTERED = "the query was altered"
+REPARTITIONED = "the partitioning was altered"
 READER = "a table that it reads was made anew"
 
 
@@ -37,30 +39,30 @@ class TableSpec:
         return self.old is None or self.old.is_uninitialized
 
 
-Wishes = dict[Name, TableSpec]
+TableSpecs = dict[Name, TableSpec]
 
 
 @dataclass(frozen=True)
 class SpecDependencies:
-    """Who reads whom among tables that exist and tables that are wished for.
+    """Who reads whom among tables that exist and tables that are requested for.
 
-    `wishes` has those that were made and those that follow from them: tables below a wished one
+    `specs` has those that were made and those that follow from them: tables below a requested one
     that are stale and do not stand still. What a table that is filled reads is filled, too.
     """
 
     state: State
-    wishes: dict[Name, TableSpec]
+    specs: dict[Name, TableSpec]
     reads: dict[Name, frozenset[Name]]
 
     @staticmethod
     def of(
         connection: Connection[Any],
         state: State,
-        wishes: Sequence[TableSpec],
+        specs: Sequence[TableSpec],
         search_path: tuple[str, ...],
     ) -> SpecDependencies:
-        named = {_wished_name(wish, search_path): wish for wish in wishes}
-        if len(named) < len(wishes):
+        named = {_requested_name(spec, search_path): spec for spec in specs}
+        if len(named) < len(specs):
             raise UserError("name-exists", "two of the stream tables have the same name")
         reads = {_name(table): frozenset(_inputs(state, table)) for table in state.stream_tables}
         tables = frozenset(reads) | named.keys()
@@ -69,17 +71,17 @@ class SpecDependencies:
             for table in state.stream_tables
             if table.is_uninitialized
         }
-        for name, wish in named.items():
-            if wish.request is not None:
-                texts[name] = wish.request.query, search_path
+        for name, spec in named.items():
+            if spec.request is not None:
+                texts[name] = spec.request.query, search_path
         for name, (text, path) in texts.items():
             reads[name] = frozenset(read_tables(connection, text, path, tables))
-        filled = {name for name, wish in named.items() if not wish.is_empty}
+        filled = {name for name, spec in named.items() if not spec.is_empty}
         below = _upstream(reads, filled)
-        for name, wish in named.items():
-            if wish.request is not None:
-                fill = name in below or not wish.is_empty
-                named[name] = replace(wish, request=replace(wish.request, initialize=fill))
+        for name, spec in named.items():
+            if spec.request is not None:
+                fill = name in below or not spec.is_empty
+                named[name] = replace(spec, request=replace(spec.request, initialize=fill))
         for table in state.stream_tables:
             name = _name(table)
             going = is_stale(table) and table.status is not Status.SUSPENDED
@@ -89,24 +91,24 @@ class SpecDependencies:
 
     def ordered(
         self, readers: Iterable[StreamTable], *, allow_circular: bool
-    ) -> list[tuple[Wishes, bool]]:
-        """The wishes and these readers, each after those it reads.
+    ) -> list[tuple[TableSpecs, bool]]:
+        """The specs and these readers, each after those it reads.
 
         Those that read each other come together, and are marked. They are `circular` where that is
         not allowed, unless they are made anew as they were.
         """
-        wanted = dict(self.wishes)
+        specs = dict(self.specs)
         for reader in readers:
-            wanted.setdefault(_name(reader), TableSpec(READER, old=reader))
-        found: list[tuple[Wishes, bool]] = []
+            specs.setdefault(_name(reader), TableSpec(READER, old=reader))
+        batches: list[tuple[TableSpecs, bool]] = []
         for component in components(self.reads):
-            together = {name: wanted[name] for name in component.members if name in wanted}
-            asked = any(wish.request is not None for wish in together.values())
-            if component.is_cyclic and asked and not allow_circular:
-                raise _circular(self.inside(together), self.wishes)
+            together = {name: specs[name] for name in component.members if name in specs}
+            requested = any(spec.request is not None for spec in together.values())
+            if component.is_cyclic and requested and not allow_circular:
+                raise _circular(self.inside(together), self.specs)
             if together:
-                found.append((together, component.is_cyclic))
-        return found
+                batches.append((together, component.is_cyclic))
+        return batches
 
     def inside(self, names: Collection[Name]) -> dict[Name, frozenset[Name]]:
         """What these tables read of each other."""
@@ -118,12 +120,12 @@ def why_rebuilt(table: StreamTable) -> str:
     return FIRST if table.is_uninitialized else READER
 
 
-def _circular(reads: dict[Name, frozenset[Name]], wishes: Iterable[Name]) -> UserError:
-    """The error of tables that read each other; the way round begins with one that is wished."""
+def _circular(reads: dict[Name, frozenset[Name]], specs: Iterable[Name]) -> UserError:
+    """The error of tables that read each other; the way round begins with one that is requested."""
     cycle = find_cycle(reads)
     assert cycle is not None
     names = cycle.names
-    begin = next((place for place, name in enumerate(names) if name in wishes), 0)
+    begin = next((place for place, name in enumerate(names) if name in specs), 0)
     path = [".".join(name) for name in (*names[begin:], *names[:begin])]
     return UserError(
         "circular",
@@ -137,12 +139,12 @@ def _name(table: StreamTable) -> Name:
     return table.schema, table.name
 
 
-def _wished_name(wish: TableSpec, search_path: tuple[str, ...]) -> Name:
+def _requested_name(spec: TableSpec, search_path: tuple[str, ...]) -> Name:
     """The name that a table has now, or will have if it is new."""
-    if wish.old is not None:
-        return _name(wish.old)
-    assert wish.request is not None
-    return parse_name(wish.request.name, search_path[0])
+    if spec.old is not None:
+        return _name(spec.old)
+    assert spec.request is not None
+    return parse_name(spec.request.name, search_path[0])
 
 
 def _inputs(state: State, table: StreamTable) -> list[Name]:
@@ -154,18 +156,18 @@ def read_tables(
     connection: Connection[Any], text: str, search_path: tuple[str, ...], tables: Collection[Name]
 ) -> set[Name]:
     """Those of the tables that a query names, or a view that it reads."""
-    found: set[Name] = set()
+    names_read: set[Name] = set()
     views: set[ViewRecord] = set()
     texts = [text]
     while texts:
         names = _names(texts.pop(), connection.info.dbname)
-        for one in first_named(connection, names, search_path, tables).values():
-            if isinstance(one, ViewRecord):
-                texts += [] if one in views else [one.text]
-                views.add(one)
-            elif one in tables:
-                found.add(one)
-    return found
+        for table in first_named(connection, names, search_path, tables).values():
+            if isinstance(table, ViewRecord):
+                texts += [] if table in views else [table.text]
+                views.add(table)
+            elif table in tables:
+                names_read.add(table)
+    return names_read
 
 
 def _names(text: str, home: str) -> tuple[tuple[str | None, str], ...]:
@@ -177,11 +179,11 @@ def _names(text: str, home: str) -> tuple[tuple[str | None, str], ...]:
 
 
 def _upstream(reads: dict[Name, frozenset[Name]], names: Iterable[Name]) -> set[Name]:
-    found: set[Name] = set()
+    upstream: set[Name] = set()
     waiting = list(names)
     while waiting:
         for name in reads.get(waiting.pop(), ()):
-            if name not in found:
-                found.add(name)
+            if name not in upstream:
+                upstream.add(name)
                 waiting.append(name)
-    return found
+    return upstream

@@ -19,7 +19,7 @@ from headrace.engine.steps import DropLog, RemoveCapture, RemoveCatalog
 from headrace.errors import UserError
 from headrace.publish.partitions import partitions
 from headrace.publish.served import COMMENT, INDEX_OPTIONS, index_name, served_name
-from headrace.relations.merges import Merges
+from headrace.relations.compaction import Merges
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA
@@ -70,20 +70,20 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
-        for known, database in _databases(engine, state):
-            if known is not None:
-                engine.slot_readers.release(known.slot)
-            _rehearse_capture(database, known)
+        for following, database in _databases(engine, state):
+            if following is not None:
+                engine.slot_readers.release(following.slot)
+            _rehearse_capture(database, following)
         engine.store.require_writable()
         with engine.database.session() as connection:
             home = _home_sql(connection, state.stream_tables, keep_tables=keep_tables)
             with translated(), connection.transaction(force_rollback=True):
                 _execute(connection, home)
-        for known, database in _databases(engine, state):
+        for following, database in _databases(engine, state):
             with engine.step(RemoveCapture()):
-                if known is not None:
-                    engine.slot_readers.release(known.slot)
-                _remove_capture(database, known)
+                if following is not None:
+                    engine.slot_readers.release(following.slot)
+                _remove_capture(database, following)
         # Into a folder that is removed nobody may write meanwhile.
         engine.part(Merges).wait()
         for relation in state.relations:
@@ -104,13 +104,15 @@ def uninstall_sql(engine: Engine, *, keep_tables: bool) -> str:
     """
     state = engine.catalog.state()
     parts = []
-    for known in state.databases:
-        if known.id != HOME:
-            with engine.source_database(known).session() as connection:
-                capture = script(_capture_sql(connection, known.following))
-            parts.append(f"-- In the attached database {known.alias}:\n{capture}")
+    for database in state.databases:
+        if database.id != HOME:
+            with engine.source_database(database).session() as connection:
+                capture = script(_capture_sql(connection, database.following))
+            parts.append(f"-- In the attached database {database.alias}:\n{capture}")
     with engine.database.session() as connection:
-        following = next((one.following for one in state.databases if one.id == HOME), None)
+        following = next(
+            (database.following for database in state.databases if database.id == HOME), None
+        )
         capture_at_home = _capture_sql(connection, following)
         home = _home_sql(connection, state.stream_tables, keep_tables=keep_tables)
     own = script((*capture_at_home, *home))
@@ -119,9 +121,11 @@ def uninstall_sql(engine: Engine, *, keep_tables: bool) -> str:
 
 def _databases(engine: Engine, state: State) -> tuple[tuple[Following | None, Database], ...]:
     """The home database, last, and all that are attached, each with what follows its log."""
-    home = next((one.following for one in state.databases if one.id == HOME), None)
+    home = next((database.following for database in state.databases if database.id == HOME), None)
     others = [
-        (one.following, engine.source_database(one)) for one in state.databases if one.id != HOME
+        (database.following, engine.source_database(database))
+        for database in state.databases
+        if database.id != HOME
     ]
     return (*others, (home, engine.database))
 
@@ -211,8 +215,8 @@ def _ordinary(connection: Connection[Any], table: StreamTable) -> list[sql.Compo
     The index of a key that its owner asked for stays.
     """
     name = served_name(table)
-    guarded = (name, *(one.name for one in partitions(connection, table)))
-    parts = [_drop("TRIGGER", "headrace_refuse_dml", one) for one in guarded]
+    guarded = (name, *(partition.name for partition in partitions(connection, table)))
+    parts = [_drop("TRIGGER", "headrace_refuse_dml", partition) for partition in guarded]
     if not any(option in table.options for option in INDEX_OPTIONS):
         index = sql.Identifier(table.schema, index_name(table))
         parts.append(sql.SQL("DROP INDEX IF EXISTS {}").format(index))
@@ -230,8 +234,8 @@ def _schema_sql(connection: Connection[Any], schema: str) -> list[sql.Composed]:
     if present is None or present[0] is None:
         return []
     with translated():
-        found = connection.execute(CONTENTS, {"schema": schema}).fetchall()
-    parts = [sql.SQL(f"DROP {kind} {name}").format() for _, kind, name in found]
+        contents = connection.execute(CONTENTS, {"schema": schema}).fetchall()
+    parts = [sql.SQL(f"DROP {kind} {name}").format() for _, kind, name in contents]
     return [*parts, sql.SQL("DROP SCHEMA {}").format(sql.Identifier(schema))]
 
 

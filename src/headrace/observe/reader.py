@@ -17,10 +17,9 @@ from headrace.graph.components import Group, cycles
 from headrace.graph.draw import FORMATS
 from headrace.graph.network import Network
 from headrace.ingest.append_only import growing, is_declared, reverted
-from headrace.lifecycle.capture_sql import capture_sql
+from headrace.lifecycle.capture_requirements import capture_sql, option_notices
 from headrace.lifecycle.create import check_query, filled_with
 from headrace.lifecycle.names import parse_name
-from headrace.lifecycle.notices import option_notices
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.blockers import blockers
 from headrace.observe.capture_status import captures, is_decoded
@@ -41,13 +40,12 @@ from headrace.observe.strata_status import (
 )
 from headrace.observe.stratify import stratify
 from headrace.observe.table_status import TableStatus, status_of
-from headrace.refresh.cost_history import past_of
+from headrace.refresh.change_size import read_by, stored_rows
+from headrace.refresh.cost_history import Outlook, outlook, past_of
 from headrace.refresh.explain import Explanation, explain, found_by_keys, placed
-from headrace.refresh.outlook import Outlook, outlook
 from headrace.refresh.plan import may_choose
 from headrace.refresh.refresh import require_table
-from headrace.refresh.sizes import read_by, stored_rows
-from headrace.refresh.together import consistency_groups
+from headrace.refresh.scope import consistency_groups
 from headrace.relations.definition import define
 from headrace.schedule.tiers import is_watched, tier_option
 from headrace.settings import Settings

@@ -15,21 +15,21 @@ from headrace.graph.network import Network
 from headrace.graph.strata import Operators
 from headrace.lifecycle.cycle_check import no_beginning
 from headrace.lifecycle.cycle_members import Name, shown
-from headrace.lifecycle.known_part import beginning, first_branch
 from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import parse_name
 from headrace.lifecycle.planned_table import (
-    CaptureAnew,
     PlannedTable,
+    RecaptureNeeded,
     TableRequest,
     check,
     check_free,
 )
-from headrace.lifecycle.planning import Planning
+from headrace.lifecycle.planning import PlanBuilder
 from headrace.lifecycle.table_spec import read_tables
 from headrace.observe.strata_status import names_of, network_of
 from headrace.query import first_names
 from headrace.source.faults import translated
+from headrace.statements.nonrecursive_term import beginning, first_branch
 
 
 def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> Network:
@@ -44,11 +44,13 @@ def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> 
                 engine.database.session() as connection,
                 connection.transaction(force_rollback=True),
             ):
-                planning = Planning(NameResolver.of(engine, connection, state), state, search_path)
-                planning.capture_anew([one for one in state.sources if one.relation in anew])
+                planning = PlanBuilder(
+                    NameResolver.of(engine, connection, state), state, search_path
+                )
+                planning.recapture([one for one in state.sources if one.relation in anew])
                 reads = _Rehearsal(planning, named).reads()
                 return network_of(state).with_tables(reads)
-        except CaptureAnew as found:
+        except RecaptureNeeded as found:
             anew.add(found.relation)
 
 
@@ -59,7 +61,7 @@ class _Rehearsal:
     `waiting` have no columns yet.
     """
 
-    planning: Planning
+    planning: PlanBuilder
     requests: dict[Name, TableRequest]
     waiting: set[Name] = field(default_factory=set)
 
@@ -68,7 +70,7 @@ class _Rehearsal:
         state = self.planning.state
         for name in self.requests:
             if state.stream_table(*name) is None:
-                check_free(self.planning.reach.home, state, *name)
+                check_free(self.planning.resolver.home, state, *name)
                 self.waiting.add(name)
         left = dict(self.requests)
         found: dict[str, dict[str, Operators]] = {}
@@ -87,7 +89,7 @@ class _Rehearsal:
         planning = self.planning
         tables = {(table.schema, table.name) for table in planning.state.stream_tables}
         names = tables | self.requests.keys()
-        read = read_tables(planning.reach.home, query, planning.search_path, names)
+        read = read_tables(planning.resolver.home, query, planning.search_path, names)
         return not read.isdisjoint(self.waiting)
 
     def _begin(self, left: dict[Name, TableRequest]) -> None:
@@ -109,7 +111,7 @@ class _Rehearsal:
     def _checked(self, name: Name, request: TableRequest) -> PlannedTable:
         planning = self.planning
         old = planning.state.stream_table(*name)
-        return check(planning.reach, planning.state, request, planning.search_path, old=old)
+        return check(planning.resolver, planning.state, request, planning.search_path, old=old)
 
     def _edges(self, making: PlannedTable) -> dict[str, Operators]:
         names = names_of(self.planning.state.with_origins(making.sources))

@@ -1,4 +1,4 @@
-"""Plans of a project folder, made with what PostgreSQL says of its queries, and performed."""
+"""Plan and apply a project folder, with PostgreSQL's answers about its queries."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 from headrace.catalog import State
 from headrace.catalog.records import RefreshMode, StreamTable
 from headrace.engine import Engine
+from headrace.errors import HeadraceError
 from headrace.graph import downstream
+from headrace.graph.dependencies import in_order
 from headrace.ingest.requested_modes import REQUESTS
 from headrace.lifecycle.alter import Alteration, alter
 from headrace.lifecycle.create import make
 from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.drop import drop
-from headrace.lifecycle.table_spec import read_tables
-from headrace.project.check import check_queries
+from headrace.lifecycle.planned_table import FIRST
+from headrace.lifecycle.planning import plan
+from headrace.lifecycle.table_spec import ALTERED, TableSpec, read_tables
 from headrace.project.difference import Reads, difference, differs
 from headrace.project.plan import Act, ProjectPlan, TableChange, inputs_of, refuse_stale
 from headrace.project.read import DefinedTable
@@ -30,15 +33,19 @@ def plan_project(
     state = engine.catalog.state()
     reads = _reads(engine, state, wanted)
     plan = difference(folder, wanted, state, reads, prune=prune)
-    making = [one for one in wanted if one.name in _names(plan.of(Act.CREATE, Act.REBUILD))]
-    check_queries(engine, _before_making(state, plan), making, reads)
+    definitions = [
+        definition
+        for definition in wanted
+        if definition.name in _names(plan.of(Act.CREATE, Act.REBUILD))
+    ]
+    check_queries(engine, _before_making(state, plan), definitions, reads)
     return plan
 
 
 def apply_project(
     engine: Engine,
     folder: str,
-    wanted: Sequence[DefinedTable],
+    definitions: Sequence[DefinedTable],
     *,
     prune: bool,
     expected: ProjectPlan | None = None,
@@ -50,21 +57,21 @@ def apply_project(
     made is made together; what was read until then is dropped last. If one of these steps fails,
     those before it stay, and applying again goes on from there.
     """
-    plan = plan_project(engine, folder, wanted, prune=prune)
+    plan = plan_project(engine, folder, definitions, prune=prune)
     if expected is not None:
         refuse_stale(expected, plan)
     if plan.nothing_to_do:
         return plan
     with engine.writing():
         state = engine.catalog.state()
-        reads = _reads(engine, state, wanted)
-        refuse_stale(plan, difference(folder, wanted, state, reads, prune=prune))
-        _perform(engine, state, {one.name: one for one in wanted}, plan)
+        reads = _reads(engine, state, definitions)
+        refuse_stale(plan, difference(folder, definitions, state, reads, prune=prune))
+        _perform(engine, state, {definition.name: definition for definition in definitions}, plan)
     return plan
 
 
 def _perform(
-    engine: Engine, state: State, wanted: Mapping[Name, DefinedTable], plan: ProjectPlan
+    engine: Engine, state: State, definition_of: Mapping[Name, DefinedTable], plan: ProjectPlan
 ) -> None:
     first = _unread(state, plan)
     _drop(engine, first)
@@ -74,32 +81,34 @@ def _perform(
     _alter(
         engine,
         (
-            replace(one, options=dict.fromkeys(asked))
-            for one in (*altered, *rebuilt)
-            if (asked := _requests(one))
+            replace(change, options=dict.fromkeys(requests))
+            for change in (*altered, *rebuilt)
+            if (requests := _requests(change))
         ),
     )
     # One that becomes FULL may have to leave a cycle before, one that no longer is may join one.
-    _alter(engine, (one for one in altered if not _becomes_full(one)))
-    making = [wanted[one.name].request for one in (*plan.of(Act.CREATE), *rebuilt)]
-    if making:
-        make(engine, making, frozenset(one.name for one in rebuilt))
-    _alter(engine, (one for one in altered if _becomes_full(one)))
+    _alter(engine, (change for change in altered if not _becomes_full(change)))
+    definitions = [
+        definition_of[change.name].request for change in (*plan.of(Act.CREATE), *rebuilt)
+    ]
+    if definitions:
+        make(engine, definitions, frozenset(change.name for change in rebuilt))
+    _alter(engine, (change for change in altered if _becomes_full(change)))
     _drop(engine, _names(plan.of(Act.DROP)) - first)
 
 
 def _alter(engine: Engine, changes: Iterable[TableChange]) -> None:
-    for one in changes:
-        alter(engine, *one.name, Alteration.of(one.options))
+    for change in changes:
+        alter(engine, *change.name, Alteration.of(change.options))
 
 
 def _drop(engine: Engine, names: frozenset[Name]) -> None:
     """Drop the tables, each with those of them that read it."""
     for name in sorted(names):
         tables = engine.catalog.state().stream_tables
-        table = next((one for one in tables if (one.schema, one.name) == name), None)
+        table = next((table for table in tables if (table.schema, table.name) == name), None)
         if table is not None:
-            readers = {(one.schema, one.name) for one in downstream(tables, table.relation)}
+            readers = {(table.schema, table.name) for table in downstream(tables, table.relation)}
             drop(engine, *name, cascade=readers <= names)
 
 
@@ -110,7 +119,9 @@ def _unread(state: State, plan: ProjectPlan) -> frozenset[Name]:
         name
         for name in going
         if (table := state.stream_table(*name)) is not None
-        and {(one.schema, one.name) for one in downstream(state.stream_tables, table.relation)}
+        and {
+            (table.schema, table.name) for table in downstream(state.stream_tables, table.relation)
+        }
         <= going
     )
 
@@ -119,15 +130,17 @@ def _before_making(state: State, plan: ProjectPlan) -> State:
     """The state in which tables will be made: without what goes first, with options altered."""
     gone = [_table(state, name).relation for name in _unread(state, plan)]
     modes = [
-        replace(_table(state, one.name), refresh_mode=refresh_mode(one.options["refresh_mode"]))
-        for one in plan.of(Act.ALTER)
-        if "refresh_mode" in one.options and not _becomes_full(one)
+        replace(
+            _table(state, change.name), refresh_mode=refresh_mode(change.options["refresh_mode"])
+        )
+        for change in plan.of(Act.ALTER)
+        if "refresh_mode" in change.options and not _becomes_full(change)
     ]
     state = state.with_origins(modes, gone)
     captured = [
-        replace(table, options={**table.options, **asked})
-        for one in plan.of(Act.ALTER)
-        if (asked := _requests(one)) and (table := _table(state, one.name))
+        replace(table, options={**table.options, **requests})
+        for change in plan.of(Act.ALTER)
+        if (requests := _requests(change)) and (table := _table(state, change.name))
     ]
     return state.with_origins(captured)
 
@@ -147,22 +160,76 @@ def _becomes_full(change: TableChange) -> bool:
     return change.options.get("refresh_mode") == RefreshMode.FULL
 
 
-def _reads(engine: Engine, state: State, wanted: Sequence[DefinedTable]) -> Reads:
+def _reads(engine: Engine, state: State, definitions: Sequence[DefinedTable]) -> Reads:
     """What the tables of the folder will read of each other and of those that are there."""
     tables = {(table.schema, table.name) for table in state.stream_tables}
-    tables |= {one.name for one in wanted}
+    tables |= {definition.name for definition in definitions}
     search_path = engine.database.search_path
     reads: dict[Name, frozenset[Name]] = {}
     with engine.database.session() as connection:
-        for one in wanted:
-            table = state.stream_table(*one.name)
-            if table is not None and not differs(one.request, table):
-                reads[one.name] = inputs_of(state, table)
+        for definition in definitions:
+            table = state.stream_table(*definition.name)
+            if table is not None and not differs(definition.request, table):
+                reads[definition.name] = inputs_of(state, table)
             else:
-                query = one.request.query
-                reads[one.name] = frozenset(read_tables(connection, query, search_path, tables))
+                query = definition.request.query
+                reads[definition.name] = frozenset(
+                    read_tables(connection, query, search_path, tables)
+                )
     return reads
 
 
 def _names(changes: Iterable[TableChange]) -> frozenset[Name]:
-    return frozenset(one.name for one in changes)
+    return frozenset(change.name for change in changes)
+
+
+def check_queries(
+    engine: Engine, state: State, definitions: Sequence[DefinedTable], reads: Reads
+) -> None:
+    """Everything that can be known of tables that shall be made together, or UserError."""
+    if not definitions:
+        return
+    try:
+        _plan(engine, state, definitions)
+    except HeadraceError as error:
+        failing = _where(engine, state, definitions, reads, error)
+        if failing is not None:
+            where = f"In {failing.place}."
+            error.detail = " ".join(part for part in (error.detail, where) if part)
+        raise
+
+
+def _plan(engine: Engine, state: State, definitions: Sequence[DefinedTable]) -> None:
+    specs = []
+    for definition in definitions:
+        old = state.stream_table(*definition.name)
+        specs.append(TableSpec(FIRST if old is None else ALTERED, definition.request, old))
+    plan(engine, state, specs)
+
+
+def _where(
+    engine: Engine,
+    state: State,
+    definitions: Sequence[DefinedTable],
+    reads: Reads,
+    error: HeadraceError,
+) -> DefinedTable | None:
+    """The first table that fails likewise if only it is made, and what it rests on."""
+    by_name = {definition.name: definition for definition in definitions}
+    for name in in_order({name: reads[name] & by_name.keys() for name in by_name}):
+        try:
+            _plan(
+                engine, state, [by_name[table] for table in _below(reads, name) if table in by_name]
+            )
+        except HeadraceError as second:
+            if (second.code, second.message) == (error.code, error.message):
+                return by_name[name]
+    return None
+
+
+def _below(reads: Reads, name: Name) -> list[Name]:
+    """A table and all that it rests on."""
+    names = [name]
+    for item in names:
+        names += [read for read in sorted(reads.get(item, ())) if read not in names]
+    return names

@@ -30,19 +30,21 @@ Reads = Mapping[Name, frozenset[Name]]
 
 
 def difference(
-    folder: str, wanted: Sequence[DefinedTable], state: State, reads: Reads, *, prune: bool
+    folder: str, definitions: Sequence[DefinedTable], state: State, reads: Reads, *, prune: bool
 ) -> ProjectPlan:
     """The plan that makes the catalog's stream tables those that are wanted.
 
     Those that are not in the folder are dropped with `prune` and else left alone; it is
     `has-dependents` if one that stays will read one that would go.
     """
-    compared = _Comparison({one.name: one for one in wanted}, state, prune)
+    compared = _Comparison(
+        {definition.name: definition for definition in definitions}, state, prune
+    )
     compared.refuse_needed(reads)
     return ProjectPlan(
         folder,
         prune,
-        wishes_fingerprint(wanted),
+        wishes_fingerprint(definitions),
         catalog_fingerprint(state),
         tuple(compared.changes()),
     )
@@ -75,13 +77,15 @@ class _Comparison:
     @cached_property
     def anew(self) -> dict[Name, tuple[Name, ...]]:
         """For every table that is rebuilt those that stay and read it, directly or not."""
-        found = {}
+        readers_by_name = {}
         for name, table in self.tables.items():
             if name in self.wanted and differs(self.wanted[name].request, table):
                 readers = downstream(self.state.stream_tables, table.relation)
-                names = ((one.schema, one.name) for one in readers)
-                found[name] = tuple(one for one in names if one != name and one not in self.going)
-        return found
+                names = ((reader.schema, reader.name) for reader in readers)
+                readers_by_name[name] = tuple(
+                    reader for reader in names if reader != name and reader not in self.going
+                )
+        return readers_by_name
 
     def refuse_needed(self, reads: Reads) -> None:
         for reader, names in sorted(reads.items()):
@@ -109,14 +113,14 @@ class _Comparison:
             return TableChange(Act.FOLLOW, name, f"not in the folder; {causes}")
         return TableChange(Act.LEAVE, name, "not in the folder")
 
-    def _both(self, one: DefinedTable, table: StreamTable) -> TableChange:
-        name, place = one.name, one.place
-        options = options_that_differ(one.request, table)
-        reasons = [_told(option, old, new) for option, (old, new) in options.items()]
+    def _both(self, definition: DefinedTable, table: StreamTable) -> TableChange:
+        name, place = definition.name, definition.place
+        options = options_that_differ(definition.request, table)
+        reasons = [_affected_readers(option, old, new) for option, (old, new) in options.items()]
         changed = {option: new for option, (_, new) in options.items()}
         if name in self.anew:
             anew = tuple(shown(reader) for reader in self.anew[name])
-            other_query = ["the query differs"] if _query_differs(one.request, table) else []
+            other_query = ["the query differs"] if _query_differs(definition.request, table) else []
             reason = "; ".join([*other_query, *reasons])
             return TableChange(Act.REBUILD, name, reason, changed, anew, place)
         causes = self._causes(name)
@@ -129,7 +133,9 @@ class _Comparison:
 
     def _causes(self, name: Name) -> str | None:
         """Why a table has to be made anew that itself did not change."""
-        rebuilt = [shown(one) for one, readers in self.anew.items() if name in readers]
+        rebuilt = [
+            shown(rebuilt_name) for rebuilt_name, readers in self.anew.items() if name in readers
+        ]
         if not rebuilt:
             return None
         still = self.tables[name].status is Status.SUSPENDED
@@ -148,9 +154,11 @@ def options_that_differ(request: TableRequest, table: StreamTable) -> dict[str, 
     names = dict.fromkeys((*old, *new))
     if same_partitions(old.get(OPTION), new.get(OPTION)):
         names.pop(OPTION, None)
-    return {one: (old.get(one), new.get(one)) for one in names if old.get(one) != new.get(one)}
+    return {
+        name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)
+    }
 
 
-def _told(option: str, old: Any, new: Any) -> str:
+def _affected_readers(option: str, old: Any, new: Any) -> str:
     none = "by hand" if option == "schedule" else "default"
     return f"{option}: {none if old is None else old} → {none if new is None else new}"

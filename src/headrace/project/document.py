@@ -1,4 +1,4 @@
-"""Plans and wishes as JSON documents, and back: what a saved plan and a request carry."""
+"""Plans and specs as JSON documents, and back: what a saved plan and a request carry."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def plan_document(plan: ProjectPlan) -> dict[str, Any]:
     return {
         "folder": plan.folder,
         "prune": plan.prune,
-        "fingerprint": {"wishes": plan.wishes, "catalog": plan.catalog},
+        "fingerprint": {"wishes": plan.specs, "catalog": plan.catalog},
         "nothing_to_do": plan.nothing_to_do,
         "changes": [
             {
-                "act": one.act.value,
-                "table": one.table,
-                "schema": one.name[0],
-                "name": one.name[1],
-                "reason": one.reason,
-                "options": dict(one.options),
-                "anew": list(one.anew),
-                "place": one.place,
+                "act": change.act.value,
+                "table": change.table,
+                "schema": change.name[0],
+                "name": change.name[1],
+                "reason": change.reason,
+                "options": dict(change.options),
+                "anew": list(change.anew),
+                "place": change.place,
             }
-            for one in plan.changes
+            for change in plan.changes
         ],
     }
 
@@ -45,14 +45,14 @@ def plan_of(document: Mapping[str, Any]) -> ProjectPlan:
         str(document["fingerprint"]["catalog"]),
         tuple(
             TableChange(
-                Act(one["act"]),
-                (one["schema"], one["name"]),
-                one["reason"],
-                dict(one["options"]),
-                tuple(one["anew"]),
-                one["place"],
+                Act(change["act"]),
+                (change["schema"], change["name"]),
+                change["reason"],
+                dict(change["options"]),
+                tuple(change["anew"]),
+                change["place"],
             )
-            for one in document["changes"]
+            for change in document["changes"]
         ),
     )
 
@@ -82,38 +82,38 @@ def load_plan(file: Path) -> ProjectPlan:
         ) from None
 
 
-def wishes_document(wanted: Sequence[DefinedTable]) -> list[dict[str, Any]]:
+def wishes_document(definitions: Sequence[DefinedTable]) -> list[dict[str, Any]]:
     return [
         {
-            "schema": one.name[0],
-            "name": one.name[1],
-            "as": one.request.name,
-            "query": one.request.query,
-            "schedule": one.request.schedule,
-            "refresh_mode": one.request.refresh_mode.value,
-            "options": dict(one.request.options),
-            "initialize": one.request.initialize,
-            "file": one.file,
-            "line": one.line,
+            "schema": definition.name[0],
+            "name": definition.name[1],
+            "as": definition.request.name,
+            "query": definition.request.query,
+            "schedule": definition.request.schedule,
+            "refresh_mode": definition.request.refresh_mode.value,
+            "options": dict(definition.request.options),
+            "initialize": definition.request.initialize,
+            "file": definition.file,
+            "line": definition.line,
         }
-        for one in wanted
+        for definition in definitions
     ]
 
 
 def wishes_of(documents: Sequence[Mapping[str, Any]]) -> tuple[DefinedTable, ...]:
     return tuple(
         DefinedTable(
-            (one["schema"], one["name"]),
+            (document["schema"], document["name"]),
             TableRequest(
-                one["as"],
-                one["query"],
-                one["schedule"],
-                RefreshMode(one["refresh_mode"]),
-                dict(one["options"]),
-                one["initialize"],
+                document["as"],
+                document["query"],
+                document["schedule"],
+                RefreshMode(document["refresh_mode"]),
+                dict(document["options"]),
+                document["initialize"],
             ),
-            one["file"],
-            one["line"],
+            document["file"],
+            document["line"],
         )
-        for one in documents
+        for document in documents
     )

@@ -59,45 +59,45 @@ class TableChange:
 class ProjectPlan:
     """The changes, in the order of the names, and what they were found from.
 
-    `wishes` and `catalog` are fingerprints of what the folder asks for and of the stream tables
+    `specs` and `catalog` are fingerprints of what the folder asks for and of the stream tables
     that there were: with others the plan is stale.
     """
 
     folder: str
     prune: bool
-    wishes: str
+    specs: str
     catalog: str
     changes: tuple[TableChange, ...]
 
     @property
     def nothing_to_do(self) -> bool:
-        return all(one.act in (Act.UNCHANGED, Act.LEAVE) for one in self.changes)
+        return all(change.act in (Act.UNCHANGED, Act.LEAVE) for change in self.changes)
 
     @property
     def counts(self) -> dict[Act, int]:
         """How many tables each act has, those without any left out."""
-        counted = Counter(one.act for one in self.changes)
+        counted = Counter(change.act for change in self.changes)
         return {act: counted[act] for act in Act if counted[act]}
 
     def of(self, *acts: Act) -> tuple[TableChange, ...]:
-        return tuple(one for one in self.changes if one.act in acts)
+        return tuple(change for change in self.changes if change.act in acts)
 
     def __str__(self) -> str:
-        rows = [(one.act.value, one.table, one.reason) for one in self.changes]
+        rows = [(change.act.value, change.table, change.reason) for change in self.changes]
         act, table = (max((len(row[n]) for row in rows), default=0) for n in (0, 1))
         return "\n".join(f"{row[0]:{act}}  {row[1]:{table}}  {row[2]}" for row in rows)
 
 
-def wishes_fingerprint(wanted: Sequence[DefinedTable]) -> str:
+def wishes_fingerprint(definitions: Sequence[DefinedTable]) -> str:
     """The same for folders that ask for the same, wherever in them it stands."""
     return _fingerprint(
         [
             [
-                *(*one.name, *_asked(one.request)),
-                sorted(one.request.options.items()),
-                one.request.initialize,
+                *(*definition.name, *_asked(definition.request)),
+                sorted(definition.request.options.items()),
+                definition.request.initialize,
             ]
-            for one in sorted(wanted, key=lambda one: one.name)
+            for definition in sorted(definitions, key=lambda definition: definition.name)
         ]
     )
 
@@ -116,8 +116,8 @@ def catalog_fingerprint(state: State) -> str:
     )
 
 
-def _asked(one: TableRequest | StreamTable) -> tuple[str | None, ...]:
-    return bare(one.query), one.schedule, one.refresh_mode.value
+def _asked(table: TableRequest | StreamTable) -> tuple[str | None, ...]:
+    return bare(table.query), table.schedule, table.refresh_mode.value
 
 
 def bare(query: str) -> str:
@@ -128,15 +128,17 @@ def bare(query: str) -> str:
 def inputs_of(state: State, table: StreamTable) -> frozenset[Name]:
     """The stream tables that one reads."""
     origins = (state.origin(relation) for relation in table.inputs)
-    return frozenset((one.schema, one.name) for one in origins if isinstance(one, StreamTable))
+    return frozenset(
+        (origin.schema, origin.name) for origin in origins if isinstance(origin, StreamTable)
+    )
 
 
-def refuse_stale(expected: ProjectPlan, found: ProjectPlan) -> None:
+def refuse_stale(expected: ProjectPlan, current: ProjectPlan) -> None:
     """Refuse what is no longer what was planned."""
     changed = []
-    if expected.wishes != found.wishes:
+    if expected.specs != current.specs:
         changed.append("What the folder asks for has changed since.")
-    if expected.catalog != found.catalog:
+    if expected.catalog != current.catalog:
         changed.append("Stream tables were created, altered or dropped since.")
     if changed:
         raise UserError(

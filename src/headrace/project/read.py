@@ -1,4 +1,4 @@
-"""The stream tables that a folder of *.sql wishes for."""
+"""The stream tables that a folder of *.sql specs for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_folder(folder: Path, default_schema: str) -> tuple[DefinedTable, ...]:
     Names that begin with a dot are passed over. A table that is created twice, a statement other
     than CREATE STREAM TABLE and a folder without files are errors.
     """
-    wanted: dict[Name, DefinedTable] = {}
+    definitions: dict[Name, DefinedTable] = {}
     files = tuple(_files(folder))
     if not files:
         raise UserError(
@@ -47,21 +47,21 @@ def read_folder(folder: Path, default_schema: str) -> tuple[DefinedTable, ...]:
             hint="An empty one says that there shall be no stream tables.",
         )
     for file in files:
-        shown = file.relative_to(folder).as_posix()
-        for one in _read(file, shown, default_schema):
-            if one.name in wanted:
-                raise _twice(wanted[one.name], one)
-            wanted[one.name] = one
-    return tuple(wanted[name] for name in sorted(wanted))
+        relative = file.relative_to(folder).as_posix()
+        for definition in _read(file, relative, default_schema):
+            if definition.name in definitions:
+                raise _twice(definitions[definition.name], definition)
+            definitions[definition.name] = definition
+    return tuple(definitions[name] for name in sorted(definitions))
 
 
 def _files(folder: Path) -> Iterator[Path]:
     """The *.sql files, deep down too; folders behind links are not entered."""
     try:
-        found = sorted(folder.iterdir())
+        paths = sorted(folder.iterdir())
     except OSError as error:
         raise UserError("invalid-option", f"{folder} cannot be read", detail=str(error)) from None
-    for path in found:
+    for path in paths:
         if path.name.startswith("."):
             continue
         if path.is_dir():
@@ -71,14 +71,14 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _read(file: Path, shown: str, default_schema: str) -> list[DefinedTable]:
+def _read(file: Path, relative: str, default_schema: str) -> list[DefinedTable]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("invalid-option", f"{file} cannot be read", detail=str(error)) from None
-    with _naming(f"In {shown}."):
+    with _naming(f"In {relative}."):
         check_text(text)
-        return [_wanted(statement, shown, default_schema) for statement in parse(text)]
+        return [_wanted(statement, relative, default_schema) for statement in parse(text)]
 
 
 def _wanted(statement: Statement, file: str, default_schema: str) -> DefinedTable:

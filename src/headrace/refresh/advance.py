@@ -17,7 +17,7 @@ from headrace.refresh.epochs import Times, data_time, frontier, lacks
 from headrace.refresh.plan import plan_cycle, plan_refresh
 from headrace.relations.definition import Definition, require_kept
 from headrace.relations.input_reader import InputReader
-from headrace.relations.visible import visible_change
+from headrace.relations.visible_change import visible_change
 
 
 def advance(
@@ -35,7 +35,7 @@ def advance(
     """
     for definition in definitions:
         require_kept(definition, state)
-    tables = tuple(one.table for one in attempts)
+    tables = tuple(attempt.table for attempt in attempts)
     first = attempts[0]
     clock, epoch = first.clock, first.epoch
     jobs = engine.runner.own_jobs
@@ -76,8 +76,8 @@ def advance(
             reading = InputReader(engine.store, after, {final.id: table.epoch}, limit)
             change = visible_change(engine, reading, final)
         unseen = skipping and change.is_empty and table.epoch > 0
-        shown = state.relation(final.id).changed_at if unseen else None
-        written[final.id] = replace(final, shown_epoch=shown)
+        shown_epoch = state.relation(final.id).changed_at if unseen else None
+        written[final.id] = replace(final, shown_epoch=shown_epoch)
         changes.append(change)
     jobs = engine.runner.own_jobs - jobs
     times = [data_time(state, table, moved) for table in tables]

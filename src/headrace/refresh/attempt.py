@@ -1,14 +1,33 @@
-"""One try at bringing a table to an epoch, and what the history tells of it."""
+"""One attempt to bring a table to an epoch, its phases by time, and its line of the history."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from headrace.catalog.records import Effort, Refresh, StreamTable
+from headrace.catalog.records import Effort, Refresh, StageRun, StreamTable
 from headrace.errors import HeadraceError
-from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision
+
+
+@dataclass
+class Clock:
+    """Seconds by phase, in the order in which the phases first came, and what the stages did."""
+
+    phases: dict[str, float] = field(default_factory=dict)
+    stages: list[StageRun] = field(default_factory=list)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - started
+
 
 # What takes the same time whichever way a table is computed: its visible change is the same.
 EITHER_WAY = frozenset({"cut", "publish"})
@@ -38,7 +57,7 @@ class RefreshAttempt:
             self.table.relation,
             self.epoch,
             self.decision.mode,
-            self.decision.told,
+            self.decision.recorded_reason,
             rows_inserted=0,
             rows_deleted=0,
             phases=dict(self.clock.phases),
@@ -65,6 +84,6 @@ class RefreshAttempt:
         return replace(self.effort, seconds=seconds)
 
 
-def told(error: HeadraceError) -> str:
+def recorded_error(error: HeadraceError) -> str:
     """An error as the history keeps it."""
     return f"{error.code}: {error.message}"

@@ -21,10 +21,10 @@ from headrace.engine import Engine
 from headrace.engine.steps import ComputeLoop, ComputeStage, Step
 from headrace.errors import contained
 from headrace.plan.operators import STALE, Net, Operator
+from headrace.refresh.attempt import Clock
 from headrace.refresh.loop import run_loop
-from headrace.refresh.phase_times import Clock
 from headrace.refresh.plan import Decision, names_of, netted, taking_in
-from headrace.refresh.remaining import remaining
+from headrace.refresh.term_pruning import remaining
 from headrace.relations.access_paths import AccessPaths
 from headrace.relations.input_reader import InputReader
 from headrace.relations.recursion import endless
@@ -66,14 +66,14 @@ def compute(
         current = state.with_relations(written.values())
         reading = InputReader(engine.store, current, frontier, settings.collect_rows)
         started = time.perf_counter()
-        ways = AccessPaths(engine, reading, settings.access_path)
+        paths = AccessPaths(engine, reading, settings.access_path)
         iterations = None
         reason = step.reason
         pins: dict[str, Pin] = {}
         with engine.step(step), contained(f"compute {_named(step, tables)}"):
             if isinstance(step, ComputeStage):
                 relation = written[step.stage.relation]
-                computed = _compute_stage(ways, step, relation, epoch, clock)
+                computed = _compute_stage(paths, step, relation, epoch, clock)
                 if computed is not None:
                     pins, reason = {relation.id: computed.pin}, computed.reason
             else:
@@ -86,7 +86,7 @@ def compute(
                 if done is not None:
                     pins = _append(engine, done.rows, written, epoch, clock)
                     iterations = done.iterations
-                    ways.read.extend(done.inputs)
+                    paths.read.extend(done.inputs)
         seconds = time.perf_counter() - started
         for number, (name, pin) in enumerate(pins.items()):
             relation = written[name]
@@ -99,11 +99,11 @@ def compute(
                     name,
                     step.mode,
                     reason,
-                    ways.rows_read if first else 0,
+                    paths.rows_read if first else 0,
                     sum(file.rows for file in added),
                     seconds if first else 0.0,
                     iterations,
-                    tuple(ways.taken),
+                    tuple(paths.taken),
                 )
             )
     return written
@@ -126,10 +126,10 @@ def _append(
     """Append what a loop found to its relations; their pins."""
     pins: dict[str, Pin] = {}
     with clock.phase("commit"):
-        for name, found in rows.items():
+        for name, appended in rows.items():
             pin = relations[name].pin
-            if found.num_rows:
-                pin = engine.store.append(name, pin, epoch, found)
+            if appended.num_rows:
+                pin = engine.store.append(name, pin, epoch, appended)
             pins[name] = pin
     return pins
 
@@ -143,12 +143,12 @@ class Computed:
 
 
 def _compute_stage(
-    ways: AccessPaths, step: ComputeStage, relation: Relation, epoch: int, clock: Clock
+    paths: AccessPaths, step: ComputeStage, relation: Relation, epoch: int, clock: Clock
 ) -> Computed | None:
     """Append the stage's rows; None if nothing was to be done."""
-    engine, reading = ways.engine, ways.reading
+    engine, reading = paths.engine, paths.reading
     with clock.phase("read"):
-        inputs = [reading.input(wanted) for wanted in step.inputs]
+        inputs = [reading.input(plan_input) for plan_input in step.inputs]
     if step.mode == "DIFFERENTIAL":
         watched, moved = _moved(step, inputs)
         if not moved:
@@ -160,27 +160,27 @@ def _compute_stage(
                 decision = Decision(step.mode, step.reason)
                 step = taking_in(step.stage, decision, moved, grows=grows)
             with clock.phase("read"):
-                inputs = [reading.input(wanted) for wanted in step.inputs]
-    ways.start(step.inputs)
+                inputs = [reading.input(plan_input) for plan_input in step.inputs]
+    paths.start(step.inputs)
     names = names_of(step.stage, step.plan)
     large = frozenset(
-        wanted.relation
-        for wanted, given in zip(step.inputs, inputs, strict=True)
-        if wanted.version == "change" and given.rows is None
+        plan_input.relation
+        for plan_input, input_ in zip(step.inputs, inputs, strict=True)
+        if plan_input.version == "change" and input_.rows is None
     )
     if large and step.touched is not None:
-        return _compute_stage(ways, step.touched, relation, epoch, clock)
+        return _compute_stage(paths, step.touched, relation, epoch, clock)
     if not large and step.reduction is not None:
         with clock.phase("look up"):
-            found = reduced(ways, step.reduction, step.inputs, inputs)
-            inputs = found.inputs
-            empty = empty_scans(step.plan, step.reduction, step.inputs, found)
+            lookup = reduced(paths, step.reduction, step.inputs, inputs)
+            inputs = lookup.inputs
+            empty = empty_scans(step.plan, step.reduction, step.inputs, lookup)
             left = remaining(step, empty)
             if left is None:
                 return Computed(relation.pin, step.reason)
             step = left
-            known = {wanted.name for wanted in step.inputs}
-            inputs = [given for given in inputs if given.name in known]
+            names_read = {plan_input.name for plan_input in step.inputs}
+            inputs = [input_ for input_ in inputs if input_.name in names_read]
     plan = netted(step.plan, large) if large else _unnetted(reading, step, inputs)
     tiny = not large and _in_one_task(reading, step, inputs)
     if tiny:
@@ -192,10 +192,10 @@ def _compute_stage(
     with clock.phase("compute"):
         rows = engine.runner.collect(text, inputs, profile=profile, limit=reading.limit)
         if step.stale is not None and isinstance(rows, pa.Table):
-            rows = _settled(ways, step.stale, rows, relation)
+            rows = _settled(paths, step.stale, rows, relation)
     if isinstance(rows, TooLarge):
         if step.touched is not None:
-            return _compute_stage(ways, step.touched, relation, epoch, clock)
+            return _compute_stage(paths, step.touched, relation, epoch, clock)
         folder = engine.store.new_folder(relation.id, epoch)
         arrangement = engine.store.arrangement(relation.id, relation.pin)
         with clock.phase("compute"):
@@ -217,9 +217,9 @@ def _unnetted(reading: InputReader, step: ComputeStage, inputs: list[Input]) -> 
     if step.mode != "FULL":
         return step.plan
     adding = frozenset(
-        wanted.relation
-        for wanted, given in zip(step.inputs, inputs, strict=True)
-        if wanted.version == "after" and reading.only_adds(wanted, given)
+        plan_input.relation
+        for plan_input, input_ in zip(step.inputs, inputs, strict=True)
+        if plan_input.version == "after" and reading.only_adds(plan_input, input_)
     )
     plan = drop_nets(step.plan, adding)
     return step.plan if plan == step.plan else plan
@@ -229,40 +229,42 @@ def _in_one_task(reading: InputReader, step: ComputeStage, inputs: list[Input]) 
     """Whether one task reads the inputs before several could be started."""
     if step.mode == "FULL":
         return reading.is_small(step.inputs)
-    given = tuple(zip(step.inputs, inputs, strict=True))
-    stored = sum(reading.size(wanted) for wanted, one in given if one.rows is None)
-    rows: int = stored + sum(one.rows.num_rows for _, one in given if one.rows is not None)
+    pairs = tuple(zip(step.inputs, inputs, strict=True))
+    stored = sum(reading.size(plan_input) for plan_input, input_ in pairs if input_.rows is None)
+    rows: int = stored + sum(input_.rows.num_rows for _, input_ in pairs if input_.rows is not None)
     return stored <= MOST_FROM_FILES and rows <= MOST_IN_ONE_TASK
 
 
 def _settled(
-    ways: AccessPaths, again: ComputeStage, rows: pa.Table, relation: Relation
+    paths: AccessPaths, again: ComputeStage, rows: pa.Table, relation: Relation
 ) -> pa.Table | TooLarge:
     """The rows with stale groups taken out, and these recomputed by a second query, if any are."""
-    known = rows.filter(pc.invert(rows[STALE.id])).drop_columns(STALE.id)
+    fresh = rows.filter(pc.invert(rows[STALE.id])).drop_columns(STALE.id)
     stale = rows.filter(rows[STALE.id])
     if stale.num_rows == 0:
-        return known
-    reading = ways.reading
+        return fresh
+    reading = paths.reading
     inputs = [
-        _keys(wanted, stale, relation) if wanted.version == "stale" else reading.input(wanted)
-        for wanted in again.inputs
+        _keys(plan_input, stale, relation)
+        if plan_input.version == "stale"
+        else reading.input(plan_input)
+        for plan_input in again.inputs
     ]
-    ways.read.extend(wanted for wanted in again.inputs if wanted.version != "stale")
+    paths.read.extend(plan_input for plan_input in again.inputs if plan_input.version != "stale")
     if again.reduction is not None:
-        inputs = reduced(ways, again.reduction, again.inputs, inputs).inputs
+        inputs = reduced(paths, again.reduction, again.inputs, inputs).inputs
     inputs = list(map(reading.in_memory, again.inputs, inputs))
-    found = ways.engine.runner.collect(again.sql, inputs, limit=reading.limit)
-    if isinstance(found, TooLarge):
-        return found
+    recomputed = paths.engine.runner.collect(again.sql, inputs, limit=reading.limit)
+    if isinstance(recomputed, TooLarge):
+        return recomputed
     schema = stored_schema(relation)
-    return pa.concat_tables([known.cast(schema), found.cast(schema)])
+    return pa.concat_tables([fresh.cast(schema), recomputed.cast(schema)])
 
 
-def _keys(wanted: PlanInput, stale: pa.Table, relation: Relation) -> Input:
+def _keys(plan_input: PlanInput, stale: pa.Table, relation: Relation) -> Input:
     types = dict(relation.columns)
-    schema = pa.schema([(WEIGHT, pa.int64()), *((c, types[c].arrow) for c in wanted.columns)])
-    return Input(wanted.name, schema, rows=stale.select(schema.names).cast(schema))
+    schema = pa.schema([(WEIGHT, pa.int64()), *((c, types[c].arrow) for c in plan_input.columns)])
+    return Input(plan_input.name, schema, rows=stale.select(schema.names).cast(schema))
 
 
 def _grows(
@@ -276,14 +278,16 @@ def _grows(
     if not step.stage.may_be_stale:
         return False
     changes = [
-        (wanted, given)
-        for wanted, given in zip(step.inputs, inputs, strict=True)
-        if wanted.version == "change" and wanted.relation in moved
+        (plan_input, input_)
+        for plan_input, input_ in zip(step.inputs, inputs, strict=True)
+        if plan_input.version == "change" and plan_input.relation in moved
     ]
-    if not step.grows and all(given.rows is not None for _, given in changes):
+    if not step.grows and all(input_.rows is not None for _, input_ in changes):
         return False
     grown = frozenset(
-        wanted.relation for wanted, given in changes if reading.only_adds(wanted, given)
+        plan_input.relation
+        for plan_input, input_ in changes
+        if reading.only_adds(plan_input, input_)
     )
     return only_grows(step.stage.region, moved, grown)
 
@@ -294,9 +298,11 @@ def _moved(step: ComputeStage, inputs: list[Input]) -> tuple[frozenset[str], fro
     A change in memory is netted, so it is known to be empty; one in files is not.
     """
     changes = {
-        wanted.relation: given
-        for wanted, given in zip(step.inputs, inputs, strict=True)
-        if wanted.version == "change"
+        plan_input.relation: input_
+        for plan_input, input_ in zip(step.inputs, inputs, strict=True)
+        if plan_input.version == "change"
     }
-    moved = (name for name, given in changes.items() if given.rows is None or given.rows.num_rows)
+    moved = (
+        name for name, input_ in changes.items() if input_.rows is None or input_.rows.num_rows
+    )
     return frozenset(changes), frozenset(moved)

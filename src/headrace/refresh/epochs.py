@@ -27,9 +27,9 @@ def newest_known(state: State, tables: Iterable[StreamTable]) -> int:
 
     What takes them in is of no older epoch, so that an epoch shows nothing of a later one.
     """
-    known = tuple(tables)
-    read = (state.origin(name) for table in known for name in table.inputs)
-    epochs = (one.epoch for one in (*known, *read) if isinstance(one, StreamTable))
+    members = tuple(tables)
+    read = (state.origin(name) for table in members for name in table.inputs)
+    epochs = (table.epoch for table in (*members, *read) if isinstance(table, StreamTable))
     return max((newest_cut(state), *epochs))
 
 
@@ -38,20 +38,22 @@ def may_move(state: State, tables: Iterable[StreamTable]) -> tuple[StreamTable, 
 
     Each comes after those that it reads; of tables that read each other all move.
     """
-    known = tuple(tables)
-    found: dict[str, StreamTable] = {}
+    candidates = tuple(tables)
+    moving: dict[str, StreamTable] = {}
     while True:
         more = {
             table.relation: table
-            for table in known
-            if table.relation not in found
+            for table in candidates
+            if table.relation not in moving
             and (
-                table.epoch == 0 or lacks(state, table) or not found.keys().isdisjoint(table.inputs)
+                table.epoch == 0
+                or lacks(state, table)
+                or not moving.keys().isdisjoint(table.inputs)
             )
         }
         if not more:
-            return tuple(found.values())
-        found |= more
+            return tuple(moving.values())
+        moving |= more
 
 
 def is_used_up(state: State, tables: Iterable[StreamTable], epoch: int) -> bool:

@@ -15,7 +15,7 @@ from headrace.plan.describe import describe
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.stage import Stage
 from headrace.publish.served_key import ServedKey, served_key
-from headrace.refresh.outlook import Outlook
+from headrace.refresh.cost_history import Outlook
 from headrace.refresh.plan import decide, plan_cycle, plan_refresh
 from headrace.relations.definition import Definition
 from headrace.render import PlanInput, inputs_of, render
@@ -128,9 +128,9 @@ def explain(
     those `growing` are expected to gain rows only.
     """
     table, definition = group[0], definitions[0]
-    own = frozenset(one.relation for one in group)
-    inputs = frozenset(i for one in group for i in one.inputs) - own
-    filled = tuple(replace(one, epoch=max(one.epoch, 1)) for one in group)
+    own = frozenset(table.relation for table in group)
+    inputs = frozenset(i for table in group for i in table.inputs) - own
+    filled = tuple(replace(table, epoch=max(table.epoch, 1)) for table in group)
     decision = decide(filled, None, inputs)
     if definition.final.cycle:
         planned = plan_cycle(
@@ -140,7 +140,7 @@ def explain(
         planned = plan_refresh(
             filled[0], definition, decision, inputs, follow=follow, growing=growing
         )
-    read = dict.fromkeys(i for one in group for i in one.inputs if i in inputs)
+    read = dict.fromkeys(i for table in group for i in table.inputs if i in inputs)
     steps: tuple[Step, ...] = (TakeCut(tuple(read)), *planned)
     return Explanation(
         f"{table.schema}.{table.name}",
@@ -162,12 +162,14 @@ def explain(
 
 def found_by_keys(refreshes: Iterable[Refresh], names: Mapping[str, str]) -> tuple[str, ...]:
     """What the first of the refreshes that found rows by their keys says of each input."""
-    stages = next((one.stages for one in refreshes if any(s.accesses for s in one.stages)), ())
+    stages = next(
+        (access.stages for access in refreshes if any(s.accesses for s in access.stages)), ()
+    )
     return tuple(
-        f"{one.version} of {names.get(one.relation, one.relation)}:"
-        f" {one.kept:,} of {one.rows:,} rows, by {one.keys:,} keys ({one.way})"
+        f"{access.version} of {names.get(access.relation, access.relation)}:"
+        f" {access.kept:,} of {access.rows:,} rows, by {access.keys:,} keys ({access.way})"
         for stage in stages
-        for one in stage.accesses
+        for access in stage.accesses
     )
 
 
@@ -201,25 +203,26 @@ def _times(relation: str, plan: Operator) -> int:
     return here + sum(_times(relation, child) for child in plan.children)
 
 
-def _read(wanted: PlanInput, step: ComputeStage | ComputeLoop, names: dict[str, str]) -> str:
+def _read(plan_input: PlanInput, step: ComputeStage | ComputeLoop, names: dict[str, str]) -> str:
     """An input, and the columns by which those of its rows can be found that a change reaches."""
-    read = f"{wanted.version} of {names.get(wanted.relation, wanted.relation)}"
+    read = f"{plan_input.version} of {names.get(plan_input.relation, plan_input.relation)}"
     reach = step.reduction if isinstance(step, ComputeStage) else None
-    if reach is None or (wanted.relation, wanted.version) in reach.whole:
+    if reach is None or (plan_input.relation, plan_input.version) in reach.whole:
         return read
     columns = {
-        ", ".join(_names(one.scan, one.columns)): None
-        for one in reach.restrictions
-        if (one.scan.relation, one.scan.version) == (wanted.relation, wanted.version)
+        ", ".join(_names(restriction.scan, restriction.columns)): None
+        for restriction in reach.restrictions
+        if (restriction.scan.relation, restriction.scan.version)
+        == (plan_input.relation, plan_input.version)
     }
     return f"{read} by {' or '.join(columns)}" if columns else read
 
 
 def _names(scan: Scan, columns: tuple[str, ...]) -> Iterator[str]:
     """The plan's names of physical columns, without the number that tells occurrences apart."""
-    known = dict(scan.fields)
+    columns_by_name = dict(scan.fields)
     for column in columns:
-        yield re.sub(r"(_v?\d+)?(_c\d+)?$", "", known[column].id)
+        yield re.sub(r"(_v?\d+)?(_c\d+)?$", "", columns_by_name[column].id)
 
 
 def _rounds(step: ComputeLoop, stage: Stage) -> str:
@@ -241,7 +244,7 @@ def placed(explanation: Explanation, network: Network, name: str) -> Explanation
         scc_id=network.component(name).id,
         edges=tuple(edge for edge in network.edges if edge.reader == name),
         group=group,
-        group_others=tuple(one for one in members if one != name),
+        group_others=tuple(member for member in members if member != name),
         group_declared=network.declared.get(name),
     )
 

@@ -36,7 +36,7 @@ class Decision:
     numbers: str = field(default="", compare=False)
 
     @property
-    def told(self) -> str:
+    def recorded_reason(self) -> str:
         """The reason as the history keeps it."""
         return f"{self.reason}: {self.numbers}" if self.numbers else self.reason
 
@@ -46,7 +46,7 @@ UNREAD = Decision("SKIPPED", "no column that it reads changed")
 
 
 def decide(
-    group: tuple[StreamTable, ...], asked: RefreshMode | None, changed: frozenset[str]
+    group: tuple[StreamTable, ...], requested_mode: RefreshMode | None, changed: frozenset[str]
 ) -> Decision:
     """Full or differential, from the tables' own mode, the mode asked for and what changed.
 
@@ -54,28 +54,28 @@ def decide(
     """
     if any(table.epoch == 0 for table in group):
         return Decision("FULL", "first refresh")
-    if asked is RefreshMode.FULL:
+    if requested_mode is RefreshMode.FULL:
         return Decision("FULL", "asked for")
     if not changed:
         return NO_CHANGE
-    if asked is None and any(table.refresh_mode is RefreshMode.FULL for table in group):
+    if requested_mode is None and any(table.refresh_mode is RefreshMode.FULL for table in group):
         return Decision("FULL", "refresh_mode is FULL")
     return Decision("DIFFERENTIAL", INCREMENTAL)
 
 
-def may_skip_unread(group: tuple[StreamTable, ...], asked: RefreshMode | None) -> bool:
+def may_skip_unread(group: tuple[StreamTable, ...], requested_mode: RefreshMode | None) -> bool:
     """Whether a refresh may be skipped over changes that the tables do not read.
 
     A table that failed is published again even if what made it fail was taken back.
     """
     sound = all(t.epoch and t.status is Status.ACTIVE and not t.failures for t in group)
-    return sound and asked is not RefreshMode.FULL
+    return sound and requested_mode is not RefreshMode.FULL
 
 
-def may_choose(group: tuple[StreamTable, ...], asked: RefreshMode | None) -> bool:
+def may_choose(group: tuple[StreamTable, ...], requested_mode: RefreshMode | None) -> bool:
     """Whether a refresh that could follow the change may be computed in full instead."""
-    if asked is not None:
-        return asked is RefreshMode.AUTO
+    if requested_mode is not None:
+        return requested_mode is RefreshMode.AUTO
     return all(table.refresh_mode is RefreshMode.AUTO for table in group)
 
 
@@ -114,13 +114,15 @@ def plan_cycle(
         return ()
     outside = [
         step
-        for one in definitions
-        for step in _computed(one, decision, changed, stored, follow, growing)
+        for definition in definitions
+        for step in _computed(definition, decision, changed, stored, follow, growing)
     ]
-    stages = tuple(stage for one in definitions for stage in one.stages if stage.cycle)
+    stages = tuple(
+        stage for definition in definitions for stage in definition.stages if stage.cycle
+    )
     moved = changed | {r for step in outside for r in _written(step)}
     loop = ComputeLoop(stages, decision.mode, loop_reason(stages[0], decision), moved)
-    return (*outside, loop, Publish(tuple(one.relation for one in definitions)))
+    return (*outside, loop, Publish(tuple(definition.relation for definition in definitions)))
 
 
 def _written(step: ComputeStage | ComputeLoop) -> tuple[str, ...]:
@@ -206,9 +208,9 @@ def _watching(step: ComputeStage, moved: frozenset[str]) -> ComputeStage:
 
     The one group without keys is recomputed from the state alone; without a change it is not.
     """
-    known = {given.name for given in step.inputs}
+    names_read = {plan_input.name for plan_input in step.inputs}
     changes = inputs_of(Differentiation(moved).change(step.stage.region))
-    watched = (i for i in changes if i.version == "change" and i.name not in known)
+    watched = (i for i in changes if i.version == "change" and i.name not in names_read)
     return replace(step, inputs=(*step.inputs, *watched))
 
 

@@ -1,21 +1,23 @@
-"""Refreshing: by hand a table with all that it reads, on schedule a group; from cut to served."""
+"""Refresh a table with all that it reads, or a group on schedule; prune the history afterwards."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from headrace.catalog import State
 from headrace.catalog.records import Refresh, RefreshMode, Status, StreamTable
 from headrace.engine import Engine
-from headrace.errors import UserError
+from headrace.errors import HeadraceError, UserError
 from headrace.graph import upstream
 from headrace.graph.dependencies import ordered
 from headrace.ingest.ingest import ingest
-from headrace.refresh.history import prune_history
 from headrace.refresh.run import RefreshRun, RefreshTarget
-from headrace.refresh.together import together
-from headrace.relations.compact import compact
+from headrace.refresh.scope import together
+from headrace.relations.compaction import compact
 
 
 def refresh_table(
@@ -23,7 +25,7 @@ def refresh_table(
     state: State,
     schema: str,
     name: str,
-    asked: RefreshMode | None,
+    mode: RefreshMode | None,
     fence: int,
     *,
     allowed: frozenset[str] = frozenset(),
@@ -34,24 +36,24 @@ def refresh_table(
     published as one. Tables that are `allowed` may take in more than `max_change_rows`.
     """
     table = require_table(state, schema, name)
-    aim = RefreshTarget(table.relation, asked, allowed=allowed)
-    read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
-    with aim.clock.phase("cut"):
+    target = RefreshTarget(table.relation, mode, allowed=allowed)
+    read = {i for table in upstream(state.stream_tables, table) for i in table.inputs}
+    with target.clock.phase("cut"):
         state = ingest(engine, state, fence, needed=frozenset(read), retry=frozenset(read))
     table = require_table(state, schema, name)
     tables = together(state, [table], engine.settings(state))
     require_active(tables)
-    sweep = RefreshRun(engine, state, tables, fence, aim)
-    sweep.run()
-    attempt = sweep.attempts[table.relation]
-    with aim.clock.phase("publish"):
-        lines = sweep.finish()
-    if lines or sweep.unread:
-        compact(engine, sorted({*sweep.relations, *read}), fence)
-        prune_history(engine, state, [one.relation for one in tables])
+    run = RefreshRun(engine, state, tables, fence, target)
+    run.run()
+    attempt = run.attempts[table.relation]
+    with target.clock.phase("publish"):
+        lines = run.finish()
+    if lines or run.unread:
+        compact(engine, sorted({*run.relations, *read}), fence)
+        prune_history(engine, state, [table.relation for table in tables])
     if table.relation in lines:
         # The history is written by publish itself, so only the answer can tell its time.
-        return replace(lines[table.relation], phases=dict(aim.clock.phases))
+        return replace(lines[table.relation], phases=dict(target.clock.phases))
     return replace(attempt.record(), epoch=table.epoch)
 
 
@@ -64,17 +66,17 @@ def refresh_group(
     logs are rolled back to their pins.
     """
     names = frozenset(relations)
-    tables = ordered(one for one in state.stream_tables if one.relation in names)
-    sweep = RefreshRun(engine, state, tables, fence)
+    tables = ordered(table for table in state.stream_tables if table.relation in names)
+    run = RefreshRun(engine, state, tables, fence)
     try:
-        sweep.run()
-        lines = sweep.finish()
+        run.run()
+        lines = run.finish()
     except BaseException:
         engine.roll_back(names, fence)
         raise
     if lines:
-        compact(engine, sorted(sweep.relations), fence)
-        prune_history(engine, state, [one.relation for one in state.stream_tables])
+        compact(engine, sorted(run.relations), fence)
+        prune_history(engine, state, [table.relation for table in state.stream_tables])
     return lines
 
 
@@ -82,11 +84,11 @@ def require_table(state: State, schema: str, name: str) -> StreamTable:
     """The stream table of that name, or UserError with those that are there."""
     table = state.stream_table(schema, name)
     if table is None:
-        known = ", ".join(f"{t.schema}.{t.name}" for t in state.stream_tables) or "none"
+        names = ", ".join(f"{t.schema}.{t.name}" for t in state.stream_tables) or "none"
         raise UserError(
             "unknown-stream-table",
             f"no stream table is called {schema}.{name}",
-            hint=f"There are: {known}.",
+            hint=f"There are: {names}.",
         )
     return table
 
@@ -101,3 +103,34 @@ def require_active(tables: tuple[StreamTable, ...]) -> None:
                 detail=table.reason,
                 hint="Mend the cause, then resume, reinit, alter or drop the stream table.",
             )
+
+
+# Seconds between two looks of one process.
+INTERVAL = 600.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class LastPruning:
+    """When this process last pruned the history, by its monotonic clock."""
+
+    at: float | None = None
+
+
+def prune_history(engine: Engine, state: State, tables: Iterable[str]) -> None:
+    """Remove old lines of these tables, unless that was done a moment ago.
+
+    What was to be done is published already, so a failure is logged and not raised.
+    """
+    now, last = time.monotonic(), engine.part(LastPruning)
+    if last.at is not None and now < last.at + INTERVAL:
+        return
+    last.at = now
+    settings = engine.settings(state)
+    before = datetime.now(UTC) - timedelta(seconds=settings.refresh_history_age)
+    try:
+        engine.catalog.prune_history(tables, before, settings.refresh_history_lines)
+    except HeadraceError as error:
+        extra = {"code": error.code, "error": error.message}
+        logger.warning("the refresh history could not be pruned", extra=extra)

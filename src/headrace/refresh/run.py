@@ -1,4 +1,4 @@
-"""A sweep: tables that are brought to one epoch and published as one, or not at all."""
+"""A run: tables that are brought to one epoch and published as one, or not at all."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from headrace.graph.components import Group, grouped
 from headrace.graph.strata import by_stratum
 from headrace.publish.publish import NOTHING, Advanced, Serve, Unread, publish, serve_nothing
 from headrace.refresh.advance import advance, changed_inputs
-from headrace.refresh.attempt import RefreshAttempt, told
-from headrace.refresh.change_limit import blows_fuse, check_fuse
+from headrace.refresh.attempt import Clock, RefreshAttempt, recorded_error
+from headrace.refresh.change_size import (
+    changed_where_read,
+    check_change_limit,
+    exceeds_change_limit,
+    expected_effort,
+)
 from headrace.refresh.cost_history import CostHistory
 from headrace.refresh.epochs import Times, frontier, is_used_up, may_move, newest_known
-from headrace.refresh.phase_times import Clock
+from headrace.refresh.parallel import run_parallel
 from headrace.refresh.plan import UNREAD, Decision, decide, may_choose, may_skip_unread
-from headrace.refresh.side_by_side import side_by_side
-from headrace.refresh.sizes import ahead_of
+from headrace.refresh.scope import consistency_groups
 from headrace.refresh.strategy import choose
-from headrace.refresh.together import consistency_groups
-from headrace.refresh.unread import changed_where_read
 from headrace.relations.definition import define
 from headrace.spark.jobs import acting_thread
 
 
 @dataclass(frozen=True)
 class RefreshTarget:
-    """The table for whose sake there is a sweep: the mode asked for, and its clock.
+    """The table for whose sake there is a run: the mode asked for, and its clock.
 
     Tables that are `allowed` may take in more than `max_change_rows`.
     """
@@ -59,7 +61,7 @@ class RefreshRun:
     state: State
     tables: tuple[StreamTable, ...]
     fence: int
-    aim: RefreshTarget | None = None
+    target: RefreshTarget | None = None
     replaced: tuple[StreamTable, ...] = ()
     advanced: list[Advanced] = field(default_factory=list)
     attempts: dict[str, RefreshAttempt] = field(default_factory=dict)
@@ -72,8 +74,8 @@ class RefreshRun:
         newest = newest_known(self.state, (*self.tables, *self.replaced))
         # What takes the place of a table is of a later epoch: readers tell them apart by that.
         moving = [*may_move(self.state, self.tables), *self.replaced]
-        if self.aim is not None:
-            moving += [table for table in self.tables if table.relation == self.aim.relation]
+        if self.target is not None:
+            moving += [table for table in self.tables if table.relation == self.target.relation]
         if is_used_up(self.state, moving, newest):
             return self.engine.catalog.next_epoch()
         return newest
@@ -81,7 +83,9 @@ class RefreshRun:
     @property
     def relations(self) -> tuple[str, ...]:
         """The relations that were written."""
-        return tuple(relation.id for one in self.advanced for relation in one.relations)
+        return tuple(
+            relation.id for advanced_table in self.advanced for relation in advanced_table.relations
+        )
 
     def run(self) -> None:
         """Advance every table into which a change comes, each after those that it reads.
@@ -98,7 +102,7 @@ class RefreshRun:
         }
         runner, thread = self.engine.runner, acting_thread()
         try:
-            side_by_side(
+            run_parallel(
                 waits_for,
                 lambda name: self._begin(parts[name]),
                 lambda _, done: self.add(done),
@@ -106,27 +110,34 @@ class RefreshRun:
                 lambda: runner.cancel(thread),
             )
         except HeadraceError as error:
-            for attempts, known in self.failures:
-                if known is error:
+            for attempts, failure in self.failures:
+                if failure is error:
                     self._remember(attempts, error)
             raise
 
     def add(self, done: tuple[Advanced, ...]) -> None:
-        """What was advanced is part of the sweep, and read by those that come after."""
+        """What was advanced is part of the run, and read by those that come after."""
         self.advanced += done
-        self.state = self.state.with_relations(r for one in done for r in one.relations)
+        self.state = self.state.with_relations(
+            r for advanced_table in done for r in advanced_table.relations
+        )
 
     @property
     def moved(self) -> Mapping[str, datetime | None]:
         """The relations that were advanced so far, and the time of the cut behind each."""
-        return {one.table.relation: one.as_of for one in self.advanced}
+        return {
+            advanced_table.table.relation: advanced_table.as_of for advanced_table in self.advanced
+        }
 
     def publish(
         self, besides: Change = NOTHING, serve_besides: Serve = serve_nothing
     ) -> dict[str, Refresh]:
         """Make all of it visible; the refreshes as they were recorded, by relation."""
         advanced, unread = tuple(self.advanced), tuple(self.unread)
-        tables = [*(one.table for one in advanced), *(one.table for one in unread)]
+        tables = [
+            *(unread_table.table for unread_table in advanced),
+            *(unread_table.table for unread_table in unread),
+        ]
         try:
             with contained(f"publish {_names(tables)}"):
                 done = publish(
@@ -139,11 +150,15 @@ class RefreshRun:
                     serve_besides=serve_besides,
                 )
         except HeadraceError as error:
-            failed = tuple(self.attempts.get(one.table.relation) for one in advanced)
-            self._remember(tuple(one for one in failed if one is not None), error)
+            failed = tuple(
+                self.attempts.get(unread_table.table.relation) for unread_table in advanced
+            )
+            self._remember(
+                tuple(unread_table for unread_table in failed if unread_table is not None), error
+            )
             raise
         self.engine.part(CostHistory).add(done)
-        return {one.table: one for one in done}
+        return {unread_table.table: unread_table for unread_table in done}
 
     def finish(self) -> dict[str, Refresh]:
         """Publish, if anything has come into a table; the refreshes by relation."""
@@ -151,34 +166,34 @@ class RefreshRun:
 
     def _begin(self, group: Group) -> Callable[[], tuple[Advanced, ...]] | None:
         """How a table, or those of a cycle, is computed; None if no change comes into it."""
-        aim = self.aim
-        if aim is None or aim.relation not in {table.relation for table in group}:
-            aim = RefreshTarget("")
+        target = self.target
+        if target is None or target.relation not in {table.relation for table in group}:
+            target = RefreshTarget("")
         changed = changed_inputs(group, self.state)
-        decision = decide(group, aim.asked, changed)
-        if decision.mode != "SKIPPED" and may_skip_unread(group, aim.asked):
-            changed = self._where_read(group, changed, decision, aim)
+        decision = decide(group, target.asked, changed)
+        if decision.mode != "SKIPPED" and may_skip_unread(group, target.asked):
+            changed = self._where_read(group, changed, decision, target)
             if not changed:
                 decision = UNREAD
                 self.unread += map(self._unread, group)
         # A group that is skipped uses no epoch.
         epoch = 0 if decision.mode == "SKIPPED" else self.epoch
-        attempts = tuple(self._attempt(table, epoch, decision, aim) for table in group)
-        self.attempts.update((one.table.relation, one) for one in attempts)
+        attempts = tuple(self._attempt(table, epoch, decision, target) for table in group)
+        self.attempts.update((attempt.table.relation, attempt) for attempt in attempts)
         if decision.mode == "SKIPPED":
             return None
         state, moved = self.state, self.moved
-        return lambda: self._compute(attempts, aim.asked, changed, state, moved)
+        return lambda: self._compute(attempts, target.asked, changed, state, moved)
 
     def _where_read(
-        self, group: Group, changed: frozenset[str], decision: Decision, aim: RefreshTarget
+        self, group: Group, changed: frozenset[str], decision: Decision, target: RefreshTarget
     ) -> frozenset[str]:
         """Those of the changed inputs that changed in columns which the tables read."""
         try:
             with contained(f"refresh {_names(group)}"):
                 return changed_where_read(self.engine, self.state, group, changed)
         except HeadraceError as error:
-            attempts = tuple(self._attempt(table, self.epoch, decision, aim) for table in group)
+            attempts = tuple(self._attempt(table, self.epoch, decision, target) for table in group)
             self.failures.append((attempts, error))
             raise
 
@@ -190,19 +205,19 @@ class RefreshRun:
     def _compute(
         self,
         attempts: tuple[RefreshAttempt, ...],
-        asked: RefreshMode | None,
+        requested_mode: RefreshMode | None,
         changed: frozenset[str],
         state: State,
         moved: Times,
     ) -> tuple[Advanced, ...]:
-        group = tuple(one.table for one in attempts)
+        group = tuple(attempt.table for attempt in attempts)
         try:
             with contained(f"refresh {_names(group)}"):
-                allowed = frozenset[str]() if self.aim is None else self.aim.allowed
-                check_fuse(self.engine, group, changed, state, allowed)
-                decision, effort = self._chosen(attempts, asked, changed, state)
+                allowed = frozenset[str]() if self.target is None else self.target.allowed
+                check_change_limit(self.engine, group, changed, state, allowed)
+                decision, effort = self._chosen(attempts, requested_mode, changed, state)
                 attempts = tuple(replace(o, decision=decision, effort=effort) for o in attempts)
-                self.attempts.update((one.table.relation, one) for one in attempts)
+                self.attempts.update((attempt.table.relation, attempt) for attempt in attempts)
                 definitions = tuple(define(table, state) for table in group)
                 return advance(self.engine, attempts, definitions, changed, state, moved)
         except HeadraceError as error:
@@ -212,7 +227,7 @@ class RefreshRun:
     def _chosen(
         self,
         attempts: tuple[RefreshAttempt, ...],
-        asked: RefreshMode | None,
+        requested_mode: RefreshMode | None,
         changed: frozenset[str],
         state: State,
     ) -> tuple[Decision, Effort]:
@@ -221,28 +236,30 @@ class RefreshRun:
         All tables of a cycle have the same past.
         """
         engine, decision = self.engine, attempts[0].decision
-        group = tuple(one.table for one in attempts)
-        ahead = ahead_of(engine, state, group, changed)
-        if decision.mode != "DIFFERENTIAL" or not may_choose(group, asked):
+        group = tuple(attempt.table for attempt in attempts)
+        ahead = expected_effort(engine, state, group, changed)
+        if decision.mode != "DIFFERENTIAL" or not may_choose(group, requested_mode):
             return decision, ahead
         choice = choose(ahead, engine.part(CostHistory).of(engine.catalog, group[0].relation))
         expected = replace(ahead, incremental=choice.incremental, full=choice.full)
         return Decision(choice.mode, choice.reason, choice.numbers), expected
 
     def _attempt(
-        self, table: StreamTable, epoch: int, decision: Decision, aim: RefreshTarget
+        self, table: StreamTable, epoch: int, decision: Decision, target: RefreshTarget
     ) -> RefreshAttempt:
-        skipped = self._strata_skipped(table) if table.relation == aim.relation else 0
+        skipped = self._strata_skipped(table) if table.relation == target.relation else 0
         group = self._groups.get(table.relation, ())
-        return RefreshAttempt(table, epoch, decision, aim.clock, aim.started_at, skipped, group)
+        return RefreshAttempt(
+            table, epoch, decision, target.clock, target.started_at, skipped, group
+        )
 
     def _strata_skipped(self, table: StreamTable) -> int:
         """In how many strata below a table, all done by now, no change came into any table."""
         if not self.engine.settings(self.state).enable_stratum_skip:
             return 0
         strata = by_stratum(upstream(self.tables, table))
-        moved = {one.table.relation for one in self.advanced} | {table.relation}
-        return sum(moved.isdisjoint(one.relation for one in stratum) for stratum in strata)
+        moved = {table.table.relation for table in self.advanced} | {table.relation}
+        return sum(moved.isdisjoint(table.relation for table in stratum) for stratum in strata)
 
     @cached_property
     def _groups(self) -> Mapping[str, tuple[str, ...]]:
@@ -256,7 +273,7 @@ class RefreshRun:
         if not failed:
             return
         first = failed[0].table
-        names = frozenset(one.table.relation for one in failed)
+        names = frozenset(attempt.table.relation for attempt in failed)
         waiting = [
             RefreshAttempt(
                 table, self.epoch, failed[0].decision, group=self._groups[table.relation]
@@ -266,8 +283,8 @@ class RefreshRun:
         ]
         why = f"group-failed: {first.schema}.{first.name} failed, so nothing of its group moved"
         lines = (
-            *(one.record(error=told(error)) for one in failed),
-            *(one.record(error=why) for one in waiting),
+            *(attempt.record(error=recorded_error(error)) for attempt in failed),
+            *(attempt.record(error=why) for attempt in waiting),
         )
         try:
             with (
@@ -296,6 +313,6 @@ def _marked(table: StreamTable, error: HeadraceError) -> StreamTable:
     counted = replace(table, failures=table.failures + 1)
     if isinstance(error, Transient) or table.status is Status.SUSPENDED:
         return counted
-    if blows_fuse(error):
+    if exceeds_change_limit(error):
         return table.suspended(error.message)
     return replace(counted, status=Status.ERROR, reason=error.message)

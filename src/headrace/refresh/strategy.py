@@ -144,15 +144,15 @@ def first_share(changed: int) -> float:
 def full_seconds(stored: int, past: RefreshCosts) -> float | None:
     """What a recompute is likely to take over so many stored rows; None if none was like it."""
     seen = [
-        one
-        for one in past.taken("FULL")
-        if one.stored <= COMPARABLE * stored and stored <= COMPARABLE * one.stored
+        effort
+        for effort in past.taken("FULL")
+        if effort.stored <= COMPARABLE * stored and stored <= COMPARABLE * effort.stored
     ]
     # The refresh that makes a table has nothing to compare with, and writes all of its rows.
-    seen = _trusted([one for one in seen if not one.first] or seen)
+    seen = _trusted([effort for effort in seen if not effort.first] or seen)
     if not seen:
         return None
-    shares = ((one.seconds, max(stored, 1) / max(one.stored, 1)) for one in seen[:LATEST])
+    shares = ((effort.seconds, max(stored, 1) / max(effort.stored, 1)) for effort in seen[:LATEST])
     return _typical(_in_proportion(seconds, share) for seconds, share in shares)
 
 
@@ -180,15 +180,18 @@ def incremental_points(changed: frozenset[str], past: RefreshCosts) -> tuple[Poi
     One point for each size, in powers of two; with more rows never less.
     """
     every = past.taken("DIFFERENTIAL")
-    seen = _trusted([one for one in every if one.changed.keys() == changed] or every)
+    seen = _trusted([effort for effort in every if effort.changed.keys() == changed] or every)
     sizes: dict[int, list[Effort]] = {}
-    for one in seen:
-        same = sizes.setdefault(one.rows.bit_length(), [])
+    for effort in seen:
+        same = sizes.setdefault(effort.rows.bit_length(), [])
         if len(same) < LATEST:
-            same.append(one)
+            same.append(effort)
     return _rising(
         [
-            (median(max(one.rows, 1) for one in same), _typical(one.seconds for one in same))
+            (
+                median(max(effort.rows, 1) for effort in same),
+                _typical(effort.seconds for effort in same),
+            )
             for _, same in sorted(sizes.items())
         ]
     )
@@ -217,8 +220,8 @@ def _typical(seconds: Iterable[float]) -> float:
 
 def _trusted(seen: list[Effort]) -> list[Effort]:
     """The refreshes that Spark was warm for; if there are none, all, for what they may take."""
-    warm = [one for one in seen if one.warm]
-    return warm or [replace(one, seconds=one.seconds * WARMING_UP) for one in seen]
+    warm = [effort for effort in seen if effort.warm]
+    return warm or [replace(effort, seconds=effort.seconds * WARMING_UP) for effort in seen]
 
 
 def _in_proportion(seconds: float, share: float) -> float:

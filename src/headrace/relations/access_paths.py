@@ -54,7 +54,7 @@ class AccessPaths:
 
     engine: Engine
     reading: InputReader
-    wish: RequestedPath
+    requested: RequestedPath
     read: list[PlanInput] = field(default_factory=list)
     taken: list[Access] = field(default_factory=list)
 
@@ -69,60 +69,69 @@ class AccessPaths:
         spared = sum(access.rows - access.kept for access in self.taken)
         return sum(map(self.reading.size, self.read)) - spared
 
-    def find(self, wanted: PlanInput, keys: Keys) -> tuple[pa.Table, AccessPath]:
+    def find(self, plan_input: PlanInput, keys: Keys) -> tuple[pa.Table, AccessPath]:
         """The weighted rows of the input with one of the keys, not netted.
 
         If they are more than the reading's `most_found`, they are not all.
         """
         reading = self.reading
-        if self.wish in ("index", "pruned", "scan"):
-            return reading.lookup(wanted, keys, by=self.wish), self.wish
-        reached, indexed = reading.reach(wanted, keys)
-        rows = self._probed(wanted, keys) if self._may_probe(wanted, keys, reached) else None
+        if self.requested in ("index", "pruned", "scan"):
+            return reading.lookup(plan_input, keys, by=self.requested), self.requested
+        reached, indexed = reading.reach(plan_input, keys)
+        rows = (
+            self._probed(plan_input, keys) if self._may_probe(plan_input, keys, reached) else None
+        )
         if rows is not None:
             return rows, "probe"
-        pruned: AccessPath = "pruned" if reached < reading.size(wanted) else "scan"
-        return reading.lookup(wanted, keys), "index" if indexed else pruned
+        pruned: AccessPath = "pruned" if reached < reading.size(plan_input) else "scan"
+        return reading.lookup(plan_input, keys), "index" if indexed else pruned
 
-    def _may_probe(self, wanted: PlanInput, keys: Keys, reached: int) -> bool:
+    def _may_probe(self, plan_input: PlanInput, keys: Keys, reached: int) -> bool:
         """Whether a probe is asked for, or likely faster than comparing so many rows."""
-        if self.wish == "probe":
+        if self.requested == "probe":
             return True
-        if self.wish != "auto" or not len(keys):
+        if self.requested != "auto" or not len(keys):
             return False
-        look_up = LOOK_UP_BEGINS + LOOK_UP_A_VALUE * reached * (1 + len(wanted.columns))
+        look_up = LOOK_UP_BEGINS + LOOK_UP_A_VALUE * reached * (1 + len(plan_input.columns))
         return PROBE_BEGINS + PROBE_A_KEY * len(keys) < look_up
 
-    def _probed(self, wanted: PlanInput, keys: Keys) -> pa.Table | None:
+    def _probed(self, plan_input: PlanInput, keys: Keys) -> pa.Table | None:
         """What the source database says, taken back to the epoch that the input is read at."""
         state, reading = self.reading.state, self.reading
-        source = next((s for s in state.sources if s.relation == wanted.relation), None)
+        source = next((s for s in state.sources if s.relation == plan_input.relation), None)
         if source is None or not _is_buffered(source):
             return None
-        known = state.database(source.database)
+        database_record = state.database(source.database)
         at = (source.relation, ", ".join(keys.names))
         waiting = time.monotonic() < self.engine.part(FailedProbes).until.get(at, 0.0)
-        if not keys.integers or known.snapshot is None or waiting:
+        if not keys.integers or database_record.snapshot is None or waiting:
             return None
-        cut = LastCut(known.snapshot, known.epoch, known.system_identifier, known.timeline)
-        values = {name: found.tolist() for name, found in keys.integers.items()}
-        database = self.engine.source_database(known)
-        most = reading.most_found(wanted)
-        found = probe(database, source, cut, values, wanted.columns, most)
-        if found is None:
+        cut = LastCut(
+            database_record.snapshot,
+            database_record.epoch,
+            database_record.system_identifier,
+            database_record.timeline,
+        )
+        values = {name: probed.tolist() for name, probed in keys.integers.items()}
+        database = self.engine.source_database(database_record)
+        most = reading.most_found(plan_input)
+        probed = probe(database, source, cut, values, plan_input.columns, most)
+        if probed is None:
             self.engine.part(FailedProbes).until[at] = time.monotonic() + PAUSE_SECONDS
             return None
-        if found.num_rows > most:
-            return found.select([WEIGHT, *wanted.columns])
-        pin = state.relation(wanted.relation).pin
-        _, upto = reading.span(wanted.relation, wanted.version)
-        later = reading.store.read(wanted.relation, pin, upto, pin.epoch)
-        names = [WEIGHT, *wanted.columns]
-        tables = [keys.matching(found).select(names)]
+        if probed.num_rows > most:
+            return probed.select([WEIGHT, *plan_input.columns])
+        pin = state.relation(plan_input.relation).pin
+        _, upto = reading.span(plan_input.relation, plan_input.version)
+        later = reading.store.read(plan_input.relation, pin, upto, pin.epoch)
+        names = [WEIGHT, *plan_input.columns]
+        tables = [keys.matching(probed).select(names)]
         if later.num_rows:
             back = keys.matching(later).select(names)
             tables.append(back.set_column(0, WEIGHT, pc.negate(back[WEIGHT])))
-        schema = pa.schema([(WEIGHT, pa.int64()), *(later.schema.field(n) for n in wanted.columns)])
+        schema = pa.schema(
+            [(WEIGHT, pa.int64()), *(later.schema.field(n) for n in plan_input.columns)]
+        )
         return pa.concat_tables([table.cast(schema) for table in tables])
 
 

@@ -83,10 +83,10 @@ class InputSchema:
     ) -> InputSchema:
         """The schema of inputs, each by what the query or its views see of it."""
         conditions = {
-            (one.relation, condition)
-            for one in inputs.values()
-            if isinstance(one, StreamTable)
-            and (condition := state.relation(one.relation).condition) is not None
+            (plan_input.relation, condition)
+            for plan_input in inputs.values()
+            if isinstance(plan_input, StreamTable)
+            and (condition := state.relation(plan_input.relation).condition) is not None
         }
         return InputSchema(
             tuple(bound_table(origin, named) for named, origin in inputs.items()),
@@ -101,9 +101,9 @@ class InputSchema:
         places = self.search_path if schema is None else (schema, schema.partition(".")[2])
         for candidate in places:
             found: tuple[BoundTable | BoundView, ...] = (*self.tables, *self.views)
-            for one in found:
-                if (one.schema, one.name) == (candidate, name):
-                    return one
+            for item in found:
+                if (item.schema, item.name) == (candidate, name):
+                    return item
         return None
 
 
@@ -193,12 +193,14 @@ def follow(table: StreamTable, moved: Mapping[str, str]) -> StreamTable:
     """The table over relations that took the place of others; it has taken in nothing of them."""
     return replace(
         table,
-        inputs=tuple(moved.get(one, one) for one in table.inputs),
-        names={moved.get(one, one): named for one, named in table.names.items()},
-        edges={moved.get(one, one): operators for one, operators in table.edges.items()},
+        inputs=tuple(moved.get(relation, relation) for relation in table.inputs),
+        names={moved.get(relation, relation): named for relation, named in table.names.items()},
+        edges={
+            moved.get(relation, relation): operators for relation, operators in table.edges.items()
+        },
         frontier={
-            moved.get(one, one): 0 if one in moved else epoch
-            for one, epoch in table.frontier.items()
+            moved.get(relation, relation): 0 if relation in moved else epoch
+            for relation, epoch in table.frontier.items()
         },
     )
 
@@ -207,7 +209,9 @@ def inputs_of(table: StreamTable, state: State) -> dict[InputNames, Input]:
     """The inputs of a table that exists, by what its query sees of them."""
     origins = (state.origin(relation) for relation in table.inputs)
     return {
-        table.names.get(one.relation) or as_named(one): one for one in origins if one is not None
+        table.names.get(origin.relation) or as_named(origin): origin
+        for origin in origins
+        if origin is not None
     }
 
 
@@ -233,9 +237,9 @@ def _without_hidden(plan: Operator, conditions: dict[str, str]) -> Operator:
     condition = conditions.get(plan.relation)
     if condition is None:
         return plan
-    shown = Column(f"{plan.columns[0].id}_shown" if plan.columns else "shown", BOOLEAN)
-    whole = replace(plan, fields=(*plan.fields, (condition, shown)))
-    return Project(Filter(whole, shown), tuple((column, column) for column in plan.columns))
+    is_shown = Column(f"{plan.columns[0].id}_shown" if plan.columns else "shown", BOOLEAN)
+    whole = replace(plan, fields=(*plan.fields, (condition, is_shown)))
+    return Project(Filter(whole, is_shown), tuple((column, column) for column in plan.columns))
 
 
 def used_columns(plan: Operator, relation: str) -> frozenset[str]:
@@ -284,8 +288,8 @@ def require_kept(definition: Definition, state: State) -> None:
             raise _kept_otherwise(relation.id)
     for stage in definition.stages:
         kept = state.find(stage.relation)
-        wanted = [(name, type_.arrow) for name, type_ in stage_types(stage)]
-        if kept is None or [(name, type_.arrow) for name, type_ in kept.columns] != wanted:
+        expected = [(name, type_.arrow) for name, type_ in stage_types(stage)]
+        if kept is None or [(name, type_.arrow) for name, type_ in kept.columns] != expected:
             raise _kept_otherwise(stage.relation)
 
 

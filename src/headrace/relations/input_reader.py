@@ -61,73 +61,81 @@ class InputReader:
             case _:
                 return 0, after
 
-    def input(self, wanted: PlanInput) -> Input:
+    def input(self, plan_input: PlanInput) -> Input:
         """The input under the name that the query's text uses."""
-        relation = self.state.relation(wanted.relation)
-        after, upto = self.span(wanted.relation, wanted.version)
+        relation = self.state.relation(plan_input.relation)
+        after, upto = self.span(plan_input.relation, plan_input.version)
         types = dict(relation.columns)
-        schema = pa.schema([(WEIGHT, pa.int64()), *((c, types[c].arrow) for c in wanted.columns)])
-        if wanted.version == "change" and not self.is_large(wanted.relation):
-            rows = self._netted(relation, after, upto, wanted.columns)
-            return Input(wanted.name, schema, rows=rows)
-        return self._from_files(wanted, schema, after, upto)
+        schema = pa.schema(
+            [(WEIGHT, pa.int64()), *((c, types[c].arrow) for c in plan_input.columns)]
+        )
+        if plan_input.version == "change" and not self.is_large(plan_input.relation):
+            rows = self._netted(relation, after, upto, plan_input.columns)
+            return Input(plan_input.name, schema, rows=rows)
+        return self._from_files(plan_input, schema, after, upto)
 
-    def _from_files(self, wanted: PlanInput, schema: pa.Schema, after: int, upto: int) -> Input:
-        relation = self.state.relation(wanted.relation)
-        files = self.store.files(wanted.relation, relation.pin, after, upto)
-        return Input(wanted.name, schema, files=tuple(file.uri for file in files))
+    def _from_files(self, plan_input: PlanInput, schema: pa.Schema, after: int, upto: int) -> Input:
+        relation = self.state.relation(plan_input.relation)
+        files = self.store.files(plan_input.relation, relation.pin, after, upto)
+        return Input(plan_input.name, schema, files=tuple(file.uri for file in files))
 
-    def in_memory(self, wanted: PlanInput, given: Input) -> Input:
+    def in_memory(self, plan_input: PlanInput, input_: Input) -> Input:
         """The input with the rows of its files instead of the files, if these are few.
 
         Spark then plans the same query once, however many files there come to be.
         """
-        if not given.files or given.rows is not None or self.size(wanted) > SMALL_ROWS:
-            return given
-        pin = self.state.relation(wanted.relation).pin
-        rows = self.store.read(wanted.relation, pin, *self.span(wanted.relation, wanted.version))
-        return replace(given, files=(), rows=net_retracted(rows.select([WEIGHT, *wanted.columns])))
+        if not input_.files or input_.rows is not None or self.size(plan_input) > SMALL_ROWS:
+            return input_
+        pin = self.state.relation(plan_input.relation).pin
+        rows = self.store.read(
+            plan_input.relation, pin, *self.span(plan_input.relation, plan_input.version)
+        )
+        return replace(
+            input_, files=(), rows=net_retracted(rows.select([WEIGHT, *plan_input.columns]))
+        )
 
-    def only_adds(self, wanted: PlanInput, given: Input) -> bool:
+    def only_adds(self, plan_input: PlanInput, input_: Input) -> bool:
         """Whether a change, as it is given, is known to take no row away."""
-        if given.rows is not None:
-            least = least_weight(given.rows)
+        if input_.rows is not None:
+            least = least_weight(input_.rows)
             return least is None or least > 0
-        return all(file.only_adds for file in self._files(wanted))
+        return all(file.only_adds for file in self._files(plan_input))
 
-    def lookup(self, wanted: PlanInput, keys: Keys, *, by: By = "best") -> pa.Table:
+    def lookup(self, plan_input: PlanInput, keys: Keys, *, by: By = "best") -> pa.Table:
         """The stored rows of an input that have one of the keys, not netted.
 
         If they are more than `most_found`, they are not all.
         """
-        name, pin = wanted.relation, self.state.relation(wanted.relation).pin
-        _, upto = self.span(name, wanted.version)
-        most = self.most_found(wanted)
-        return self.store.lookup(name, pin, keys, wanted.columns, upto, most, by=by)
+        name, pin = plan_input.relation, self.state.relation(plan_input.relation).pin
+        _, upto = self.span(name, plan_input.version)
+        most = self.most_found(plan_input)
+        return self.store.lookup(name, pin, keys, plan_input.columns, upto, most, by=by)
 
-    def most_found(self, wanted: PlanInput) -> int:
+    def most_found(self, plan_input: PlanInput) -> int:
         """How many rows of an input may be looked up: as many as take `MOST_BYTES`, roughly.
 
         All of it takes Spark many times as long to read, so these may be more than the limit.
         """
-        files = self._files(wanted)
+        files = self._files(plan_input)
         rows, stored = sum(file.rows for file in files), sum(file.bytes for file in files)
         fitting = MOST_BYTES * rows // max(1, UNPACKED * stored)
         return max(self.limit, min(MOST_FOUND, fitting))
 
-    def reach(self, wanted: PlanInput, keys: Keys) -> LookupCost:
+    def reach(self, plan_input: PlanInput, keys: Keys) -> LookupCost:
         """How many stored rows of an input a look-up compares with the keys."""
-        pin = self.state.relation(wanted.relation).pin
-        _, upto = self.span(wanted.relation, wanted.version)
-        return self.store.reach(wanted.relation, pin, keys, wanted.columns, upto)
+        pin = self.state.relation(plan_input.relation).pin
+        _, upto = self.span(plan_input.relation, plan_input.version)
+        return self.store.reach(plan_input.relation, pin, keys, plan_input.columns, upto)
 
-    def size(self, wanted: PlanInput) -> int:
+    def size(self, plan_input: PlanInput) -> int:
         """How many stored rows an input is made of, before they are netted."""
-        return sum(file.rows for file in self._files(wanted))
+        return sum(file.rows for file in self._files(plan_input))
 
-    def _files(self, wanted: PlanInput) -> tuple[LogFile, ...]:
-        pin = self.state.relation(wanted.relation).pin
-        return self.store.files(wanted.relation, pin, *self.span(wanted.relation, wanted.version))
+    def _files(self, plan_input: PlanInput) -> tuple[LogFile, ...]:
+        pin = self.state.relation(plan_input.relation).pin
+        return self.store.files(
+            plan_input.relation, pin, *self.span(plan_input.relation, plan_input.version)
+        )
 
     def is_small(self, inputs: Iterable[PlanInput], more: int = 0) -> bool:
         """Whether one task reads these, and so many rows more, before several could be started."""

@@ -44,8 +44,8 @@ def materialised(
 ) -> tuple[Operator, list[Input]]:
     """The plan with every recursion replaced by a scan of its rows, and all of its inputs."""
     native = _Native(engine, reading, most)
-    whole, given = native.materialised(plan, {})
-    return whole, native.inputs(inputs_of(whole), given)
+    whole, unlogged = native.materialised(plan, {})
+    return whole, native.inputs(inputs_of(whole), unlogged)
 
 
 def least_fixed_point(
@@ -57,17 +57,17 @@ def least_fixed_point(
     rows = {name: _schema(of, numbered(of)).empty_table() for name, of in columns.items()}
     rounds = 0
     while True:
-        found = {
+        new_rows = {
             name: native.new(body, numbered(columns[name]), rows[name], rows)
             for name, body in bodies.items()
         }
-        count = sum(one.num_rows for one in found.values())
+        count = sum(rows_of_relation.num_rows for rows_of_relation in new_rows.values())
         if not count:
             return rows
         rounds += 1
         if rounds > most:
             raise NotConverged(rounds, count)
-        rows = {name: pa.concat_tables([rows[name], found[name]]) for name in bodies}
+        rows = {name: pa.concat_tables([rows[name], new_rows[name]]) for name in bodies}
 
 
 @dataclass(frozen=True)
@@ -79,19 +79,19 @@ class _Native:
     most: int
 
     def levels(
-        self, recursion: Recursive, names: tuple[str, ...], given: Given
+        self, recursion: Recursive, names: tuple[str, ...], unlogged: Given
     ) -> tuple[pa.Table, int]:
         total = _schema(recursion.columns, names).empty_table()
-        found = self._level(recursion, recursion.base, names, total, given)
+        level = self._level(recursion, recursion.base, names, total, unlogged)
         count = 0
         # The step is evaluated once, also over a base without rows.
-        while found.num_rows or not count:
+        while level.num_rows or not count:
             count += 1
             if count > self.most:
-                raise NotConverged(count, found.num_rows)
-            total = pa.concat_tables([total, found])
-            before = {**given, recursion.variable: found}
-            found = self._level(recursion, recursion.step, names, total, before)
+                raise NotConverged(count, level.num_rows)
+            total = pa.concat_tables([total, level])
+            before = {**unlogged, recursion.variable: level}
+            level = self._level(recursion, recursion.step, names, total, before)
         return total, count
 
     def _level(
@@ -100,29 +100,29 @@ class _Native:
         plan: Operator,
         names: tuple[str, ...],
         total: pa.Table,
-        given: Given,
+        unlogged: Given,
     ) -> pa.Table:
         if recursion.once:
-            return self.new(plan, names, total, given)
-        plan, given = self.materialised(plan, given)
-        return self._run(render_native(plan, names), inputs_of(plan), plan.columns, names, given)
+            return self.new(plan, names, total, unlogged)
+        plan, unlogged = self.materialised(plan, unlogged)
+        return self._run(render_native(plan, names), inputs_of(plan), plan.columns, names, unlogged)
 
     def new(
-        self, plan: Operator, names: tuple[str, ...], known: pa.Table, given: Given
+        self, plan: Operator, names: tuple[str, ...], present: pa.Table, unlogged: Given
     ) -> pa.Table:
         """Every row of the plan once that is not known."""
-        plan, given = self.materialised(plan, given)
+        plan, unlogged = self.materialised(plan, unlogged)
         relation = "known"
-        while relation in given:
+        while relation in unlogged:
             relation += "_"
         scan = Scan(relation, tuple(zip(names, plan.columns, strict=True)))
-        wanted = (*inputs_of(plan), *inputs_of(scan))
+        plan_inputs = (*inputs_of(plan), *inputs_of(scan))
         text = render_new(plan, names, scan)
-        return self._run(text, wanted, plan.columns, names, {**given, relation: known})
+        return self._run(text, plan_inputs, plan.columns, names, {**unlogged, relation: present})
 
-    def materialised(self, plan: Operator, given: Given) -> tuple[Operator, Given]:
+    def materialised(self, plan: Operator, unlogged: Given) -> tuple[Operator, Given]:
         """The plan without recursions, and what it is to be given."""
-        rows = dict(given)
+        rows = dict(unlogged)
         scans: dict[Recursive, Scan] = {}
 
         def replaced(node: Operator) -> Operator:
@@ -131,33 +131,41 @@ class _Native:
             if node not in scans:
                 names = numbered(node.columns)
                 name = f"{node.variable}_rows_{len(rows)}"
-                rows[name], _ = self.levels(node, names, given)
+                rows[name], _ = self.levels(node, names, unlogged)
                 scans[node] = Scan(name, tuple(zip(names, node.columns, strict=True)))
             return scans[node]
 
         return replaced(plan), rows
 
-    def inputs(self, wanted: tuple[PlanInput, ...], given: Given) -> list[Input]:
+    def inputs(self, plan_inputs: tuple[PlanInput, ...], unlogged: Given) -> list[Input]:
         return [
-            Input(one.name, given[one.relation].schema, rows=given[one.relation])
-            if one.relation in given
-            else self.reading.in_memory(one, self.reading.input(one))
-            for one in wanted
+            Input(
+                plan_input.name,
+                unlogged[plan_input.relation].schema,
+                rows=unlogged[plan_input.relation],
+            )
+            if plan_input.relation in unlogged
+            else self.reading.in_memory(plan_input, self.reading.input(plan_input))
+            for plan_input in plan_inputs
         ]
 
     def _run(
         self,
         text: str,
-        wanted: tuple[PlanInput, ...],
+        plan_inputs: tuple[PlanInput, ...],
         columns: tuple[Column, ...],
         names: tuple[str, ...],
-        given: Given,
+        unlogged: Given,
     ) -> pa.Table:
         """The query's rows, each with weight 1."""
-        logs = [one for one in wanted if one.relation not in given]
-        more = sum(given[one.relation].num_rows for one in wanted if one.relation in given)
+        logs = [plan_input for plan_input in plan_inputs if plan_input.relation not in unlogged]
+        more = sum(
+            unlogged[plan_input.relation].num_rows
+            for plan_input in plan_inputs
+            if plan_input.relation in unlogged
+        )
         profile: Profile = "tiny" if self.reading.is_small(logs, more) else "wide"
-        inputs = self.inputs(wanted, given)
+        inputs = self.inputs(plan_inputs, unlogged)
         rows = self.engine.runner.collect(text, inputs, profile=profile)
         assert not isinstance(rows, TooLarge)
         weights = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
@@ -175,7 +183,7 @@ def _schema(columns: tuple[Column, ...], names: tuple[str, ...]) -> pa.Schema:
 
 def endless(error: NotConverged, tables: Iterable[StreamTable], *, cycle: bool) -> UserError:
     """What a user is told about tables of a cycle, or one whose recursion does not end."""
-    names = sorted(f"{one.schema}.{one.name}" for one in tables)
+    names = sorted(f"{table.schema}.{table.name}" for table in tables)
     setting = "max_fixpoint_iterations" if cycle else "max_recursion_levels"
     return UserError(
         "not-converged",

@@ -16,9 +16,8 @@ from headrace.delta.origins import Path, ScanOrigin
 from headrace.delta.reduction import GIVEN, Reduction, Restriction
 from headrace.plan.operators import Operator, Scan
 from headrace.relations.access_paths import AccessPath, AccessPaths
-from headrace.relations.conditions import passing
 from headrace.relations.input_reader import MOST_BYTES
-from headrace.relations.values import values_of
+from headrace.relations.row_expressions import passing, values_of
 from headrace.render import PlanInput
 from headrace.render.inputs import input_name
 from headrace.spark.run import Input
@@ -40,57 +39,64 @@ class Reduced:
 
 
 def reduced(
-    ways: AccessPaths, reduction: Reduction, wanted: Sequence[PlanInput], inputs: Sequence[Input]
+    paths: AccessPaths,
+    reduction: Reduction,
+    plan_inputs: Sequence[PlanInput],
+    inputs: Sequence[Input],
 ) -> Reduced:
     """The inputs, those of large states with fewer rows where that is worth it.
 
     A state of which every scan is restricted is looked up by the keys that reach it, unless these
     are too many. All others stay as they are.
     """
-    if ways.wish == "whole":
+    if paths.requested == "whole":
         return Reduced(list(inputs))
-    reading = ways.reading
-    least = WORTH_ROWS if ways.wish == "auto" else 0
-    given = {plan.name: one for plan, one in zip(wanted, inputs, strict=True)}
-    if any(given[_name(origin)].rows is None for origin in _first_origins(reduction)):
+    reading = paths.reading
+    least = WORTH_ROWS if paths.requested == "auto" else 0
+    inputs_by_name = {plan.name: input_ for plan, input_ in zip(plan_inputs, inputs, strict=True)}
+    if any(inputs_by_name[_name(origin)].rows is None for origin in _first_origins(reduction)):
         return Reduced(list(inputs))
     worth = {
         plan.name
-        for plan in wanted
+        for plan in plan_inputs
         if plan.version not in GIVEN
         and (plan.relation, plan.version) not in reduction.whole
         and reading.size(plan) > least
     }
     if not worth:
         return Reduced(list(inputs))
-    taken = sum(one.rows.nbytes for one in inputs if one.rows is not None)
-    search = _Search(ways, reduction, given, {plan.name: plan for plan in wanted}, _bytes=taken)
+    taken = sum(input_.rows.nbytes for input_ in inputs if input_.rows is not None)
+    search = _Search(
+        paths, reduction, inputs_by_name, {plan.name: plan for plan in plan_inputs}, _bytes=taken
+    )
     search.follow(_needed(reduction, worth))
     result: list[Input] = []
-    for plan, one in zip(wanted, inputs, strict=True):
+    for plan, input_ in zip(plan_inputs, inputs, strict=True):
         pieces = search.pieces.get(plan.name, [])
         if plan.name not in worth or plan.name in search.given_up:
-            result.append(one)
+            result.append(input_)
             continue
-        rows = _together(pieces, one.schema)
+        rows = _together(pieces, input_.schema)
         keys, size = sum(len(piece.keys) for piece in pieces), reading.size(plan)
         # Where some keys were looked up one way and some another, the last one is told.
         way = pieces[-1].way
-        ways.taken.append(Access(plan.relation, plan.version, way, keys, rows.num_rows, size))
-        result.append(replace(one, files=(), rows=rows))
+        paths.taken.append(Access(plan.relation, plan.version, way, keys, rows.num_rows, size))
+        result.append(replace(input_, files=(), rows=rows))
     return Reduced(result, search.found)
 
 
 def empty_scans(
-    plan: Operator, reduction: Reduction, wanted: Sequence[PlanInput], given: Reduced
+    plan: Operator, reduction: Reduction, plan_inputs: Sequence[PlanInput], lookup: Reduced
 ) -> frozenset[Path]:
     """Where the plan scans something of which no row matters, as far as that is known."""
-    inputs = {one.name: rows for one, rows in zip(wanted, given.inputs, strict=True)}
+    inputs = {
+        plan_input.name: rows for plan_input, rows in zip(plan_inputs, lookup.inputs, strict=True)
+    }
     conditions = dict(reduction.conditions)
     empty: set[Path] = set()
     for path, scan in scans(plan):
         rows = inputs[input_name(scan.relation, scan.version)].rows
-        rows = given.found.get(path, rows)
+        rows = lookup.found.get(path, rows)
         if rows is not None and not passing(rows, scan, conditions.get(path, ())).num_rows:
             empty.add(path)
     return frozenset(empty)
@@ -98,8 +104,8 @@ def empty_scans(
 
 def _first_origins(reduction: Reduction) -> Iterable[ScanOrigin]:
     """What the ways begin at."""
-    for one in reduction.restrictions:
-        yield from (origin for origin in one.origins if origin.scan.version in GIVEN)
+    for restriction in reduction.restrictions:
+        yield from (origin for origin in restriction.origins if origin.scan.version in GIVEN)
 
 
 def _name(of: ScanOrigin | Restriction) -> str:
@@ -111,24 +117,24 @@ def _needed(reduction: Reduction, worth: Iterable[str]) -> dict[Path, list[Restr
 
     Conditions make keys few. All other scans are left out.
     """
-    ways: dict[Path, list[Restriction]] = {}
-    for one in reduction.restrictions:
-        ways.setdefault(one.path, []).append(one)
+    by_path: dict[Path, list[Restriction]] = {}
+    for restriction in reduction.restrictions:
+        by_path.setdefault(restriction.path, []).append(restriction)
     names, selective = set(worth), {path for path, _ in reduction.conditions}
-    paths = {path for path, (one, *_) in ways.items() if _name(one) in names}
+    paths = {path for path, (restriction, *_) in by_path.items() if _name(restriction) in names}
     due = list(paths)
     while due:
         path = due.pop()
-        shortest = min(ways[path], key=lambda one: one.steps)
+        shortest = min(by_path[path], key=lambda restriction: restriction.steps)
         new = {
             origin.path
-            for one in ways[path]
-            for origin in one.origins
-            if origin.path in ways and (one is shortest or origin.path in selective)
+            for restriction in by_path[path]
+            for origin in restriction.origins
+            if origin.path in by_path and (restriction is shortest or origin.path in selective)
         } - paths
         paths |= new
         due += new
-    return {path: ways[path] for path in paths}
+    return {path: by_path[path] for path in paths}
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ class _Piece:
 class _Search:
     """The rows that each restricted scan was left with so far, and the bytes of all inputs."""
 
-    ways: AccessPaths
+    paths: AccessPaths
     reduction: Reduction
     given: dict[str, Input]
     wanted: dict[str, PlanInput]
@@ -169,10 +175,14 @@ class _Search:
         Small inputs come first: what they leave makes the keys of large ones fewer.
         """
         pending = dict(restrictions)
-        while ready := {path: known for path in pending if (known := self._ready(pending[path]))}:
+        while ready := {path: usable for path in pending if (usable := self._ready(pending[path]))}:
             path = min(ready, key=lambda path: self._size(ready[path][0]))
             del pending[path]
-            tables = [(keys, one) for one in ready[path] if (keys := self._keys(one)) is not None]
+            tables = [
+                (keys, restriction)
+                for restriction in ready[path]
+                if (keys := self._keys(restriction)) is not None
+            ]
             if not tables:
                 self.given_up.add(_name(ready[path][0]))
                 continue
@@ -181,46 +191,52 @@ class _Search:
         self.given_up |= {_name(ways[0]) for ways in pending.values()}
 
     def _ready(self, ways: list[Restriction]) -> list[Restriction]:
-        return [one for one in ways if all(map(self._is_known, one.origins))]
+        return [
+            restriction for restriction in ways if all(map(self._is_known, restriction.origins))
+        ]
 
     def _is_known(self, origin: ScanOrigin) -> bool:
         return origin.scan.version in GIVEN or origin.path in self._found
 
-    def _size(self, one: Restriction) -> int:
-        return self.ways.reading.size(self.wanted[_name(one)])
+    def _size(self, restriction: Restriction) -> int:
+        return self.paths.reading.size(self.wanted[_name(restriction)])
 
-    def _look_up(self, one: Restriction, keys: pa.Table) -> None:
-        name = _name(one)
+    def _look_up(self, restriction: Restriction, keys: pa.Table) -> None:
+        name = _name(restriction)
         pieces = self.pieces.setdefault(name, [])
-        piece = next((known for known in pieces if known.keys.are(keys)), None)
+        piece = next((earlier for earlier in pieces if earlier.keys.are(keys)), None)
         if piece is None:
             piece = self._piece(name, keys)
             if piece is None:
                 self.given_up.add(name)
                 return
             pieces.append(piece)
-        self._found[one.path] = one.scan, piece.rows
+        self._found[restriction.path] = restriction.scan, piece.rows
 
     def _piece(self, name: str, keys: pa.Table) -> _Piece | None:
-        wanted, reading = self.wanted[name], self.ways.reading
-        if keys.num_rows > min(MOST_KEYS, max(FEW_KEYS, reading.size(wanted) // 2)):
+        plan_input, reading = self.wanted[name], self.paths.reading
+        if keys.num_rows > min(MOST_KEYS, max(FEW_KEYS, reading.size(plan_input) // 2)):
             return None
-        found, way = self.ways.find(wanted, indexed := Keys(keys))
-        self._bytes += found.nbytes
-        if found.num_rows > reading.most_found(wanted) or self._bytes > MOST_BYTES:
-            self._bytes -= found.nbytes
+        rows, way = self.paths.find(plan_input, indexed := Keys(keys))
+        self._bytes += rows.nbytes
+        if rows.num_rows > reading.most_found(plan_input) or self._bytes > MOST_BYTES:
+            self._bytes -= rows.nbytes
             return None
-        return _Piece(indexed, net_retracted(found), way)
+        return _Piece(indexed, net_retracted(rows), way)
 
-    def _keys(self, one: Restriction) -> pa.Table | None:
+    def _keys(self, restriction: Restriction) -> pa.Table | None:
         """The keys that a way leads to; None if they are too dear to be computed."""
         tables: list[pa.Table] = []
-        for origin in one.origins:
+        for origin in restriction.origins:
             values = self._origin(origin)
             if values is None:
                 return None
             tables.append(values)
-        return keys_table(tables, self._key_schema(self.wanted[_name(one)], one.columns), one)
+        return keys_table(
+            tables,
+            self._key_schema(self.wanted[_name(restriction)], restriction.columns),
+            restriction,
+        )
 
     def _origin(self, origin: ScanOrigin) -> pa.Table | None:
         """The values of the rows that a way begins at; conditions are tried on no others."""
@@ -231,17 +247,17 @@ class _Search:
             self._passed[path] = passing(rows, scan, self._conditions.get(path, ()))
         return values_of(self._passed[path], origin.scan, origin.values)
 
-    def _key_schema(self, wanted: PlanInput, columns: tuple[str, ...]) -> pa.Schema:
-        types = dict(self.ways.reading.state.relation(wanted.relation).columns)
+    def _key_schema(self, plan_input: PlanInput, columns: tuple[str, ...]) -> pa.Schema:
+        types = dict(self.paths.reading.state.relation(plan_input.relation).columns)
         return pa.schema([(name, types[name].arrow) for name in columns])
 
 
-def keys_table(tables: Sequence[pa.Table], schema: pa.Schema, one: Restriction) -> pa.Table:
+def keys_table(tables: Sequence[pa.Table], schema: pa.Schema, restriction: Restriction) -> pa.Table:
     """The keys of the origins, each once, as values of the columns that are restricted."""
     keys = pa.concat_tables([schema.empty_table(), *(_fitted(table, schema) for table in tables)])
-    if not one.null_safe:
+    if not restriction.null_safe:
         keys = keys.drop_null()
-    elif one.padded:
+    elif restriction.padded:
         nulls = {field.name: pa.nulls(1, field.type) for field in schema}
         keys = pa.concat_tables([keys, pa.table(nulls, schema=schema)])
     return keys.group_by(schema.names, use_threads=False).aggregate([])
@@ -253,8 +269,8 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     for column in schema:
         if column.type == table.schema.field(column.name).type:
             continue
-        given = table.schema.field(column.name).type
-        if pa.types.is_integer(column.type) and column.type.bit_width < given.bit_width:
+        value_type = table.schema.field(column.name).type
+        if pa.types.is_integer(column.type) and column.type.bit_width < value_type.bit_width:
             bits = column.type.bit_width - 1
             values = table[column.name]
             fits = pc.and_(pc.greater_equal(values, -(1 << bits)), pc.less(values, 1 << bits))

@@ -1,4 +1,4 @@
-"""What a refresh changes for readers, in memory or in parts that executors wrote."""
+"""The change that readers of a relation see: in memory, or in parts that executors wrote."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.catalog.records import Relation
+from headrace.engine import Engine
+from headrace.plan.operators import Net
+from headrace.relations.dataframe import shown_rows
+from headrace.relations.input_reader import InputReader
+from headrace.render import inputs_of, render
 from headrace.store import WEIGHT, WrittenParts
 
 BATCH_ROWS = 50_000
@@ -49,3 +55,16 @@ class VisibleChange:
         """Give up the parts, if there are any."""
         if isinstance(self.rows, WrittenParts):
             self.rows.discard()
+
+
+def visible_change(engine: Engine, reading: InputReader, relation: Relation) -> VisibleChange:
+    """The change of the visible columns, netted; one that is large stays in files."""
+    if not reading.is_large(relation.id):
+        return VisibleChange.of(reading.change(relation))
+    visible_plan = Net(shown_rows(relation, "change"))
+    inputs = [reading.input(plan_input) for plan_input in inputs_of(visible_plan)]
+    folder = engine.store.new_scratch(relation.id)
+    engine.runner.write(render(visible_plan), inputs, folder)
+    types = dict(relation.columns)
+    columns = [(name, types[name].arrow) for name in relation.visible]
+    return VisibleChange.of(engine.store.parts(folder, pa.schema([(WEIGHT, pa.int64()), *columns])))

@@ -33,47 +33,47 @@ class Option:
 def _one_of(*words: str) -> Callable[[Any], str | None]:
     """One of these words, written in any case."""
     by_lower = {word.lower(): word for word in words}
-    return lambda given: by_lower.get(given.lower()) if isinstance(given, str) else None
+    return lambda value: by_lower.get(value.lower()) if isinstance(value, str) else None
 
 
-def _count(given: Any) -> int | None:
+def _count(value: Any) -> int | None:
     """A whole number above zero, also as text."""
-    if isinstance(given, str) and given.isascii() and given.isdigit():
-        given = int(given) if len(given) <= len(str(LARGEST_COUNT)) else None
-    whole = isinstance(given, int) and not isinstance(given, bool)
-    return given if whole and 0 < given <= LARGEST_COUNT else None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value) if len(value) <= len(str(LARGEST_COUNT)) else None
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 < value <= LARGEST_COUNT else None
 
 
-def _flag(given: Any) -> bool | None:
+def _flag(value: Any) -> bool | None:
     """True or false, also as text."""
-    if isinstance(given, str):
-        return {"true": True, "on": True, "false": False, "off": False}.get(given.lower())
-    return given if isinstance(given, bool) else None
+    if isinstance(value, str):
+        return {"true": True, "on": True, "false": False, "off": False}.get(value.lower())
+    return value if isinstance(value, bool) else None
 
 
-def _schedule(given: Any) -> str | None:
+def _schedule(value: Any) -> str | None:
     """The text of a schedule, without the space around it."""
     from headrace.schedule.schedule import parse_schedule
 
-    if not isinstance(given, str) or not given.strip():
+    if not isinstance(value, str) or not value.strip():
         return None
-    parse_schedule(given.strip(), "UTC")
-    return given.strip()
+    parse_schedule(value.strip(), "UTC")
+    return value.strip()
 
 
 def _up_to(most: int) -> Callable[[Any], int | None]:
     """A whole number above zero that is not larger."""
 
-    def keep(given: Any) -> int | None:
-        count = _count(given)
+    def keep(value: Any) -> int | None:
+        count = _count(value)
         return count if count is not None and count <= most else None
 
     return keep
 
 
-def _group(given: Any) -> str | None:
+def _group(value: Any) -> str | None:
     """The name of a group, without the space around it."""
-    name = given.strip() if isinstance(given, str) else ""
+    name = value.strip() if isinstance(value, str) else ""
     return name if 0 < len(name) <= 63 and name.isprintable() else None
 
 
@@ -185,13 +185,13 @@ OPTIONS: tuple[Option, ...] = (
 _BY_NAME = {option.name: option for option in OPTIONS}
 
 
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+def checked(values: Mapping[str, Any]) -> dict[str, Any]:
     """The options with the values that are kept; None, the default, stays None.
 
     An option that does not exist, or a value that it cannot have, is an error.
     """
     kept: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in values.items():
         option = _BY_NAME.get(name)
         if option is None:
             raise UserError(

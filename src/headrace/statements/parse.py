@@ -174,12 +174,12 @@ class _StatementParser:
             raise self.unexpected(text)
         return True
 
-    def unexpected(self, wanted: str) -> UserError:
+    def unexpected(self, expected: str) -> UserError:
         token = self.next
         where = token.start if token is not _END else self.tokens[-1].end
         near = f'at or near "{token.text}"' if token is not _END else "at the end of a statement"
         return UserError(
             "syntax-error",
-            f"syntax error {near}: {wanted} is expected",
+            f"syntax error {near}: {expected} is expected",
             detail=f"At {place_of(self.text, where)}.",
         )

@@ -92,19 +92,19 @@ def _token(text: str, start: int) -> Token:
         ("word", _NUMBER),
     )
     for kind, pattern in kinds:
-        found = pattern.match(text, start)
-        if found is not None:
-            if _begins_quote(text, found):
+        match = pattern.match(text, start)
+        if match is not None:
+            if _begins_quote(text, match):
                 break
-            return Token(kind, found.group(), start)
+            return Token(kind, match.group(), start)
     if text[start] in "'\"" or text[start : start + 2].lower() in ("e'",):
         raise _unfinished(text, start, "quoted name" if text[start] == '"' else "string")
     return Token("symbol", text[start], start)
 
 
-def _begins_quote(text: str, found: re.Match[str]) -> bool:
+def _begins_quote(text: str, match: re.Match[str]) -> bool:
     """Whether what looks like a word is the beginning of an escape string without an end."""
-    return found.group() in ("e", "E") and text.startswith("'", found.end())
+    return match.group() in ("e", "E") and text.startswith("'", match.end())
 
 
 def _unfinished(text: str, start: int, what: str) -> UserError:

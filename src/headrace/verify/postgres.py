@@ -24,7 +24,7 @@ from headrace.lifecycle.name_resolver import not_built_in
 from headrace.lifecycle.rebuild import refresh
 from headrace.query.bind import ORDER_NOTICE
 from headrace.refresh.refresh import refresh_group, require_active, require_table
-from headrace.refresh.together import together
+from headrace.refresh.scope import together
 from headrace.relations.definition import rebound
 from headrace.source.describe import resolve
 from headrace.source.reading import read_sql

@@ -1,18 +1,18 @@
-"""alter, suspend, resume, reinit: what happens to stream tables that are there."""
+"""alter, suspend, resume, reinit, repair: change existing stream tables."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headrace.cli.call import Invocation
 from headrace.cli.commands.change import All, File, Names, Query, query_text
-from headrace.cli.commands.each import Failed, for_each
 from headrace.cli.documents import refresh_document, status_document
-from headrace.cli.naming import chosen, named, relation_names, sql_name
-from headrace.cli.table_options import TableOptions, table_options
-from headrace.cli.tables import refreshed
+from headrace.cli.options import TableOptions, table_options
+from headrace.cli.tables import refreshed, table_of
+from headrace.cli.targets import Failed, chosen, for_each, named, relation_names, sql_name
 from headrace.cli.words import plain
 from headrace.errors import UserError
 
@@ -44,22 +44,22 @@ def alter(
     Another query computes it anew, with all that read it, and brings what is served to the new
     rows and columns in place.
     """
-    given: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if query is not None or file is not None:
-        given["query"] = query_text(query, file)
-    given |= table_options(option, schedule=schedule, refresh_mode=refresh_mode)
-    if no_schedule and "schedule" in given:
+        changes["query"] = query_text(query, file)
+    changes |= table_options(option, schedule=schedule, refresh_mode=refresh_mode)
+    if no_schedule and "schedule" in changes:
         raise UserError("invalid-option", "a schedule and --no-schedule exclude each other")
     if no_schedule:
-        given["schedule"] = None
+        changes["schedule"] = None
     if rename_to is not None:
-        given["rename_to"] = rename_to
-    if not given:
+        changes["rename_to"] = rename_to
+    if not changes:
         raise UserError("invalid-option", "nothing is said to be altered")
     with call.project() as project:
         (table,) = named(project, [name])
         with call.doing(f"altering {table.name}"):
-            altered = project.alter_stream_table(sql_name(table.name), **given)
+            altered = project.alter_stream_table(sql_name(table.name), **changes)
     _show(call, "altered", altered)
 
 
@@ -107,7 +107,7 @@ def reinit(call: Invocation, names: Names = None, all_: All = False) -> int:
         tables = chosen(project, names, everything=all_)
         done, failed = for_each(call, "reinitialising", tables, project.reinit)
         relations = relation_names(project) if call.screen.as_json else {}
-    documents = [refresh_document(*one, relations) for one in done]
+    documents = [refresh_document(*advanced_table, relations) for advanced_table in done]
     call.screen.document({"refreshes": documents, "errors": failed.documents})
     if done:
         call.screen.show(refreshed(done))
@@ -132,3 +132,21 @@ def _show_all(
     if not done and not failed.errors:
         call.screen.note(f"No stream table had to be {act}.")
     return failed.exit_code
+
+
+def repair(call: Invocation) -> None:
+    """Read all that is stored, and rebuild what is lost or damaged.
+
+    Damaged sources are copied again, and no others; damaged stream tables are rebuilt, with all
+    that read them.
+    """
+    with call.project() as project, call.doing("repairing"):
+        damages = project.repair()
+    call.screen.document({"damages": [asdict(item) for item in damages]})
+    if not damages:
+        call.screen.show("nothing is damaged")
+        return
+    rows = [
+        (item.name, item.kind, "yes" if item.mended else "no", plain(item.lost)) for item in damages
+    ]
+    call.screen.show(table_of(("name", "what", "mended", "lost"), rows, prose="lost"))

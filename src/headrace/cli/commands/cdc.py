@@ -59,44 +59,46 @@ def cdc(
             call.screen.document({"sql": text})
             call.screen.command(text.rstrip("\n"))
             return
-        found = project.check_cdc_health()
-    call.screen.document({"sources": [source_document(one) for one in found]})
-    if not found:
+        sources = project.check_cdc_health()
+    call.screen.document({"sources": [source_document(item) for item in sources]})
+    if not sources:
         call.screen.note("No table is captured yet; `headrace create` makes a stream table.")
         return
-    call.screen.show(sources_table(found))
-    for one in found:
-        for line in remarks(one):
+    call.screen.show(sources_table(sources))
+    for item in sources:
+        for line in remarks(item):
             call.screen.show(plain(line))
 
 
-def source_document(one: SourceHealth) -> dict[str, Any]:
+def source_document(source: SourceHealth) -> dict[str, Any]:
     """A source as a JSON document; the lag is in seconds."""
-    return {**asdict(one), "lag": None if one.lag is None else one.lag.total_seconds()}
+    return {**asdict(source), "lag": None if source.lag is None else source.lag.total_seconds()}
 
 
 def sources_table(sources: tuple[SourceHealth, ...]) -> Table:
     rows = (
         (
-            one.source,
-            one.status,
-            one.mode.lower() if one.identity is None else f"{one.mode.lower()} ({one.identity})",
-            one.wished,
-            "-" if one.lag_bytes is None else size(one.lag_bytes),
-            "-" if one.lag is None else roughly(one.lag),
-            one.level,
+            source.source,
+            source.status,
+            source.mode.lower()
+            if source.identity is None
+            else f"{source.mode.lower()} ({source.identity})",
+            source.wished,
+            "-" if source.lag_bytes is None else size(source.lag_bytes),
+            "-" if source.lag is None else roughly(source.lag),
+            source.level,
         )
-        for one in sources
+        for source in sources
     )
     headings = ("source", "status", "mode", "asked", "behind", "cut", "level")
     return table_of(headings, rows, right=("behind", "cut"))
 
 
-def remarks(one: SourceHealth) -> list[str]:
+def remarks(source: SourceHealth) -> list[str]:
     """Why a source is not fine, and why it is not captured as was asked."""
-    lines = [] if one.alert is None else [f"{one.source}: {one.level}: {one.alert}"]
-    if one.mode_reason is not None and one.mode_reason not in (one.alert or ""):
-        lines.append(f"{one.source}: not from the log: {one.mode_reason}")
+    lines = [] if source.alert is None else [f"{source.source}: {source.level}: {source.alert}"]
+    if source.mode_reason is not None and source.mode_reason not in (source.alert or ""):
+        lines.append(f"{source.source}: not from the log: {source.mode_reason}")
     return lines
 
 

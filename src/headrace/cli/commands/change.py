@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.commands.each import for_each
 from headrace.cli.documents import refresh_document, status_document
-from headrace.cli.naming import chosen, named, relation_names, sql_name
-from headrace.cli.table_options import TableOptions, table_options
+from headrace.cli.options import TableOptions, table_options
 from headrace.cli.tables import phases, refreshed
+from headrace.cli.targets import chosen, for_each, named, relation_names, sql_name
 from headrace.cli.words import counted, plain, seconds
 from headrace.errors import UserError
 
@@ -62,12 +61,12 @@ def create(
     The query comes from --query, from --file, or from the standard input.
     """
     text = query_text(query, file)
-    given = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
+    options = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
     _created(
         call,
         "creating",
         name,
-        lambda project: project.create_stream_table(name, text, **given),
+        lambda project: project.create_stream_table(name, text, **options),
     )
 
 
@@ -86,12 +85,12 @@ def replace(
     from --file, or from the standard input.
     """
     text = query_text(query, file)
-    given = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
+    options = table_options(option, schedule=schedule, refresh_mode=refresh_mode)
     _created(
         call,
         "replacing",
         name,
-        lambda project: project.create_or_replace_stream_table(name, text, **given),
+        lambda project: project.create_or_replace_stream_table(name, text, **options),
     )
 
 
@@ -105,7 +104,7 @@ def refresh(call: Invocation, names: Names = None, all_: All = False, mode: Mode
         relations = relation_names(project) if call.screen.as_json else {}
     call.screen.document(
         {
-            "refreshes": [refresh_document(*one, relations) for one in done],
+            "refreshes": [refresh_document(*advanced_table, relations) for advanced_table in done],
             "errors": failed.documents,
         }
     )
@@ -154,8 +153,8 @@ def drop(
             ask(f"Drop {plain(table.name)}{readers}, with what is served and stored?", "dropping")
         with call.doing(f"dropping {table.name}"):
             project.drop_stream_table(sql_name(table.name), cascade=cascade)
-        left = {one.name for one in project.status()}
-    gone = [one.name for one in before if one.name not in left]
+        left = {status.name for status in project.status()}
+    gone = [status.name for status in before if status.name not in left]
     call.screen.document({"dropped": gone})
     for name in gone:
         call.screen.show(plain(f"dropped {name}"))

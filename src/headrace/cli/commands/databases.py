@@ -99,6 +99,6 @@ def detach(call: Invocation, alias: Alias) -> None:
 def databases(call: Invocation) -> None:
     """Show the databases whose tables can be read, and what is captured of them."""
     with call.project() as project:
-        found = project.databases()
-    call.screen.document({"databases": [database_document(one) for one in found]})
-    call.screen.show(databases_table(found), *map(plain, failing_databases(found)))
+        statuses = project.databases()
+    call.screen.document({"databases": [database_document(item) for item in statuses]})
+    call.screen.show(databases_table(statuses), *map(plain, failing_databases(statuses)))

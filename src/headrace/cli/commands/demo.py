@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.exits import DONE, NOT_EQUAL
+from headrace.cli.exit_codes import DONE, NOT_EQUAL
 from headrace.cli.screen import Screen
 from headrace.errors import UserError
 from headrace.files.temporary import DEMO, temporary_folder
@@ -41,31 +41,30 @@ def demo(
 
     It runs in a PostgreSQL of its own, in a temporary folder, or in --home to keep it.
     """
-    from headrace.cli.demo_document import demo_document
-    from headrace.cli.demo_show import show_event, show_outcome
+    from headrace.cli.demo_report import demo_document, show_event, show_outcome
     from headrace.demo.run import Demo
 
-    given = call.given
-    if given.dsn or given.setup_dsn or given.store:
+    options = call.given
+    if options.dsn or options.setup_dsn or options.store:
         raise UserError(
             "invalid-option",
             "the demo has a PostgreSQL and a store of its own",
             hint="It takes --home and --spark, but neither --dsn, --setup-dsn nor --store.",
         )
-    screen = Screen(as_json=given.json, pipe_width=PIPE_WIDTH)
-    with _home(given.home) as home, _project(call, home) as project:
+    screen = Screen(as_json=options.json, pipe_width=PIPE_WIDTH)
+    with _home(options.home) as home, _project(call, home) as project:
         outcome = Demo(project, lines, seconds, partial(show_event, screen), call.doing).run()
-    kept = given.home is not None
+    kept = options.home is not None
     screen.document(demo_document(outcome, home if kept else None))
     show_outcome(screen, outcome, home, kept=kept)
     return DONE if outcome.equal else NOT_EQUAL
 
 
 @contextmanager
-def _home(given: Path | None) -> Iterator[Path]:
+def _home(home: Path | None) -> Iterator[Path]:
     """The folder to use: the one that was named, or a new one that goes afterwards."""
-    if given is not None:
-        yield given
+    if home is not None:
+        yield home
         return
     with temporary_folder(DEMO) as folder:
         yield folder

@@ -94,7 +94,7 @@ def apply(
             with call.doing("planning"):
                 saved = project.plan(folder or Path(), prune=prune)
         _show(call, saved)
-        dropped = [one.table for one in saved.changes if one.act == "drop"]
+        dropped = [change.table for change in saved.changes if change.act == "drop"]
         if dropped and not yes and plan_file is None:
             ask(f"Drop {plain(', '.join(dropped))}, with what is served and stored?", "dropping")
         with call.doing("applying"):
@@ -107,12 +107,12 @@ def _show(call: Invocation, made: ProjectPlan) -> None:
     """Every table with what happens to it and why; unchanged ones are only counted."""
     rows = [
         (
-            one.table,
-            one.act.value,
-            one.reason + _also(one.anew),
+            change.table,
+            change.act.value,
+            change.reason + _also(change.anew),
         )
-        for one in made.changes
-        if one.act != "unchanged"
+        for change in made.changes
+        if change.act != "unchanged"
     ]
     if rows:
         call.screen.show(table_of(("stream table", "what", "why"), rows, prose="why"))

@@ -1,16 +1,97 @@
-"""init, settings, set: the project itself. No Spark is started."""
+"""init, settings, set, uninstall, and headrace.toml: where the project's things are."""
 
 from __future__ import annotations
 
+import json
+import tomllib
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headrace.cli.call import Invocation
+from headrace.cli.call import GlobalOptions, Invocation
+from headrace.cli.commands.change import ask
 from headrace.cli.documents import setting_document
-from headrace.cli.project_file import check_project_file, write_project_file
 from headrace.cli.tables import set_values
-from headrace.errors import UserError
+from headrace.cli.words import counted
+from headrace.errors import Unavailable, UserError
+from headrace.files.private import home_folder
+
+NAME = "headrace.toml"
+KEPT = ("dsn", "setup_dsn", "spark", "store")
+
+
+def check_project_file(home: Path, options: GlobalOptions) -> tuple[dict[str, str], bool]:
+    """What the home folder's file is to say, and whether it is there; nothing is written.
+
+    UserError if it says something else already, or if a password would be written.
+    """
+    file = home / NAME
+    values = {name: value for name in KEPT if (value := getattr(options, name)) is not None}
+    present = _read(file)
+    for name, value in values.items():
+        if present is not None and present.get(name) != value:
+            raise UserError(
+                "invalid-option",
+                f"{file} says otherwise about {name}",
+                hint="Edit that file, or choose another home folder.",
+            )
+        if name in ("dsn", "setup_dsn"):
+            _refuse_password(name, value)
+    return values, present is not None
+
+
+def write_project_file(home: Path, options: GlobalOptions) -> Path | None:
+    """Keep what was given in the home folder's file; gives the file, or None if there is none.
+
+    A file that says the same already is left as it is; one that says something else is not
+    overwritten. Passwords are not written.
+    """
+    file = home / NAME
+    values, present = check_project_file(home, options)
+    if present or not values:
+        return file if present else None
+    try:
+        home_folder(home)
+        file.write_text(project_file(values), encoding="utf-8")
+    except OSError as error:
+        raise Unavailable(
+            "store-unreachable", f"{file} cannot be written", detail=str(error)
+        ) from None
+    return file
+
+
+def project_file(values: dict[str, str]) -> str:
+    """The text of the file. A JSON string is a TOML string, too."""
+    lines = [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items()
+    ]
+    return "# Where this project's things are; see docs/settings.md.\n" + "".join(lines)
+
+
+def _read(file: Path) -> dict[str, str] | None:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(
+            "invalid-option", f"{file} cannot be read", detail=str(error), hint="Mend or remove it."
+        ) from None
+
+
+def _refuse_password(name: str, value: str) -> None:
+    from headrace.source.conninfo import parse
+
+    if value.startswith(("env:", "file:")):
+        return
+    if {"password", "sslpassword"} & parse(value).keys():
+        option = "--" + name.replace("_", "-")
+        raise UserError(
+            "invalid-option",
+            f"the connection string of {option} has a password, which is not written to a file",
+            hint=f"Keep it elsewhere and name the place: {option} env:NAME or {option} file:PATH.",
+        )
 
 
 def init(call: Invocation) -> None:
@@ -37,9 +118,9 @@ def init(call: Invocation) -> None:
         "stream_tables": tables,
     }
     call.screen.document(facts)
-    shown = {**facts, "postgresql": f"embedded, {address}" if where.dsn is None else address}
+    lines = {**facts, "postgresql": f"embedded, {address}" if where.dsn is None else address}
     for name in ("home", "postgresql", "store", "spark"):
-        call.screen.show(f"{name:<12}{shown[name]}")
+        call.screen.show(f"{name:<12}{lines[name]}")
 
 
 def list_settings(call: Invocation) -> None:
@@ -80,3 +161,28 @@ def _rows(values: dict[str, Any]) -> list[dict[str, Any]]:
         setting_document(name, values[name], field.default, field.description)
         for name, field in Settings.model_fields.items()
     ]
+
+
+def uninstall(
+    call: Invocation,
+    print_sql: Annotated[
+        bool, typer.Option("--print-sql", help="Print the SQL that it would run, and do nothing.")
+    ] = False,
+    keep_tables: Annotated[
+        bool, typer.Option("--keep-tables", help="Leave stream tables as ordinary tables.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove triggers, buffers, schemas, stream tables and logs of Headrace, and nothing else."""
+    with call.project() as project:
+        statements = project.uninstall_sql(keep_tables=keep_tables)
+        tables = [table.name for table in project.status()]
+        if not print_sql:
+            if not yes:
+                going = "" if keep_tables else f" with {counted(len(tables), 'stream table')}"
+                ask(f"Remove Headrace{going} from the database?", "uninstalling")
+            with call.doing("uninstalling"):
+                project.uninstall(keep_tables=keep_tables)
+    document = {"sql": statements, "stream_tables": tables, "kept": keep_tables}
+    call.screen.document({**document, "done": not print_sql})
+    call.screen.command(statements.rstrip("\n") if print_sql else "Headrace is uninstalled")

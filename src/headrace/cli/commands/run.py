@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.exits import DONE, NOT_EQUAL
+from headrace.cli.exit_codes import DONE, NOT_EQUAL
 from headrace.cli.words import plain
 from headrace.errors import HeadraceError, UserError
 
@@ -46,18 +46,18 @@ def run(
         for file, text in texts:
             with call.doing(f"running {file}"), naming(file):
                 done += project.run(text)
-    call.screen.document({"done": [_document(one) for one in done]})
-    for one in done:
-        call.screen.show(plain(f"{one.act} {one.table}"))
-        for notice in one.notices:
+    call.screen.document({"done": [_document(advanced_table) for advanced_table in done]})
+    for advanced_table in done:
+        call.screen.show(plain(f"{advanced_table.act} {advanced_table.table}"))
+        for notice in advanced_table.notices:
             call.screen.note(f"notice: {notice}")
-    return NOT_EQUAL if any(one.equal is False for one in done) else DONE
+    return NOT_EQUAL if any(advanced_table.equal is False for advanced_table in done) else DONE
 
 
 def _document(done: Done) -> dict[str, Any]:
-    found = {} if done.equal is None else {"equal": done.equal}
+    verdict = {} if done.equal is None else {"equal": done.equal}
     notices = {"notices": list(done.notices)} if done.notices else {}
-    return {"act": done.act, "table": done.table, **found, **notices}
+    return {"act": done.act, "table": done.table, **verdict, **notices}
 
 
 def statements_text(file: Path) -> str:

@@ -1,15 +1,22 @@
-"""ls, status, history: what there is and what was done. No Spark is started."""
+"""ls, status, history, explain, health: what there is and what was done. Starts no Spark."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.documents import listed_document, refresh_document, status_document
-from headrace.cli.naming import named, relation_names, sql_name
-from headrace.cli.redraw import Every, Picture, Times, Watch, redraw
+from headrace.cli.commands.change import File, Query, query_text
+from headrace.cli.documents import (
+    explanation_document,
+    listed_document,
+    refresh_document,
+    status_document,
+)
+from headrace.cli.exit_codes import DONE, NOT_WELL
+from headrace.cli.screen import Every, Picture, Times, Watch, redraw
 from headrace.cli.tables import (
     circumstances,
     listed,
@@ -17,13 +24,17 @@ from headrace.cli.tables import (
     place,
     remembered,
     standing,
+    table_of,
     troubles,
 )
+from headrace.cli.targets import named, relation_names, sql_name
 from headrace.cli.words import plain
+from headrace.errors import UserError
 
 if TYPE_CHECKING:
     from headrace.api import Headrace
     from headrace.catalog.records import Refresh
+    from headrace.refresh.explain import Explanation
 
 Names = Annotated[
     list[str] | None,
@@ -60,22 +71,22 @@ def status(
         if watch:
             redraw(call.screen, lambda: _standing(call, project, names), every, times)
             return
-        shown = _standing(call, project, names)
-    shown.print(call.screen)
+        picture = _standing(call, project, names)
+    picture.print(call.screen)
 
 
-def _standing(call: Invocation, project: Headrace, given: list[str] | None) -> Picture:
+def _standing(call: Invocation, project: Headrace, requested: list[str] | None) -> Picture:
     """The stream tables as they stand now."""
-    tables = named(project, given) if given else project.status()
-    found = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
-    last = {name: refreshes[0] for name, refreshes in found if refreshes}
+    tables = named(project, requested) if requested else project.status()
+    histories = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
+    last = {name: refreshes[0] for name, refreshes in histories if refreshes}
     names = relation_names(project) if call.screen.as_json else {}
     documents = [status_document(table, last.get(table.name), names) for table in tables]
     document = {"tables": documents}
     if not tables:
         return Picture(document, note=NONE_YET)
     lines = [line for table in tables for line in troubles(table)]
-    lines += [line for table in tables for line in (place(table) if given else ())]
+    lines += [line for table in tables for line in (place(table) if requested else ())]
     return Picture(document, (standing(tables, last, call.screen.out.width), *map(plain, lines)))
 
 
@@ -90,7 +101,9 @@ def history(
     with call.project() as project:
         refreshes = _history(project, name, limit)
         names = relation_names(project)
-    call.screen.document({"refreshes": [refresh_document(*one, names) for one in refreshes]})
+    call.screen.document(
+        {"refreshes": [refresh_document(*refresh, names) for refresh in refreshes]}
+    )
     if not refreshes:
         call.screen.note("Nothing was refreshed yet.")
         return
@@ -107,10 +120,69 @@ def history(
 def _history(project: Headrace, name: str | None, limit: int) -> list[tuple[str, Refresh]]:
     """Refreshes with the names of their tables; those of dropped tables have none and are left."""
     tables = named(project, [name]) if name is not None else project.status()
-    found = [
+    refreshes = [
         (table.name, refresh)
         for table in tables
         for refresh in project.history(sql_name(table.name), limit)
     ]
-    found.sort(key=lambda one: (one[1].started_at, one[1].id or 0), reverse=True)
-    return found[:limit]
+    refreshes.sort(
+        key=lambda named_refresh: (named_refresh[1].started_at, named_refresh[1].id or 0),
+        reverse=True,
+    )
+    return refreshes[:limit]
+
+
+def explain(
+    call: Invocation,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A stream table that exists.")
+    ] = None,
+    query: Query = None,
+    file: File = None,
+) -> None:
+    """Show the plan, the steps of a refresh, and the Spark SQL of every stage.
+
+    Of a stream table by its name, or of a query before anything is created.
+    """
+    from_query = query is not None or file is not None
+    if (name is not None) == from_query:
+        raise UserError(
+            "invalid-option",
+            "explain takes either a name or a query",
+            hint="Name a stream table, or give a query with --query or --file.",
+        )
+    text = query_text(query, file) if from_query else None
+    with call.project() as project:
+        explanation = project.explain(name, query=text)
+    call.screen.document(explanation_document(explanation))
+    _show(call, explanation)
+
+
+def _show(call: Invocation, explanation: Explanation) -> None:
+    """The library's own text, with the lines that begin a part made bold."""
+    from rich.text import Text
+
+    for line in str(explanation).splitlines():
+        heading = bool(line) and not line.startswith(" ")
+        call.screen.show(Text(plain(line), style="bold" if heading else ""))
+
+
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 also if there are only warnings.")
+]
+
+
+def health(call: Invocation, strict: Strict = False) -> int:
+    """Say whether all is well; the exit code is 1 if something is critical.
+
+    Looked at are the daemon, stream tables, lag, capture, disk and roles.
+    """
+    with call.project() as project:
+        report = project.health_check()
+    call.screen.document(
+        {"level": report.level, "checks": [asdict(check) for check in report.checks]}
+    )
+    rows = ((check.area, check.level, plain(check.detail)) for check in report.checks)
+    call.screen.show(table_of(("area", "level", "what was seen"), rows, prose="what was seen"))
+    bad = ("critical", "warning") if strict else ("critical",)
+    return NOT_WELL if report.level in bad else DONE

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.call import Invocation
-from headrace.cli.commands.each import for_each
 from headrace.cli.documents import receipt_document
-from headrace.cli.exits import DONE, NOT_EQUAL
-from headrace.cli.naming import chosen, named, sql_name
+from headrace.cli.exit_codes import DONE, NOT_EQUAL
 from headrace.cli.tables import differences, listed_receipts, verified
+from headrace.cli.targets import chosen, for_each, named, sql_name
 from headrace.cli.words import counted
 from headrace.errors import UserError
 from headrace.schedule.schedule import Every, parse_schedule
@@ -74,11 +73,11 @@ def verify(
         tables = chosen(project, names, everything=all_)
         if since is not None:
             whole = sample is None
-            known = {table.name: project.receipts(sql_name(table.name)) for table in tables}
+            earlier = {table.name: project.receipts(sql_name(table.name)) for table in tables}
             tables = tuple(
                 table
                 for table in tables
-                if not is_verified(known[table.name], since, oracle, whole=whole)
+                if not is_verified(earlier[table.name], since, oracle, whole=whole)
             )
         done, failed = for_each(
             call,
@@ -89,7 +88,7 @@ def verify(
     call.screen.document(
         {
             "equal": not failed.errors and all(receipt.equal for _, receipt in done),
-            "receipts": [receipt_document(*one) for one in done],
+            "receipts": [receipt_document(*advanced_table) for advanced_table in done],
             "errors": failed.documents,
         }
     )
@@ -106,10 +105,10 @@ def verify(
 
 def _age(text: str) -> timedelta:
     """A duration as a schedule writes it."""
-    found = parse_schedule(text, "UTC")
-    if not isinstance(found, Every):
+    schedule = parse_schedule(text, "UTC")
+    if not isinstance(schedule, Every):
         raise UserError("invalid-option", f"{text!r} is no age", hint="Write 30m, 1h or 2d.")
-    return found.period
+    return schedule.period
 
 
 def is_verified(
@@ -139,20 +138,22 @@ def receipts(
     """List the receipts of `verify`, newest first, or export them."""
     with call.project() as project:
         tables = named(project, [name]) if name is not None else project.status()
-        found = [
+        named_receipts = [
             (table.name, receipt)
             for table in tables
             for receipt in project.receipts(sql_name(table.name), limit)
         ]
-    found.sort(key=lambda one: one[1].verified_at, reverse=True)
-    documents = [receipt_document(*one) for one in found[:limit]]
+    named_receipts.sort(key=lambda named_receipt: named_receipt[1].verified_at, reverse=True)
+    documents = [receipt_document(*named_receipt) for named_receipt in named_receipts[:limit]]
     if export is not None:
-        lines = (f"{json.dumps(one, ensure_ascii=False)}\n" for one in documents)
+        lines = (
+            f"{json.dumps(named_receipt, ensure_ascii=False)}\n" for named_receipt in documents
+        )
         export.write_text("".join(lines), encoding="utf-8")
         call.screen.note(f"{counted(len(documents), 'receipt')} written to {export}")
         return
     call.screen.document({"receipts": documents})
-    if not found:
+    if not named_receipts:
         call.screen.note("Nothing was verified yet.")
         return
-    call.screen.show(listed_receipts(found[:limit]))
+    call.screen.show(listed_receipts(named_receipts[:limit]))

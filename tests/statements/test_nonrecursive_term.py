@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.lifecycle.known_part import beginning, first_branch
 from headrace.query import first_names, table_names
+from headrace.statements.nonrecursive_term import beginning, first_branch
 
 UNKNOWN = "later"
 

@@ -1,4 +1,4 @@
-"""What a DBA runs once where Headrace's own roles may not: all that capture of tables needs."""
+"""Check that sources can be captured as requested, and write the SQL that a DBA has to run."""
 
 from __future__ import annotations
 
@@ -10,21 +10,88 @@ from psycopg import sql
 from headrace.capture.health import capture_present, check
 from headrace.capture.recopy_reasons import captured_part
 from headrace.capture.statements import CaptureOptions, Roles, script, setup_sql
-from headrace.capture.wal.availability import Server, obstacles, of_table, read_server
+from headrace.capture.wal.availability import Server, impossible, obstacles, of_table, read_server
 from headrace.capture.wal.identity import ReplicaIdentity, full_sql, identities
 from headrace.capture.wal.publication import Entry, Publication, add_table_sql, read_publication
 from headrace.catalog import State
-from headrace.catalog.records import CaptureMode
+from headrace.catalog.records import CaptureMode, Source, StreamTable
 from headrace.engine import HOME, Engine
 from headrace.errors import UserError
-from headrace.ingest.requested_modes import wished_mode
-from headrace.lifecycle.attach import require_attached
-from headrace.lifecycle.inputs import source_of
+from headrace.ingest.append_only import is_declared
+from headrace.ingest.modes import record_modes
+from headrace.ingest.requested_modes import require_agreement, wished_mode
+from headrace.lifecycle.databases import require_attached
+from headrace.lifecycle.name_resolver import source_of
 from headrace.lifecycle.names import name_parts
+from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.source.faults import translated
 from headrace.source.introspect import find_table, inspect
 from headrace.source.table import SourceTable
+
+
+def check_modes(engine: Engine, before: State, after: State) -> None:
+    """Refuse what leads from one state to the other if sources could not be captured as asked.
+
+    Only sources that shall be read from the log, and so far were not to be, are looked at: one
+    that fell back to triggers keeps nobody from altering what reads it.
+    """
+    require_agreement(after)
+    settings = engine.settings(after)
+    to_wal = [source for source in after.sources if _comes_to_wal(source, before, after, settings)]
+    for number in sorted({source.database for source in to_wal}):
+        ours = [source for source in to_wal if source.database == number]
+        _require_possible(engine, after, number, ours, settings)
+
+
+def reset_shrunk_sources(engine: Engine, before: State, fence: int) -> None:
+    """Forget that sources lost rows which nobody declared append-only before, and somebody does."""
+    state = engine.catalog.state()
+    reset = [
+        replace(source, shrunk_at=None)
+        for source in state.sources
+        if source.shrunk_at is not None
+        and is_declared(state, source)
+        and not is_declared(before, source)
+    ]
+    if reset:
+        record_modes(engine, state, reset, fence)
+
+
+def _comes_to_wal(source: Source, before: State, after: State, settings: Settings) -> bool:
+    if wished_mode(after, settings, source) != "wal":
+        return False
+    recorded = before.source(source.database, source.oid)
+    return recorded is None or wished_mode(before, settings, recorded) != "wal"
+
+
+def _require_possible(
+    engine: Engine, state: State, number: int, sources: Sequence[Source], settings: Settings
+) -> None:
+    record = next((database for database in state.databases if database.id == number), None)
+    slot = record.following.slot if record is not None and record.following is not None else ""
+    database = _database(engine, state, number)
+    with database.session() as connection:
+        there = inspect(connection, [source.oid for source in sources])
+        tables = [
+            captured_part(source, there[source.oid]) for source in sources if source.oid in there
+        ]
+        obstacles_by_oid = impossible(
+            connection,
+            tables,
+            database.version,
+            slot,
+            may_change=settings.auto_replica_identity,
+        )
+    for source in sources:
+        obstacle = obstacles_by_oid.get(source.oid)
+        if obstacle is not None:
+            raise UserError(
+                "invalid-option",
+                f"{state.called(source)} cannot be captured with cdc_mode wal: {obstacle.reason}",
+                hint=f"{obstacle.remedy} With cdc_mode auto it is captured by triggers meanwhile.",
+            )
+
 
 OWNERS = "SELECT oid, pg_get_userbyid(relowner) FROM pg_class WHERE oid = ANY (%s::oid[])"
 NOTHING = "-- Nothing is missing.\n"
@@ -53,13 +120,13 @@ def capture_sql(engine: Engine, state: State, names: Sequence[str] = ()) -> str:
 
     A table is named as in a query: one of an attached database with the alias before its schema.
     """
-    found = _named(engine, state, names) if names else _captured(engine, state)
+    tables_by_database = _named(engine, state, names) if names else _captured(engine, state)
     settings = engine.settings(state)
     options = CaptureOptions(settings.max_buffer_mb, settings.unlogged_buffers)
     parts = []
-    for number, tables in sorted(found.items()):
+    for number, tables in sorted(tables_by_database.items()):
         alias = "home" if number == HOME else state.database(number).alias
-        title = f"-- In database {alias}:\n" if found.keys() != {HOME} else ""
+        title = f"-- In database {alias}:\n" if tables_by_database.keys() != {HOME} else ""
         parts.append(title + text_of(_needs(engine, state, number, tables), options))
     return "\n".join(parts) or NOTHING
 
@@ -87,7 +154,9 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
         published = _with(published, table)
     if needs.to_log:
         standing = obstacles(replace(needs.server, replication=True))
-        remarks += [f"{one.reason}: {one.remedy}" for one in standing]
+        remarks += [
+            f"{server_obstacle.reason}: {server_obstacle.remedy}" for server_obstacle in standing
+        ]
         if not needs.server.replication:
             role = sql.Identifier(needs.server.role)
             statements.append(sql.SQL("ALTER ROLE {} REPLICATION").format(role))
@@ -95,16 +164,16 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
     return lines + (script(statements) if statements else NOTHING)
 
 
-def _with(found: Publication | None, table: SourceTable) -> Publication:
+def _with(publication: Publication | None, table: SourceTable) -> Publication:
     """The publication once it has a table too, as far as it decides what else is to be done."""
-    known = found or Publication(0, "", all_tables=False, complete=True, entries={})
-    return replace(known, complete=True, entries={**known.entries, table.oid: Entry(0, "")})
+    existing = publication or Publication(0, "", all_tables=False, complete=True, entries={})
+    return replace(existing, complete=True, entries={**existing.entries, table.oid: Entry(0, "")})
 
 
 def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTable]) -> Needs:
     settings = engine.settings(state)
-    known = next((one for one in state.databases if one.id == number), None)
-    slot = known.following.slot if known is not None and known.following is not None else ""
+    record = next((database for database in state.databases if database.id == number), None)
+    slot = record.following.slot if record is not None and record.following is not None else ""
     sources = {
         table.oid: state.source(number, table.oid) or source_of(table, "", number)
         for table in tables
@@ -135,16 +204,16 @@ def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTab
 
 def _captured(engine: Engine, state: State) -> dict[int, list[SourceTable]]:
     """The tables of all sources, by database."""
-    found: dict[int, list[SourceTable]] = {}
+    tables_by_database: dict[int, list[SourceTable]] = {}
     for number in sorted({source.database for source in state.sources}):
         oids = [source.oid for source in state.sources if source.database == number]
         with _database(engine, state, number).session() as connection:
-            found[number] = list(inspect(connection, oids).values())
-    return found
+            tables_by_database[number] = list(inspect(connection, oids).values())
+    return tables_by_database
 
 
 def _named(engine: Engine, state: State, names: Sequence[str]) -> dict[int, list[SourceTable]]:
-    found: dict[int, list[SourceTable]] = {}
+    tables_by_database: dict[int, list[SourceTable]] = {}
     for text in names:
         *place, name = name_parts(text)
         if len(place) > 2:
@@ -154,10 +223,31 @@ def _named(engine: Engine, state: State, names: Sequence[str]) -> dict[int, list
         schema = place[-1] if place else None
         with database.session() as connection:
             table = find_table(connection, schema, name, database.search_path)
-        if table not in found.setdefault(number, []):
-            found[number].append(table)
-    return found
+        if table not in tables_by_database.setdefault(number, []):
+            tables_by_database[number].append(table)
+    return tables_by_database
 
 
 def _database(engine: Engine, state: State, number: int) -> Database:
     return engine.database if number == HOME else engine.source_database(state.database(number))
+
+
+# Options that say how the sources of a table are captured.
+OF_SOURCES = ("cdc_mode", "append_only")
+
+
+def option_notices(state: State, table: StreamTable) -> tuple[str, ...]:
+    """The options of a table that change nothing, each with the reason.
+
+    Which sources a table reads that was never filled is not known yet.
+    """
+    read = (state.origin(name) for name in table.inputs)
+    has_sources = table.is_uninitialized or any(isinstance(origin, Source) for origin in read)
+    if has_sources:
+        return ()
+    return tuple(
+        f"{option} has no effect: {table.schema}.{table.name} reads only stream tables;"
+        " give it to those that read the source"
+        for option in OF_SOURCES
+        if option in table.options
+    )

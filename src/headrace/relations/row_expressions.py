@@ -1,4 +1,4 @@
-"""Conditions on one column, tried on the values that rows have in it: on each value once."""
+"""Compute expressions and conditions over rows in memory, once for each different value."""
 
 from __future__ import annotations
 
@@ -13,8 +13,34 @@ from headrace.functions.function import EvaluationError
 from headrace.plan.evaluate import scalar
 from headrace.plan.operators import Scan
 
+# For more different values Spark is as quick.
+MOST_COMPUTED_VALUES = 20_000
+
+
+def values_of(rows: pa.Table, scan: Scan, values: tuple[Scalar, ...]) -> pa.Table | None:
+    """A column for each expression over rows of the scan; None if these have too many values.
+
+    An expression reads one column.
+    """
+    physical = {column: name for name, column in scan.fields}
+    columns: list[pa.ChunkedArray] = []
+    for value in values:
+        if isinstance(value, Column):
+            columns.append(rows[physical[value]])
+            continue
+        (column,) = columns_of(value)
+        column_values = rows[physical[column]]
+        different = column_values.unique()
+        if len(different) > MOST_COMPUTED_VALUES:
+            return None
+        results = [scalar(value, {column: each}) for each in different.to_pylist()]
+        places = pc.index_in(column_values, value_set=different)
+        columns.append(pc.take(pa.array(results, value.type.arrow), places))
+    return pa.Table.from_arrays(columns, names=[f"v{i}" for i in range(len(values))])
+
+
 # More different values than these are not tried: the query itself does it.
-MOST_VALUES = 3_000
+MOST_TRIED_VALUES = 3_000
 # Nor are conditions of more parts than these, a long list for example.
 MOST_NODES = 100
 # What Arrow gives as a Python value is what the expression is defined over.
@@ -41,28 +67,28 @@ def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Tabl
         dear = sum(1 for _ in walk(condition)) > MOST_NODES
         if dear or column.type.kind not in KINDS or not rows.num_rows:
             continue
-        found = rows[physical[column]]
-        values = found.unique()
-        if len(values) > MOST_VALUES:
+        column_values = rows[physical[column]]
+        values = column_values.unique()
+        if len(values) > MOST_TRIED_VALUES:
             continue
-        known = _verdicts(condition)
-        kept = [_holds(condition, column, value, known) for value in values.to_pylist()]
+        verdicts = _verdicts(condition)
+        kept = [_holds(condition, column, value, verdicts) for value in values.to_pylist()]
         if not all(kept):
-            rows = rows.filter(pc.is_in(found, values.filter(pa.array(kept))))
+            rows = rows.filter(pc.is_in(column_values, values.filter(pa.array(kept))))
     return rows
 
 
-def _holds(condition: Scalar, column: Column, value: Value, known: dict[Value, bool]) -> bool:
+def _holds(condition: Scalar, column: Column, value: Value, verdicts: dict[Value, bool]) -> bool:
     """Whether the condition is true for a value, if it is not known already."""
-    verdict = known.get(value)
+    verdict = verdicts.get(value)
     if verdict is None:
         try:
             verdict = scalar(condition, {column: value}) is True
         except EvaluationError:
             # Whether the row is ever tried is for the query to say.
             verdict = True
-        if len(known) < MOST_VALUES:
-            known[value] = verdict
+        if len(verdicts) < MOST_TRIED_VALUES:
+            verdicts[value] = verdict
     return verdict
 
 

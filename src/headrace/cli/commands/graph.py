@@ -1,7 +1,8 @@
-"""strata, components, graph, explain-strata: who reads whom, and how. No Spark is started."""
+"""strata, components, graph, explain-strata, groups: dependencies. No Spark is started."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,8 @@ from headrace.cli.documents import (
     stratum_document,
     unstratifiable_document,
 )
-from headrace.cli.naming import named, sql_name
-from headrace.cli.tables import components_table, strata_table
+from headrace.cli.tables import components_table, groups_table, strata_table
+from headrace.cli.targets import named, sql_name
 from headrace.cli.words import plain
 from headrace.errors import UserError
 
@@ -28,26 +29,26 @@ if TYPE_CHECKING:
 def strata(call: Invocation) -> None:
     """Show the strata: layers of stream tables, each on the finished ones below it."""
     with call.project() as project:
-        found = project.stratum_status()
-    call.screen.document({"strata": [stratum_document(one) for one in found]})
-    if not found:
+        statuses = project.stratum_status()
+    call.screen.document({"strata": [stratum_document(item) for item in statuses]})
+    if not statuses:
         call.screen.note(NONE_YET)
         return
-    call.screen.show(strata_table(found))
-    for one in found:
-        for edge in one.non_monotone_edges:
+    call.screen.show(strata_table(statuses))
+    for item in statuses:
+        for edge in item.non_monotone_edges:
             call.screen.show(plain(str(edge)))
 
 
 def components(call: Invocation) -> None:
     """Show the components: stream tables that read each other, or themselves."""
     with call.project() as project:
-        found = project.scc_status()
-    call.screen.document({"components": [component_document(one) for one in found]})
-    if not found:
+        statuses = project.scc_status()
+    call.screen.document({"components": [component_document(item) for item in statuses]})
+    if not statuses:
         call.screen.note("No stream tables read each other.")
         return
-    call.screen.show(components_table(found))
+    call.screen.show(components_table(statuses))
 
 
 def graph(
@@ -91,8 +92,8 @@ def explain_strata(
     queries = {} if file is None else _queries(file)
     with call.project() as project:
         if names:
-            asked = [sql_name(table.name) for table in named(project, names)]
-            explained = project.explain_strata(asked)
+            quoted = [sql_name(table.name) for table in named(project, names)]
+            explained = project.explain_strata(quoted)
         else:
             explained = project.explain_strata(queries)
     call.screen.document(_document(explained))
@@ -122,8 +123,19 @@ def _queries(file: Path) -> dict[str, str]:
 
 def _document(explained: StrataExplanation) -> dict[str, object]:
     return {
-        "strata": [stratum_document(one) for one in explained.strata],
-        "components": [component_document(one) for one in explained.components],
-        "edges": [edge_document(one) for one in explained.edges],
-        "unstratifiable": [unstratifiable_document(one) for one in explained.unstratifiable],
+        "strata": [stratum_document(edge) for edge in explained.strata],
+        "components": [component_document(edge) for edge in explained.components],
+        "edges": [edge_document(edge) for edge in explained.edges],
+        "unstratifiable": [unstratifiable_document(edge) for edge in explained.unstratifiable],
     }
+
+
+def groups(call: Invocation) -> None:
+    """Show the groups: stream tables that belong together, and if they are published as one."""
+    with call.project() as project:
+        members = project.diamond_groups()
+    call.screen.document({"groups": [asdict(item) for item in members]})
+    if not members:
+        call.screen.note("Every stream table is published by itself.")
+        return
+    call.screen.show(groups_table(members))

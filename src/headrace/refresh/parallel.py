@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 Task = Callable[[], Result]
 
 
-def side_by_side(
+def run_parallel(
     waits_for: Mapping[Name, Set[Name]],
     begin: Callable[[Name], Task[Result] | None],
     end: Callable[[Name, Result], None],

@@ -42,24 +42,24 @@ def attach(
     for address in (dsn, setup_dsn):
         if address is not None:
             _refuse_password(address)
-    found = _identity(_opened(dsn, setup_dsn))
-    system, oid = found.system_identifier, found.database
+    identity = _identity(_opened(dsn, setup_dsn))
+    system, oid = identity.system_identifier, identity.database
     with engine.writing() as lease:
         state = engine.catalog.state()
-        known = next((one for one in state.databases if one.alias == alias), None)
+        record = next((database for database in state.databases if database.alias == alias), None)
         _refuse_same(engine, state, alias, (system, oid))
-        if known is None:
-            number = max((HOME, *(one.id for one in state.databases))) + 1
-            known = DatabaseRecord(number, alias, system, found.timeline, oid=oid)
-        elif (known.system_identifier, known.oid) != (system, oid):
+        if record is None:
+            number = max((HOME, *(database.id for database in state.databases))) + 1
+            record = DatabaseRecord(number, alias, system, identity.timeline, oid=oid)
+        elif (record.system_identifier, record.oid) != (system, oid):
             raise UserError(
                 "name-exists",
                 f"{alias} is attached already, and is another database",
                 hint=f"Detach {alias} first, or choose another alias.",
             )
-        known = replace(known, address=dsn, setup_address=setup_dsn, **claim)
-        engine.catalog.commit(Change(put=(known,)), fence=lease.fence)
-    return known
+        record = replace(record, address=dsn, setup_address=setup_dsn, **claim)
+        engine.catalog.commit(Change(put=(record,)), fence=lease.fence)
+    return record
 
 
 def alter_database(engine: Engine, alias: str, changes: Mapping[str, Any]) -> DatabaseRecord:
@@ -70,13 +70,13 @@ def alter_database(engine: Engine, alias: str, changes: Mapping[str, Any]) -> Da
     with engine.writing() as lease:
         state = engine.catalog.state()
         if alias == "home":
-            at_home = (one for one in state.databases if one.id == HOME)
-            known = next(at_home, DatabaseRecord(HOME, "home", "", 0))
+            at_home = (database for database in state.databases if database.id == HOME)
+            record = next(at_home, DatabaseRecord(HOME, "home", "", 0))
         else:
-            known = require_attached(state, alias)
-        known = replace(known, **claim)
-        engine.catalog.commit(Change(put=(known,)), fence=lease.fence)
-    return known
+            record = require_attached(state, alias)
+        record = replace(record, **claim)
+        engine.catalog.commit(Change(put=(record,)), fence=lease.fence)
+    return record
 
 
 def checked_claim(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,10 +95,10 @@ def detach(engine: Engine, alias: str) -> None:
     """Forget an attached database; `has-dependents` while stream tables read it."""
     with engine.writing() as lease:
         state = engine.catalog.state()
-        known = require_attached(state, alias)
-        sources = [one for one in state.sources if one.database == known.id]
+        record = require_attached(state, alias)
+        sources = [source for source in state.sources if source.database == record.id]
         readers = sorted(
-            {f"{t.schema}.{t.name}" for one in sources for t in state.readers(one.relation)}
+            {f"{t.schema}.{t.name}" for source in sources for t in state.readers(source.relation)}
         )
         if sources:
             raise UserError(
@@ -107,23 +107,23 @@ def detach(engine: Engine, alias: str) -> None:
                 detail=f"They are read by {', '.join(readers)}." if readers else None,
                 hint="Drop the stream tables that read them first.",
             )
-        unfollow(engine, state, known.id, (), lease.fence)
-        engine.catalog.commit(Change(remove=(known,)), fence=lease.fence)
-    engine.forget_database(known)
+        unfollow(engine, state, record.id, (), lease.fence)
+        engine.catalog.commit(Change(remove=(record,)), fence=lease.fence)
+    engine.forget_database(record)
 
 
 def require_attached(state: State, alias: str) -> DatabaseRecord:
     """The attached database of that alias, or UserError with those that are there."""
-    attached = [one for one in state.databases if one.id != HOME]
-    known = next((one for one in attached if one.alias == alias), None)
-    if known is None:
-        names = ", ".join(one.alias for one in attached) or "none"
+    attached = [database for database in state.databases if database.id != HOME]
+    record = next((database for database in attached if database.alias == alias), None)
+    if record is None:
+        names = ", ".join(database.alias for database in attached) or "none"
         raise UserError(
             "unknown-database",
             f"no database is attached as {alias}",
             hint=f"There are: {names}.",
         )
-    return known
+    return record
 
 
 def _check_alias(engine: Engine, alias: str) -> None:
@@ -163,15 +163,17 @@ def _identity(database: connection.Database) -> ServerIdentity:
         return server_identity(session)
 
 
-def _refuse_same(engine: Engine, state: State, alias: str, found: tuple[str, int]) -> None:
+def _refuse_same(engine: Engine, state: State, alias: str, identity: tuple[str, int]) -> None:
     """Refuse a database that is known under another name: it would be captured twice."""
     with engine.database.session() as session:
         home = server_identity(session)
-    at_home = (home.system_identifier, home.database) == found
+    at_home = (home.system_identifier, home.database) == identity
     names = [
-        one.alias
-        for one in state.databases
-        if one.id != HOME and one.alias != alias and (one.system_identifier, one.oid) == found
+        database.alias
+        for database in state.databases
+        if database.id != HOME
+        and database.alias != alias
+        and (database.system_identifier, database.oid) == identity
     ]
     if at_home or names:
         called = "the home database" if at_home else f"attached as {names[0]}"

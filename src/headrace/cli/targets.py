@@ -1,11 +1,14 @@
-"""Which stream tables a command line means."""
+"""Select the stream tables that a command line names, and act on each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace.errors import UserError
+from headrace.cli.call import Invocation
+from headrace.cli.failures import error_document, tell
+from headrace.errors import HeadraceError, Unavailable, UserError
 from headrace.lifecycle.names import parse_name
 
 if TYPE_CHECKING:
@@ -30,8 +33,8 @@ def chosen(
 def named(project: Headrace, names: Sequence[str]) -> tuple[TableStatus, ...]:
     """The tables with these names, each once, in the order in which they were given."""
     tables = project.status()
-    found = (find(tables, name) or _unknown(project, name) for name in names)
-    return tuple({table.name: table for table in found}.values())
+    matches = (find(tables, name) or _unknown(project, name) for name in names)
+    return tuple({table.name: table for table in matches}.values())
 
 
 def relation_names(project: Headrace) -> dict[str, str]:
@@ -42,18 +45,18 @@ def relation_names(project: Headrace) -> dict[str, str]:
 def find(tables: Sequence[TableStatus], name: str) -> TableStatus | None:
     """The table that a name means: `schema.name`, or a bare name, of which public's comes first."""
     schema, bare = parse_name(name, "public")
-    given = parse_name(name, "another")[0] == schema
+    is_qualified = parse_name(name, "another")[0] == schema
     by_name = {table.name: table for table in tables}
     exact = by_name.get(f"{schema}.{bare}")
-    if exact is not None or given:
+    if exact is not None or is_qualified:
         return exact
     alike = [table for table in tables if table.name.split(".", 1)[1] == bare]
     return alike[0] if len(alike) == 1 else None
 
 
-def sql_name(shown: str) -> str:
+def sql_name(display_name: str) -> str:
     """A shown `schema.name` as `parse_name` reads it: parts that need them get double quotes."""
-    return ".".join(_quoted(part) for part in shown.split(".", 1))
+    return ".".join(_quoted(part) for part in display_name.split(".", 1))
 
 
 def _quoted(part: str) -> str:
@@ -68,3 +71,39 @@ def _unknown(project: Headrace, name: str) -> TableStatus:
     """The library's own complaint about a name that no stream table has."""
     project.history(name, 1)
     raise UserError("unknown-stream-table", f"no stream table is called {name}")
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The errors, by table, in the order in which they came; the first gives the exit code."""
+
+    errors: tuple[tuple[str, HeadraceError], ...]
+
+    @property
+    def exit_code(self) -> int:
+        return self.errors[0][1].exit_code if self.errors else 0
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        return [{"table": name, **error_document(error)} for name, error in self.errors]
+
+
+def for_each(
+    call: Invocation, doing: str, tables: Sequence[TableStatus], act: Callable[[str], Result]
+) -> tuple[list[tuple[str, Result]], Failed]:
+    """Act on every table by its name in SQL. Where something outside is missing, nobody goes on."""
+    done: list[tuple[str, Result]] = []
+    failed: list[tuple[str, HeadraceError]] = []
+    for table in tables:
+        try:
+            with call.doing(f"{doing} {table.name}"):
+                done.append((table.name, act(sql_name(table.name))))
+        except HeadraceError as error:
+            failed.append((table.name, error))
+            tell(call.screen, error_document(error))
+            if isinstance(error, Unavailable):
+                break
+    return done, Failed(tuple(failed))

@@ -38,9 +38,9 @@ def beginning(text: str, reads_unknown: Callable[[str], bool]) -> str | None:
     # A definition without a beginning stays among the seen ones, to tell who reads it.
     seen: list[str] = []
     left: list[str] = []
-    for one in query.definitions:
-        body = begins(one.body, [*seen, one.text] if query.recursive else seen)
-        seen.append(one.text if body is None else f"{one.head}({body})")
+    for definition in query.definitions:
+        body = begins(definition.body, [*seen, definition.text] if query.recursive else seen)
+        seen.append(definition.text if body is None else f"{definition.head}({body})")
         left += [] if body is None else seen[-1:]
     body = begins(query.body, seen)
     return None if body is None else query.with_(left, body)
@@ -49,7 +49,9 @@ def beginning(text: str, reads_unknown: Callable[[str], bool]) -> str | None:
 def first_branch(text: str) -> str:
     """The query with its first branch alone, which gives the columns their names."""
     query = _Query.of(text)
-    return query.with_([one.text for one in query.definitions], _branches(query.body)[0])
+    return query.with_(
+        [definition.text for definition in query.definitions], _branches(query.body)[0]
+    )
 
 
 @dataclass(frozen=True)
@@ -80,24 +82,24 @@ class _Query:
 
     @staticmethod
     def of(text: str) -> _Query:
-        found = [one for one in tokens(text) if one.text != ";"]
-        if not found or not _is(found[0], "WITH"):
-            return _Query((), False, text[: found[-1].end] if found else text)
-        recursive = _is(found[1], "RECURSIVE")
+        query_tokens = [token for token in tokens(text) if token.text != ";"]
+        if not query_tokens or not _is(query_tokens[0], "WITH"):
+            return _Query((), False, text[: query_tokens[-1].end] if query_tokens else text)
+        recursive = _is(query_tokens[1], "RECURSIVE")
         begin = 1 + recursive
         definitions: list[_Definition] = []
         while True:
-            as_ = next(i for i, one in _outside(found, begin) if _is(one, "AS"))
-            open_ = next(i for i in range(as_, len(found)) if found[i].text == "(")
-            close = _closing(found, open_)
+            as_ = next(i for i, token in _outside(query_tokens, begin) if _is(token, "AS"))
+            open_ = next(i for i in range(as_, len(query_tokens)) if query_tokens[i].text == "(")
+            close = _closing(query_tokens, open_)
             definitions.append(
                 _Definition(
-                    text[found[begin].start : found[open_].start],
-                    text[found[open_].end : found[close].start],
+                    text[query_tokens[begin].start : query_tokens[open_].start],
+                    text[query_tokens[open_].end : query_tokens[close].start],
                 )
             )
-            if close + 1 == len(found) or found[close + 1].text != ",":
-                body = text[found[close].end : found[-1].end]
+            if close + 1 == len(query_tokens) or query_tokens[close + 1].text != ",":
+                body = text[query_tokens[close].end : query_tokens[-1].end]
                 return _Query(tuple(definitions), recursive, body)
             begin = close + 2
 
@@ -107,19 +109,31 @@ def _branches(text: str) -> list[str]:
 
     Parentheses around all of it say nothing. EXCEPT takes from all that stands before it.
     """
-    found = [one for one in tokens(text) if one.text != ";"]
-    if found and found[0].text == "(" and _closing(found, 0) == len(found) - 1:
-        return _branches(text[found[0].end : found[-1].start])
-    outside = [(p, one) for p, one in _outside(found, 0) if not (p and _names_next(found[p - 1]))]
-    unions = [place for place, one in outside if _is(one, "UNION")]
-    if not unions or _is(found[0], "WITH") or any(_is(one, "EXCEPT") for _, one in outside):
+    query_tokens = [token for token in tokens(text) if token.text != ";"]
+    if (
+        query_tokens
+        and query_tokens[0].text == "("
+        and _closing(query_tokens, 0) == len(query_tokens) - 1
+    ):
+        return _branches(text[query_tokens[0].end : query_tokens[-1].start])
+    outside = [
+        (p, token)
+        for p, token in _outside(query_tokens, 0)
+        if not (p and _names_next(query_tokens[p - 1]))
+    ]
+    unions = [place for place, token in outside if _is(token, "UNION")]
+    if (
+        not unions
+        or _is(query_tokens[0], "WITH")
+        or any(_is(token, "EXCEPT") for _, token in outside)
+    ):
         return [text]
-    behind = (p for p, one in outside if p > unions[-1] and _is(one, *_AFTER_BRANCHES))
-    end = next(behind, len(found))
-    begins = [0, *(p + 1 + _is(found[p + 1], "ALL", "DISTINCT") for p in unions)]
+    behind = (p for p, token in outside if p > unions[-1] and _is(token, *_AFTER_BRANCHES))
+    end = next(behind, len(query_tokens))
+    begins = [0, *(p + 1 + _is(query_tokens[p + 1], "ALL", "DISTINCT") for p in unions)]
     ends = [*unions, end]
     return [
-        text[found[begin].start : found[last - 1].end]
+        text[query_tokens[begin].start : query_tokens[last - 1].end]
         for begin, last in zip(begins, ends, strict=True)
     ]
 
@@ -133,22 +147,22 @@ def _names_next(token: Token) -> bool:
     return _is(token, "AS") or token.text == "."
 
 
-def _outside(found: Sequence[Token], begin: int) -> Iterator[tuple[int, Token]]:
+def _outside(query_tokens: Sequence[Token], begin: int) -> Iterator[tuple[int, Token]]:
     """The tokens that stand in no parentheses, with their places."""
     depth = 0
-    for place in range(begin, len(found)):
-        token = found[place]
+    for place in range(begin, len(query_tokens)):
+        token = query_tokens[place]
         depth -= token.text == ")"
         if depth == 0 and token.text != ")":
             yield place, token
         depth += token.text == "("
 
 
-def _closing(found: Sequence[Token], open_: int) -> int:
+def _closing(query_tokens: Sequence[Token], open_: int) -> int:
     """The place of the parenthesis that closes one."""
     depth = 0
-    for place in range(open_, len(found)):
-        depth += (found[place].text == "(") - (found[place].text == ")")
+    for place in range(open_, len(query_tokens)):
+        depth += (query_tokens[place].text == "(") - (query_tokens[place].text == ")")
         if depth == 0:
             return place
-    return len(found) - 1
+    return len(query_tokens) - 1

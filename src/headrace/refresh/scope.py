@@ -23,13 +23,13 @@ def consistency_groups(state: State, settings: Settings) -> Mapping[str, tuple[s
     A group that is not atomic moves table by table, and cycles in it as a whole.
     """
     tables = {table.relation: table for table in state.stream_tables}
-    known = _groups(
+    all_groups = _groups(
         tuple((table.relation, moves_with(table)) for table in tables.values()),
         tuple(declared_groups(t for t in tables.values() if not t.is_uninitialized).items()),
     )
     return {
         name: () if unit.is_single else unit.members
-        for unit in units(known, tables, settings)
+        for unit in units(all_groups, tables, settings)
         for name in unit.members
     }
 
@@ -38,18 +38,22 @@ def together(
     state: State, tables: Iterable[StreamTable], settings: Settings
 ) -> tuple[StreamTable, ...]:
     """The tables, all that they read and all groups of these, each after those that it reads."""
-    known = {table.relation: table for table in state.stream_tables}
+    tables_by_relation = {table.relation: table for table in state.stream_tables}
     grouped = consistency_groups(state, settings)
-    wanted: dict[str, StreamTable] = {}
+    members: dict[str, StreamTable] = {}
     waiting = list(tables)
     while waiting:
         table = waiting.pop()
-        if table.relation in wanted:
+        if table.relation in members:
             continue
-        for one in upstream(state.stream_tables, table):
-            wanted[one.relation] = one
-            waiting += [known[name] for name in grouped.get(one.relation, ()) if name not in wanted]
-    return ordered(wanted.values())
+        for needed in upstream(state.stream_tables, table):
+            members[needed.relation] = needed
+            waiting += [
+                tables_by_relation[name]
+                for name in grouped.get(needed.relation, ())
+                if name not in members
+            ]
+    return ordered(members.values())
 
 
 @lru_cache(maxsize=64)

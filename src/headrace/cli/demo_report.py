@@ -1,25 +1,89 @@
-"""The demo on the screen: a few lines a round, and the figures at the end."""
+"""The demo on the screen and as a JSON document; all times in seconds."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from headrace.cli.documents import receipt_document
 from headrace.cli.tables import compared, table_of
 from headrace.cli.words import change, counted, plain, seconds
-from headrace.demo.outcome import Created, Event, Opened, Outcome, Round, middle, phases
-from headrace.demo.samples import pick, tell
+from headrace.demo.outcome import Created, Event, Opened, Outcome, Round, Timed, middle, phases
 from headrace.demo.trade import TradeTotals
+from headrace.demo.views import DemoView, pick, tell
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headrace.cli.screen import Screen
+
+
+def demo_document(outcome: Outcome, kept: Path | None) -> dict[str, Any]:
+    return {
+        "equal": outcome.equal,
+        "seconds": outcome.seconds,
+        "home": None if kept is None else str(kept),
+        "shop": dict(outcome.opened.shop.rows),
+        "written": asdict(outcome.written),
+        "rounds": [
+            {
+                "round": round_.number,
+                "at": round_.at,
+                "written": asdict(round_.written),
+                "refreshes": [_timed(timed, round_.number) for timed in round_.timed],
+            }
+            for round_ in outcome.rounds
+        ],
+        "tables": [_table(outcome, view) for view in outcome.views],
+    }
+
+
+def _timed(timed: Timed, number: int) -> dict[str, Any]:
+    sample = pick(timed.samples, number)
+    return {
+        "table": timed.view.table,
+        "mode": timed.refresh.mode,
+        "rows_inserted": timed.refresh.rows_inserted,
+        "rows_deleted": timed.refresh.rows_deleted,
+        "seconds": timed.seconds,
+        "spark_jobs": timed.refresh.spark_jobs,
+        "sample": None if sample is None else tell(timed.view, sample),
+    }
+
+
+def _table(outcome: Outcome, view: DemoView) -> dict[str, Any]:
+    (created,) = (event for event in outcome.created if event.view == view)
+    (checked,) = (event for event in outcome.checked if event.view == view)
+    idle = [event for event in outcome.idle if event.view == view]
+    live = outcome.live(view)
+    refreshes = [pair.refresh for pair in outcome.pairs_of(view)]
+    full = [pair.full for pair in outcome.pairs_of(view)]
+    return {
+        "table": view.table,
+        "query": view.query,
+        "rows": checked.receipt.rows,
+        "create_seconds": created.seconds,
+        "live_refreshes": len(live),
+        "live_median": middle(live),
+        "idle_seconds": [event.seconds for event in idle],
+        "idle_spark_jobs": sum(event.refresh.spark_jobs for event in idle),
+        "refresh_seconds": [event.seconds for event in refreshes],
+        "refresh_median": middle(refreshes),
+        "refresh_phases": phases(refreshes),
+        "full_seconds": [event.seconds for event in full],
+        "full_median": middle(full),
+        "full_over_refresh": outcome.ratio(view),
+        "verify": receipt_document(view.table, checked.receipt),
+    }
+
 
 NAME_WIDTH = 16
 
@@ -123,7 +187,7 @@ def costs(outcome: Outcome) -> Table:
             (
                 view.name,
                 str(len(live)),
-                *("-" if one is None else seconds(one) for one in times),
+                *("-" if time is None else seconds(time) for time in times),
                 "-" if ratio is None else f"{ratio:.1f} ×",
             )
         )
@@ -135,8 +199,8 @@ def remarks(outcome: Outcome) -> list[str]:
     """How to read the costs, and what a refresh costs when nothing is new."""
     every = [pair.refresh for view in outcome.views for pair in outcome.pairs_of(view)]
     inside = ", ".join(f"{name} {seconds(value)}" for name, value in phases(every).items())
-    idle = median(one.seconds for one in outcome.idle)
-    jobs = sum(one.refresh.spark_jobs for one in outcome.idle)
+    idle = median(refresh.seconds for refresh in outcome.idle)
+    jobs = sum(refresh.refresh.spark_jobs for refresh in outcome.idle)
     batches = counted(len(outcome.pairs) // len(outcome.views), "batch", "batches")
     return [
         f"Live while the shop was open; then both ways in turn, for {batches}.",
@@ -148,19 +212,19 @@ def remarks(outcome: Outcome) -> list[str]:
 def truth(outcome: Outcome) -> Table:
     rows = (
         (
-            one.view.name,
-            "equal" if one.receipt.equal else "NOT EQUAL",
-            f"{one.receipt.rows:,}",
-            compared(one.receipt),
+            checked.view.name,
+            "equal" if checked.receipt.equal else "NOT EQUAL",
+            f"{checked.receipt.rows:,}",
+            compared(checked.receipt),
         )
-        for one in outcome.checked
+        for checked in outcome.checked
     )
     return table_of(("stream table", "result", "rows", "compared"), rows, right=("rows",))
 
 
 def summary(outcome: Outcome) -> str:
-    refreshes = sum(len(one.timed) for one in outcome.rounds)
-    wrong = [one.view.name for one in outcome.checked if not one.receipt.equal]
+    refreshes = sum(len(checked.timed) for checked in outcome.rounds)
+    wrong = [checked.view.name for checked in outcome.checked if not checked.receipt.equal]
     verdict = (
         "every table is exactly what its query says"
         if not wrong

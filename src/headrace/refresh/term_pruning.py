@@ -48,9 +48,9 @@ def remaining(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage | None
         query.left_out.append(empty)
     if query.left_out != [empty]:
         return step
-    read = {wanted.name for wanted in inputs_of(plan)}
+    read = {plan_input.name for plan_input in inputs_of(plan)}
     # In the order in which, and with all columns with which, they are given.
-    inputs = tuple(wanted for wanted in step.inputs if wanted.name in read)
+    inputs = tuple(plan_input for plan_input in step.inputs if plan_input.name in read)
     return replace(step, plan=plan, inputs=inputs, sql=_text(query, empty))
 
 
