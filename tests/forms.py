@@ -48,7 +48,17 @@ SHARES: dict[str, int] = {
     "tests/e2e/test_concurrent_readers.py": 0,
     "tests/e2e/test_daemon_kills.py": 0,
     "tests/e2e/test_dead_jvm.py": 0,
+    "tests/e2e/test_interrupts.py": 0,
+    "tests/e2e/test_large_changes.py": 0,
+    "tests/e2e/test_lifecycle_crashes.py": 0,
     "tests/e2e/test_many_epochs.py": 0,
+    "tests/e2e/test_random_groups.py": 0,
+    "tests/e2e/test_recursion.py": 0,
+    "tests/e2e/test_retention.py": 0,
+    "tests/e2e/test_side_by_side.py": 0,
+    "tests/e2e/test_tiers.py": 0,
+    "tests/e2e/test_two_at_once.py": 0,
+    "tests/e2e/test_worker_quotas.py": 0,
     "tests/e2e/test_writers.py": 0,
     "tests/embedded/": 3,
     "tests/functions/": 3,
@@ -100,7 +110,7 @@ def may_be_pure(file: Path) -> bool:
     """Say whether a file may have pure tests, from its text: all of one are marked at its head."""
     if not file.name.startswith("test_") or file.suffix != ".py":
         return True
-    _, _, rest = file.read_text(encoding="utf-8").partition("\npytestmark = ")
+    _, _, rest = f"\n{file.read_text(encoding='utf-8')}".partition("\npytestmark = ")
     marks, _, _ = rest.partition("\n\n")
     return not any(f"pytest.mark.{name}" in marks for name in IMPURE)
 

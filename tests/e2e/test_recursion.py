@@ -7,6 +7,7 @@ sources.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from random import Random
 
@@ -17,11 +18,10 @@ from psycopg import sql as compose
 import headrace
 from headrace.catalog.records import Refresh
 from tests.e2e.graphs import CYCLES, RECURSIVE, Graphs, bag
-from tests.forms import rounds
 
 pytestmark = pytest.mark.e2e
 # `make prove-recursion` asks for ten.
-BATCHES, BATCHES_ALONE = rounds(1, 3, "HEADRACE_BATCHES"), 2
+BATCHES, BATCHES_ALONE = int(os.environ.get("HEADRACE_BATCHES", "3")), 2
 
 
 @dataclass
