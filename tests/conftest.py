@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import settings
 from psycopg import sql
 
 from headrace.embedded import EmbeddedServer
+from tests import forms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,8 +26,57 @@ if TYPE_CHECKING:
 DATABASE_NUMBERS = itertools.count(1)
 
 # How long an example takes says nothing about what it shows.
-settings.register_profile("headrace", deadline=None)
+settings.register_profile("headrace", deadline=None, max_examples=forms.examples(100))
 settings.load_profile("headrace")
+
+# Programs of PostgreSQL and of Spark, and the one that starts a PostgreSQL.
+SERVERS = frozenset(
+    {"postgres", "initdb", "pg_ctl", "spark-submit", "spark-class", "supervisor.py"}
+)
+# The pure test that is running, which may start none of them.
+PURE: list[str] = []
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Without a server, files all of whose tests need one are not even read."""
+    pure = forms.FORM is not forms.Form.FAST or forms.may_be_pure(collection_path)
+    return None if pure else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the tests of this run's form, and order them."""
+    if wrong := forms.mismarked(items):
+        raise pytest.UsageError("mark what uses a server or Spark: " + ", ".join(wrong))
+    chosen, others = forms.split(items, forms.FORM)
+    if others:
+        config.hook.pytest_deselected(items=others)
+    forms.longest_first(chosen)
+    items[:] = chosen
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Know whether the test that is running is a pure one."""
+    if forms.is_pure(item):
+        PURE.append(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        PURE.clear()
+
+
+def refuse_servers(event: str, arguments: tuple[Any, ...]) -> None:
+    """Fail a pure test that starts a server or a JVM: its missing marker would be a lie."""
+    if event != "subprocess.Popen" or not PURE:
+        return
+    words = [os.fspath(word) for word in arguments[1]]
+    started = {Path(os.fsdecode(word)).name for word in words}
+    runs_java = Path(os.fsdecode(words[0])).name == "java" and words[1:] != ["-version"]
+    if started & SERVERS or runs_java:
+        pytest.fail(f"{PURE[-1]} starts a server: mark it postgres, spark or e2e")
+
+
+sys.addaudithook(refuse_servers)
 
 
 @pytest.fixture(scope="session")

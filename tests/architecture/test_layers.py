@@ -43,7 +43,7 @@ def test_every_package_is_in_one_layer() -> None:
 def test_libraries_are_used_where_they_may() -> None:
     found = [
         f"{one.place} imports {one.module}"
-        for one in imports()
+        for one in imports(ROOT)
         if one.library in LIBRARIES
         and one.package not in LIBRARIES[one.library]
         and not one.only_types

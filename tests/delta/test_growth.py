@@ -35,6 +35,7 @@ from tests.delta.loops import PureMachine, least
 from tests.delta.reduced import Read, evaluated
 from tests.delta.test_loops import PHYSICAL, SETS, random_rows
 from tests.delta.test_rules_against_reference import RELATIONS, Log, World, bag, filled, reader
+from tests.forms import examples
 
 K, X = Column("k", INTEGER), Column("x", INTEGER)
 ROWS = Scan("a", (("c1", K), ("c2", X)))
@@ -92,19 +93,19 @@ def _any_rows(stage: Stage, moved: frozenset[str], read: Read) -> Bag:
     return net(Counter({row[:-1]: weight for row, weight in rows.items()}))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(test_rules_against_reference.plans(), growing_worlds())
 def test_groups(plan: Operator, world: World) -> None:
     check(plan, world)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(test_partitions.plans(), growing_worlds())
 def test_first_rows(plan: Operator, world: World) -> None:
     check(plan, world)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(test_match_joins.plans(depth=3), growing_worlds())
 def test_what_rows_match(plan: Operator, world: World) -> None:
     check(plan, world)

@@ -36,6 +36,7 @@ from tests.delta.test_rules_against_reference import (
     reader,
     row,
 )
+from tests.forms import examples
 
 few = st.lists(row, max_size=4).map(Counter)
 
@@ -108,13 +109,13 @@ def plans(draw: st.DrawFn, depth: int = 4) -> Operator:
     return Project(plan, tuple((names.column(), column) for column in shown))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(plans(), small_worlds())
 def test_the_change_is_the_difference_of_the_states(plan: Operator, world: World) -> None:
     check(plan, world)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(plans(), small_worlds())
 def test_the_passes_keep_the_rows(plan: Operator, world: World) -> None:
     better = improve(plan)
@@ -145,7 +146,7 @@ def twins(draw: st.DrawFn) -> Operator:
     return MatchJoin(left, right, "left", on)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(twins(), small_worlds())
 def test_groups_that_are_read_twice_are_kept_once(plan: Operator, world: World) -> None:
     better = improve(plan)

@@ -43,6 +43,7 @@ from tests.delta.test_rules_against_reference import (
     regions,
     worlds,
 )
+from tests.forms import examples
 
 PRECEDING, FOLLOWING = FrameBound("unbounded preceding"), FrameBound("unbounded following")
 CURRENT = FrameBound("current row")
@@ -126,13 +127,13 @@ def plans(draw: st.DrawFn) -> Operator:
     return plan
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(plans(), worlds())
 def test_a_change_is_the_difference_of_states(plan: Operator, world: World) -> None:
     check(plan, world)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(plans(), worlds())
 def test_the_passes_keep_the_rows(plan: Operator, world: World) -> None:
     read = reader(World(world.after, world.after), {})
@@ -141,7 +142,7 @@ def test_the_passes_keep_the_rows(plan: Operator, world: World) -> None:
     assert net(evaluate(better, read)) == net(evaluate(plan, read))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(plans(), st.lists(worlds(), min_size=2, max_size=4))
 def test_small_steps_are_one_big_step(plan: Operator, steps: list[World]) -> None:
     check_steps(plan, steps)

@@ -33,6 +33,7 @@ from headrace.types import BIGINT, DOUBLE, INTEGER, Type
 from tests.delta import test_match_joins, test_partitions
 from tests.delta.reduced import but_whole, chosen, evaluated, reduced, scans
 from tests.delta.test_rules_against_reference import World, reader
+from tests.forms import examples
 
 
 @st.composite
@@ -43,7 +44,7 @@ def some_changed(draw: st.DrawFn, plan: Operator) -> Operator:
     return plan.with_children(*(draw(some_changed(child)) for child in plan.children))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(
     st.one_of(test_match_joins.plans(3), test_partitions.plans()).flatmap(some_changed),
     test_match_joins.small_worlds(),

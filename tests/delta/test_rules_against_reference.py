@@ -30,6 +30,7 @@ from headrace.plan.passes import improve, push_filters
 from headrace.plan.stages import Stage, cut_stages
 from headrace.types import DOUBLE, INTEGER, Type
 from tests.delta.reduced import evaluated
+from tests.forms import examples
 
 RELATIONS = ("a", "b", "c")
 FUNCTIONS = ("count", "sum", "avg", "min", "max", "stddev", "var_pop", "bit_xor", "mode")
@@ -303,25 +304,25 @@ def check_steps(plan: Operator, steps: list[World]) -> None:
     }
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(plans(), worlds())
 def test_a_stage_s_change_is_the_difference_of_its_states(plan: Operator, world: World) -> None:
     check(plan, world)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(plans(), worlds())
 def test_recomputing_touched_groups_gives_the_same(plan: Operator, world: World) -> None:
     check(plan, world, additive=False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(plans(), st.lists(worlds(), min_size=2, max_size=4))
 def test_small_steps_are_one_big_step(plan: Operator, steps: list[World]) -> None:
     check_steps(plan, steps)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(plans(), worlds())
 def test_the_passes_keep_the_rows(plan: Operator, world: World) -> None:
     read = reader(World(world.after, world.after), {})

@@ -50,6 +50,7 @@ from tests.delta.test_rules_against_reference import (
     whole,
     worlds,
 )
+from tests.forms import examples
 
 KINDS = ("intersect", "intersect all", "except", "except all")
 X = Column("left_x", INTEGER)
@@ -91,7 +92,7 @@ def sides(draw: st.DrawFn) -> tuple[Operator, Operator]:
     return found[0], found[1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(KINDS), sides(), worlds())
 def test_a_set_operation(kind: str, both: tuple[Operator, Operator], world: World) -> None:
     plan = combined(kind, *both)
@@ -103,7 +104,7 @@ def test_a_set_operation(kind: str, both: tuple[Operator, Operator], world: Worl
     check(improve(plan), world)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(KINDS), st.sampled_from(KINDS), sides(), worlds())
 def test_set_operations_on_each_other(
     inner: str, outer: str, both: tuple[Operator, Operator], world: World
@@ -114,7 +115,7 @@ def test_set_operations_on_each_other(
     check(lower(nested, ColumnIds().computed), world)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(("intersect", "except")), st.sampled_from(KINDS), sides(), worlds())
 def test_a_set_operation_as_matches(
     outer: str, inner: str, both: tuple[Operator, Operator], world: World
@@ -228,7 +229,7 @@ def _constants(names: Names) -> Values:
     return Values((names.column(), names.column()), ((one, none), (one, one), (one, one)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(making_rows(), worlds())
 def test_operators_that_make_rows(plan: Operator, world: World) -> None:
     check(plan, world)

@@ -10,11 +10,12 @@ from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Scan
 from headrace.query import bind
 from tests.delta.test_rules_against_reference import World, check, worlds
+from tests.forms import examples
 from tests.query.sharing import queries
 from tests.query.subqueries import Small
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=queries(), world=worlds())
 def test_changes_of_shared_parts(query: str, world: World) -> None:
     bound = bind(query, Small())

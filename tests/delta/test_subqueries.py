@@ -6,10 +6,11 @@ from hypothesis import HealthCheck, given, settings
 
 from headrace.query import bind
 from tests.delta.test_rules_against_reference import World, check, worlds
+from tests.forms import examples
 from tests.query.subqueries import Small, queries
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=queries(), world=worlds())
 def test_changes_of_lowered_queries(query: str, world: World) -> None:
     check(bind(query, Small()).plan, world)

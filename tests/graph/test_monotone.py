@@ -15,6 +15,7 @@ from headrace.graph.edges import classify
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Operator, Scan
 from headrace.query import bind
+from tests.forms import examples
 
 World = dict[str, Bag]
 value = st.one_of(st.none(), st.integers(0, 2))
@@ -74,7 +75,7 @@ def rows(plan: Operator, world: World) -> frozenset[object]:
     return frozenset(net(evaluate(plan, read)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(queries, worlds, bags)
 def test_more_rows_in_a_monotone_table_take_none_away(query: str, world: World, more: Bag) -> None:
     written = bind(query, Tables()).written

@@ -33,6 +33,7 @@ from tests.crash.transitions import (
     modes,
     take_cut,
 )
+from tests.forms import some
 from tests.ingest.world import World
 from tests.lifecycle.made import put_tables
 
@@ -173,7 +174,7 @@ def test_a_kill_at_any_moment_is_made_good(lives: Lives, transition: Transition)
         moments = lives.finish("transition_seen", transition)
     assert set(transition.steps) <= {kind for _, kind, _ in moments}
     failed = []
-    for number, moment in enumerate(apart(moments)):
+    for number, moment in enumerate(some(apart(moments), 3)):
         name = f"transition_{number}"
         with lives.begun(name, transition):
             assert lives.act(name, transition, moment)["killed"], moment

@@ -17,6 +17,7 @@ from headrace.plan.passes.push_filters import conjuncts
 from headrace.types import BIGINT, DOUBLE, INTEGER
 from tests.delta.test_match_joins import small_worlds
 from tests.delta.test_rules_against_reference import RELATIONS, Names, World, check, reader
+from tests.forms import examples
 
 
 def relation(name: str) -> Scan:
@@ -130,7 +131,7 @@ def graphs(draw: st.DrawFn) -> Operator:
     return Project(plan, tuple((names.column(column.type), column) for column in shown))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(graphs(), small_worlds())
 def test_the_rows_stay_the_same(plan: Operator, world: World) -> None:
     read = reader(World(world.after, world.after), {})
@@ -141,7 +142,7 @@ def test_the_rows_stay_the_same(plan: Operator, world: World) -> None:
     assert improve(better) == better
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(graphs(), small_worlds())
 def test_changes_are_followed(plan: Operator, world: World) -> None:
     check(improve(plan), world)

@@ -19,6 +19,7 @@ from headrace.query.identifiers import fold
 from headrace.render.native import render_native
 from headrace.render.plans import render
 from headrace.types import INTEGER
+from tests.forms import examples
 from tests.query.shop import CUSTOMERS, Shop
 
 
@@ -61,7 +62,7 @@ def quoted(name: str) -> str:
 
 @pytest.mark.postgres
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

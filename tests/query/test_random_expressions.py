@@ -6,7 +6,6 @@ passed over, but enough of them must be accepted by both.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from headrace.errors import UserError
 from headrace.functions import EvaluationError
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
+from tests.forms import rounds
 from tests.query.shop import Shop, load, read
 from tests.query.test_against_postgres import bag, ours, postgres_types
 
@@ -89,7 +89,7 @@ def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @settings(
-    max_examples=int(os.environ.get("HEADRACE_EXAMPLES", "1500")),
+    max_examples=rounds(300, 1500, "HEADRACE_EXAMPLES"),
     deadline=None,
     phases=(Phase.explicit, Phase.generate, Phase.shrink),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
+from tests.forms import examples
 from tests.query.shop import Shop, load, read
 from tests.query.test_against_postgres import bag, ours, postgres_types
 
@@ -145,7 +146,7 @@ def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @settings(
-    max_examples=300,
+    max_examples=examples(300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -15,6 +15,7 @@ from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Operator, Scan
 from headrace.plan.surface_operators import Lateral
 from headrace.query import bind
+from tests.forms import examples
 from tests.query import sharing
 from tests.query.subqueries import TABLES, Small, queries
 
@@ -45,7 +46,7 @@ def read(scan: Scan) -> Bag:
     return Counter(tuple(row[i] for i in places) for row in ROWS[scan.relation])
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=queries())
 def test_the_rows_are_postgres_own(small: psycopg.Connection[Any], query: str) -> None:
     assert_postgres_own(small, query)
@@ -113,7 +114,7 @@ def unlowered(plan: Operator) -> Iterator[object]:
         yield from unlowered(child)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=sharing.queries())
 def test_the_rows_of_shared_parts_are_postgres_own(
     small: psycopg.Connection[Any], query: str

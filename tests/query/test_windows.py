@@ -25,6 +25,7 @@ from headrace.query import bind
 from headrace.query.bind import ORDER_NOTICE
 from headrace.query.ordering import TIES_NOTICE
 from headrace.types import BIGINT, DOUBLE, INTEGER, TEXT, Type, numeric
+from tests.forms import examples
 from tests.query.shop import Shop, Table
 from tests.query.test_against_postgres import bag, ours, postgres_types
 
@@ -278,7 +279,7 @@ def queries(draw: st.DrawFn) -> str:
 
 @pytest.mark.postgres
 @settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

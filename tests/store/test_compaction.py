@@ -16,6 +16,7 @@ from headrace.errors import NeedsReinit, Unavailable
 from headrace.store import WEIGHT, DeltaStore, Pin, Store, net
 from headrace.store.compaction import FEWEST_FILES, LARGEST_RATIO, SMALL_ROWS, worth_merging
 from headrace.store.log import LogFile, in_order
+from tests.forms import examples
 from tests.store.conftest import COLUMNS, weighted_rows
 from tests.store.memory_store import MemoryStore
 
@@ -166,7 +167,7 @@ def test_parts_that_were_written_together_count_if_they_are_small() -> None:
     assert worth_merging((*large, *later), ()) == (*large, *later)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.lists(st.integers(1, 3000), min_size=1, max_size=1000),
     st.lists(st.integers(1, 1000), max_size=3),
@@ -186,7 +187,7 @@ def test_the_number_of_files_stays_small(sizes: list[int], lagging: list[int]) -
     assert most <= (4 + len(lagging)) * FEWEST_FILES
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 3)), max_size=3), max_size=30),
     st.data(),
