@@ -72,6 +72,26 @@ def test_the_dba_runs_what_the_hint_says(runtime: str, application: Application)
         assert "DROP TRIGGER" in (refused.value.hint or "")
 
 
+def test_buffers_that_may_not_be_converted_still_record(
+    runtime: str, application: Application
+) -> None:
+    """Whoever changes `unlogged_buffers` may lack the right to convert what a DBA has set up."""
+    with Database(runtime) as database:
+        hint = refusal(database, "t").hint
+        assert hint is not None
+        application.execute(hint.split("\n", 1)[1])
+        Follower(database, "t").tick()
+        application.execute("INSERT INTO t VALUES (1, 'x')")
+        follower = Follower(database, "t", unlogged=True)
+        follower.tick()
+        application.execute("TRUNCATE t")
+        application.execute("INSERT INTO t VALUES (2, 'y')")
+        assert set(follower.tick().copied or ()) == {"t"}
+        application.execute("INSERT INTO t VALUES (3, 'z')")
+        assert follower.tick().copied == {}
+        assert follower.bag("t") == {(2, "y"): 1, (3, "z"): 1}
+
+
 def test_a_setup_role_of_its_own(runtime: str, dsn: str, application: Application) -> None:
     with Database(runtime, setup_dsn=dsn) as database:
         follower = Follower(database, "t", "p")

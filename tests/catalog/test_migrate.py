@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import resources
 from threading import Barrier
 
@@ -12,10 +13,12 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from headrace.catalog import PostgresCatalog, State
+from headrace.catalog import PostgresCatalog, State, migrate
+from headrace.catalog.codec import RECEIPTS, REFRESHES, STATE, to_json
 from headrace.catalog.migrate import MIGRATIONS
 from headrace.errors import Unavailable, UserError
 from headrace.source.connection import Database
+from tests.catalog import examples
 
 ROLE = "headrace test's role"
 
@@ -74,6 +77,54 @@ class TestOnPostgres:
         with pytest.raises(Unavailable) as raised:
             PostgresCatalog.open(Database(dsn).connect)
         assert raised.value.code == "migration-newer"
+
+    def test_an_older_catalog_keeps_what_it_has(
+        self, dsn: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Records are the same after an upgrade, with defaults in what is new."""
+        lines = ((codec, record) for codec in STATE for record in examples.RECORDS)
+        rows = [(codec, record) for codec, record in lines if isinstance(record, codec.record)]
+        rows += [(REFRESHES, examples.REFRESH), (RECEIPTS, examples.RECEIPT)]
+        for number in range(17, len(MIGRATIONS)):
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute("DROP SCHEMA IF EXISTS headrace CASCADE")
+                with monkeypatch.context() as older:
+                    older.setattr(migrate, "MIGRATIONS", MIGRATIONS[:number])
+                    PostgresCatalog.open(Database(dsn).connect).close()
+                for codec, record in rows:
+                    table = sql.Identifier("headrace", codec.table)
+                    found = connection.execute(
+                        sql.SQL("SELECT * FROM {} LIMIT 0").format(table)
+                    ).description
+                    fields = {column.name for column in found or ()}
+                    encoded = {k: v for k, v in codec.encode(record).items() if k in fields}
+                    encoded |= {"id": 1} if codec.key is None else {}
+                    columns = sql.SQL(", ").join(map(sql.Identifier, encoded))
+                    insert = "INSERT INTO {0} ({1}) OVERRIDING SYSTEM VALUE"
+                    insert += " SELECT {1} FROM json_populate_record(NULL::{0}, %s::json)"
+                    connection.execute(sql.SQL(insert).format(table, columns), (to_json(encoded),))
+            catalog = PostgresCatalog.open(Database(dsn).connect)
+            state = catalog.state()
+            is_old = {name: int(name[:4]) > number for name in MIGRATIONS}
+            database, totals = examples.DATABASE, examples.TOTALS
+            if is_old["0022_quotas"]:
+                database = replace(database, quota=None, priority=0)
+            if is_old["0018_strata"]:
+                totals = replace(totals, shown_epoch=None)
+            assert state.databases == (database,)
+            assert set(state.relations) == {examples.ORDERS, totals}
+            assert (state.sources, state.stream_tables) == ((examples.SOURCE,), (examples.TABLE,))
+            assert catalog.refreshes() == (replace(examples.REFRESH, id=1),)
+            covered = None if is_old["0020_samples"] else examples.RECEIPT.covered
+            assert catalog.receipts() == (replace(examples.RECEIPT, id=1, covered=covered),)
+            assert (catalog.tiers(), catalog.strata_ticks()) == ((), ())
+            catalog.close()
+            with psycopg.connect(dsn) as connection:
+                connection.execute("CREATE ROLE anybody")
+                connection.execute("SET ROLE anybody")
+                (row,) = connection.execute("SELECT name, stratum FROM headrace.status").fetchall()
+                assert row == ('shop."Totals"', 1)
+                connection.rollback()
 
     def test_a_failing_migration_leaves_nothing(self, dsn: str) -> None:
         with psycopg.connect(dsn) as connection:

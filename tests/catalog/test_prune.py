@@ -58,6 +58,29 @@ def test_what_a_choice_rests_on_stays(catalog: Catalog) -> None:
     assert catalog.efforts("rtotals", EFFORTS_KEPT) == before
 
 
+def test_the_first_line_that_a_reader_lacks_stays(catalog: Catalog) -> None:
+    """It says for how long the reader has been late, however many lines came since."""
+    table = replace(examples.TABLE, epoch=7)
+    own = {"versions": {"rtotals": 1}, "rows_deleted": 0}
+    refreshes = [refresh(n, rows_inserted=int(n > 2), **own) for n in range(8)]
+    relations = [replace(examples.TOTALS, id=f"r{n}") for n in ("late", "fresh", "new")]
+    readers = [
+        replace(table, relation=f"r{name}", name=name, inputs=("rtotals",), **values)
+        for name, values in {
+            "late": {"epoch": 1, "frontier": {"rtotals": 1}},
+            "fresh": {"epoch": 7, "frontier": {"rtotals": 7}},
+            "new": {"epoch": 0, "frontier": {}},
+        }.items()
+    ]
+    records = (*examples.RECORDS, table, *relations, *readers)
+    with catalog.lease("test") as lease:
+        change = Change(put=records, refreshes=tuple(refreshes))
+        catalog.commit(change, fence=lease.fence)
+    for _ in range(2):
+        catalog.prune_history(["rtotals"], NOON + timedelta(days=9), 1)
+        assert left(catalog) == [7, 3, 2]
+
+
 def test_only_the_tables_named_and_those_that_are_gone(catalog: Catalog) -> None:
     put(catalog, refresh(0), refresh(1), refresh(0, table="rgone"), refresh(9, table="rgone"))
     assert catalog.prune_history([], NOON + timedelta(hours=5), 1) == 1
@@ -75,6 +98,16 @@ def test_receipts_go_with_them(catalog: Catalog) -> None:
     assert [line.epoch for line in catalog.receipts("rtotals")] == [3, 2]
     catalog.prune_history(["rtotals"], NOON + timedelta(days=9), 2)
     assert [line.epoch for line in catalog.receipts("rtotals")] == [3]
+
+
+def test_receipts_of_tables_that_are_gone_go_by_their_age(catalog: Catalog) -> None:
+    receipts = tuple(
+        replace(examples.RECEIPT, table="rgone", epoch=n, verified_at=NOON + timedelta(hours=n))
+        for n in range(3)
+    )
+    put(catalog, receipts=receipts)
+    catalog.prune_history([], NOON + timedelta(hours=1), 1)
+    assert [line.epoch for line in catalog.receipts("rgone")] == [2, 1]
 
 
 def test_of_many_cuts_the_first_of_a_minute_stays_and_later_of_a_day(catalog: Catalog) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.catalog.records import Receipt
 from headrace.cli.tables import compared
 from headrace.errors import SchemaChanged, Unavailable
 from headrace.statements.options import OPTIONS
@@ -194,11 +195,38 @@ def test_a_verify_that_goes_on_where_it_was(project: MemoryProject, headrace: He
         project.verified, project.calls = (one,), []
         assert headrace("verify", "--all", "--resume", "1h").code == 0
         assert ("verify" not in {name for name, *_ in project.calls}) == is_left_out, kind
-    # The latest is of a part, and enough where a part is asked for.
-    project.calls = []
-    headrace("verify", "--all", "--resume", "1h", "--sample", "1%")
-    assert "verify" not in {name for name, *_ in project.calls}
     assert headrace("verify", "--all", "--resume", "soon").code == 2
+
+
+def test_a_verify_goes_on_only_where_the_same_was_compared(
+    project: MemoryProject, headrace: Headrace
+) -> None:
+    """The exit code of what is left out is that of a proof."""
+    whole = replace(receipt(), verified_at=datetime.now(UTC) - timedelta(minutes=5))
+    different = replace(whole, equal=False)
+    with_source = replace(whole, detail={**whole.detail, "source public.orders": {"missing": 0}})
+    hundredth = replace(whole, covered={"column": "n", "buckets": 100, "bucket": 3})
+    some = replace(whole, covered={"column": "n", "values": ["1", "2"]})
+    cases: tuple[tuple[str, tuple[Receipt, ...], tuple[str, ...], bool], ...] = (
+        ("found different since", (different, whole), (), False),
+        ("mended since", (whole, different), (), True),
+        ("a part found different since", (replace(some, equal=False), whole), (), False),
+        ("a part since", (some, whole), (), True),
+        ("without its sources", (whole,), ("--source",), False),
+        ("with its sources", (with_source,), ("--source",), True),
+        ("all of it, for a part", (whole,), ("--sample", "n=3"), True),
+        ("as large a part", (hundredth,), ("--sample", "1%"), True),
+        ("as large a part by the column", (hundredth,), ("--sample", "1% by n"), True),
+        ("as large a part by another column", (hundredth,), ("--sample", "1% by m"), False),
+        ("a smaller part", (hundredth,), ("--sample", "10%"), False),
+        ("some values, for a share", (some,), ("--sample", "1%"), False),
+        ("these values", (some,), ("--sample", "n=2"), True),
+        ("other values", (some,), ("--sample", "n=2,3"), False),
+    )
+    for kind, known, more, is_left_out in cases:
+        project.verified, project.calls = known, []
+        assert headrace("verify", "--all", "--resume", "1h", *more).code == 0
+        assert ("verify" not in {name for name, *_ in project.calls}) == is_left_out, kind
 
 
 def test_explain(project: MemoryProject, headrace: Headrace) -> None:

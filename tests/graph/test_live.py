@@ -144,3 +144,28 @@ def test_of_a_thousand_tables_one_more_looks_at_few() -> None:
 def test_of_a_thousand_tables_one_that_all_rest_on_looks_at_those() -> None:
     live = thousand()
     assert live.put("hub", ["orders"], {}) == 1 + 7 * FAMILIES
+
+
+def test_what_reads_a_group_that_grows_comes_after_it() -> None:
+    """`c` makes `m` and `n` a group, which now reads `p`; `a` reads `m`."""
+    live = LiveGraph()
+    reads: dict[str, Edges] = {
+        "p": {"T": ()},
+        "n": {"S": (), "p": ()},
+        "m": {"S": ()},
+        "a": {"m": ()},
+        "c": {"m": (), "n": ()},
+    }
+    for name, read in reads.items():
+        live.put(name, read, read)
+    assert_is(live, reads)
+
+
+def test_what_reads_a_declared_group_comes_after_it() -> None:
+    live = LiveGraph()
+    reads: dict[str, Edges] = {"p": {"T": ()}, "n": {"p": ()}, "m": {"S": ()}, "a": {"m": ()}}
+    for name, read in reads.items():
+        live.put(name, read, read)
+    live.put("m", reads["m"], reads["m"], "desk")
+    live.put("n", reads["n"], reads["n"], "desk")
+    assert [set(group.members) for group in live.groups] == [{"p"}, {"m", "n"}, {"a"}]

@@ -91,6 +91,20 @@ def test_a_writer_puts_it_off(world: World, monkeypatch: pytest.MonkeyPatch) -> 
     assert buffer(world) == (True, 1024)
 
 
+def test_writers_do_not_wait_for_a_large_buffer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cut leaves it as it is; whoever asks for the conversion gets it."""
+    monkeypatch.setattr("headrace.capture.adapt.LARGEST_REWRITTEN", 0)
+    world.project.set("unlogged_buffers", True)
+    world.project.set("max_buffer_mb", 64)
+    world.run("INSERT INTO t VALUES (1, 'waits')")
+    world.follows()
+    assert buffer(world) == (False, 64), "the limit needs no rewriting"
+    assert world.project.convert_buffers() == ("public.t",)
+    assert buffer(world) == (True, 64)
+
+
 def test_databases_are_asked_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(adapt, "adapt", lambda *given, **_: asked.append(given) or {})

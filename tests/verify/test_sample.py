@@ -49,6 +49,11 @@ VALUES: dict[str, list[Any]] = {
         ({"k": [1, None, "a,b"]}, SampleRequest("k", values=("1", None, "a,b"))),
         ({"k": "one"}, SampleRequest("k", values=("one",))),
         ({"k": 5}, SampleRequest("k", values=("5",))),
+        ({"a=b": [1]}, SampleRequest("a=b", values=("1",))),
+        ({"{a}": ["{", None]}, SampleRequest("{a}", values=("{", None))),
+        ('{"1% by x": ["y"]}', SampleRequest("1% by x", values=("y",))),
+        ("1% by a=b", SampleRequest("a=b", 0.01)),
+        ('k=["a,b", null]', SampleRequest("k", values=("a,b", None))),
     ],
 )
 def test_what_can_be_asked_for(given: Any, request_: SampleRequest) -> None:
@@ -58,9 +63,17 @@ def test_what_can_be_asked_for(given: Any, request_: SampleRequest) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [0, -1, 1.0, "0%", "60%", "some", "", "k=[1", "k=[[1]]", {}, {"a": [], "b": []}]
+    "given",
+    [0, -1, 1.0, "0%", "60%", "some", "", "k=[1", "k=[[1]]", {}, {"a": [], "b": []}, "{", "{}"],
 )
 def test_what_is_no_sample(given: Any) -> None:
+    with pytest.raises(UserError) as refused:
+        SampleRequest.of(given)
+    assert refused.value.code == "invalid-option"
+
+
+@pytest.mark.parametrize("given", [{"k": []}, {"k": ()}, "k=[]", '{"k": []}'])
+def test_a_sample_without_values_would_prove_nothing(given: Any) -> None:
     with pytest.raises(UserError) as refused:
         SampleRequest.of(given)
     assert refused.value.code == "invalid-option"

@@ -7,6 +7,7 @@ emptied it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg import Connection, errors, sql
@@ -14,6 +15,7 @@ from psycopg import Connection, errors, sql
 from headrace.capture.health import CaptureHealth, ask_health, capture_present, read_health
 from headrace.capture.recopy_reasons import Captured, captured_part
 from headrace.capture.setup import perform
+from headrace.capture.space import buffer_sizes
 from headrace.capture.statements import CaptureOptions, limit_sql, persistence_sql, script
 from headrace.errors import HeadraceError, Transient, UserError
 from headrace.source.connection import Database
@@ -21,6 +23,8 @@ from headrace.source.faults import translated
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceTable
 
+# Writers wait while a buffer is rewritten: up to here that takes less than a second.
+LARGEST_REWRITTEN = 64 * 1024 * 1024
 WRITERS_WAIT = "A buffer is converted while no transaction that has written to the table is open."
 
 
@@ -29,7 +33,8 @@ def adapt(
 ) -> Mapping[int, HeadraceError | None]:
     """Give the buffers of sources what `options` say; those that differed, each with its failure.
 
-    Capture that is not whole is left alone: the next cut sets it up again.
+    Capture that is not whole is left alone: the next cut sets it up again. Unless the caller is
+    `patient`, no large buffer is rewritten, and a lock is tried for once.
     """
     known = {source.oid: source for source in sources}
     database.require_own_capture(again=True)
@@ -39,14 +44,21 @@ def adapt(
         found = _health(connection, known)
         different = [oid for oid, health in found.items() if differs(health, options)]
         tables = inspect(connection, different)
+        sizes = buffer_sizes(connection, different)
     done: dict[int, HeadraceError | None] = {}
     for oid, table in tables.items():
         part = captured_part(known[oid], table)
         if found[oid].recorded(part, table) is None:
             continue
+        health, now = found[oid], options
+        is_rewritten = health.unlogged_buffer != options.unlogged
+        is_large = sizes.get(oid, 0) > LARGEST_REWRITTEN
+        if is_rewritten and is_large and not patient:
+            now = replace(options, unlogged=health.unlogged_buffer)
         try:
-            _convert(database, part, table, found[oid], options, patient=patient)
-            done[oid] = None
+            if differs(health, now):
+                _convert(database, part, table, health, now, patient=patient)
+            done[oid] = None if now == options else _too_large(table)
         except HeadraceError as error:
             done[oid] = error
     return done
@@ -98,10 +110,19 @@ def _convert(
             detail=error.diag.message_primary,
             hint=f"Let the role that set it up, or a superuser, run in this database:\n{needed}",
         ) from error
-    except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
+    except (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName) as error:
         raise Transient(
             "cut-interrupted", f"capture of {name} was changed just now", detail=str(error)
         ) from error
+
+
+def _too_large(table: SourceTable) -> Transient:
+    return Transient(
+        "source-locked",
+        f"the change buffer of {table.schema}.{table.name} is too large to convert now",
+        detail="Writers would wait while it is rewritten.",
+        hint="Run `headrace cdc --convert` when they can.",
+    )
 
 
 def _health(connection: Connection[Any], oids: Iterable[int]) -> dict[int, CaptureHealth]:

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from psycopg import Connection, sql
 
 from headrace.capture.cut import open_cut
 from headrace.capture.recopy_reasons import Captured
+from headrace.capture.space import buffer_sizes
 from headrace.capture.wal.following import Followed, Following
 from headrace.capture.wal.slot import SlotStatus, read_status
 from headrace.capture.wal.slot_probe import Ceiling, probe_slot_in
 from headrace.source.connection import Database
-from headrace.source.faults import translated
-from headrace.source.introspect import CAPTURE_SCHEMA
-
-BUFFERS = sql.SQL("""
-SELECT s.oid, pg_table_size(b.oid) FROM unnest(%s::oid[]) AS s (oid)
-JOIN pg_namespace n ON n.nspname = {schema}
-JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.oid
-""").format(schema=sql.Literal(CAPTURE_SCHEMA))
 
 
 @dataclass(frozen=True)
@@ -52,7 +42,7 @@ def observe(
     """
     oids = [source.oid for source in sources]
     with open_cut(database, sources, followed=followed.keys(), previous=previous) as cut:
-        buffers = _buffers(cut.connection, oids)
+        buffers = buffer_sizes(cut.connection, oids)
         if following is None:
             return Observed(buffers, dirty=cut.dirty)
         look = probe_slot_in(cut, following, sources)
@@ -64,10 +54,5 @@ def observe_sizes(database: Database, oids: Collection[int], slot: str | None) -
     """Look only at how much has piled up: in the buffers of sources, and behind a slot."""
     with database.session() as connection:
         return Observed(
-            _buffers(connection, oids), None if slot is None else read_status(connection, slot)
+            buffer_sizes(connection, oids), None if slot is None else read_status(connection, slot)
         )
-
-
-def _buffers(connection: Connection[Any], oids: Collection[int]) -> dict[int, int]:
-    with translated():
-        return dict(connection.execute(BUFFERS, [list(oids)]).fetchall())

@@ -63,7 +63,7 @@ def set_up(
     database.require_own_capture(again=True)
     with database.session() as connection:
         runtime = str(_one(connection, "SELECT current_user", ())[0])
-        installed = _installed(connection, table, options, whole)
+        installed = _installed(connection, table, whole)
         permitted = _is_permitted(connection, table.oid)
         shared = permitted and capture_present(connection)
         parties = _one(connection, PARTIES, {"names": list(ALL_TRIGGERS), "oid": table.oid})
@@ -80,9 +80,9 @@ def set_up(
         return setup_sql(table, roles, options, with_schema=not shared, obsolete=obsolete)
 
     if installed is not None:
-        # Both can wait for better times, or for a role with more rights.
+        # Changes are recorded: all of this can wait until no lock or missing right is in the way.
         with suppress(Transient, errors.InsufficientPrivilege):
-            if installed.failing:
+            if installed.failing or installed.unlogged_buffer != options.unlogged:
                 perform(database, anew, _shown(table))
                 return True
             recorded = installed.recorded(table, whole)
@@ -184,19 +184,19 @@ def perform(
 def _installed(
     connection: Connection[Any],
     table: SourceTable,
-    options: CaptureOptions,
     whole: SourceTable | None,
 ) -> CaptureHealth | None:
-    """What is set up, if it is what is wanted; a role without a right to look sees nothing."""
+    """Return what is set up, if it records every change of the table.
+
+    A role that may not look at it finds nothing.
+    """
     try:
         if not capture_present(connection):
             return None
         health = read_health(ask_health(connection, [table.oid])).get(table.oid)
     except errors.InsufficientPrivilege:
         return None
-    if health is None or health.unlogged_buffer != options.unlogged:
-        return None
-    return None if health.fault(table, whole) else health
+    return None if health is None or health.fault(table, whole) else health
 
 
 def _is_permitted(connection: Connection[Any], oid: int) -> bool:

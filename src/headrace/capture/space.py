@@ -19,6 +19,18 @@ WHERE s.source = ANY (%(oids)s::oid[])
     AND pg_table_size(to_regclass({name} || '.buffer_' || s.source)) > s.max_buffer_bytes / 2
 """).format(schema=sql.Identifier(CAPTURE_SCHEMA), name=sql.Literal(CAPTURE_SCHEMA))
 
+SIZES = sql.SQL("""
+SELECT s.oid, pg_table_size(b.oid) FROM unnest(%s::oid[]) AS s (oid)
+JOIN pg_namespace n ON n.nspname = {schema}
+JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.oid
+""").format(schema=sql.Literal(CAPTURE_SCHEMA))
+
+
+def buffer_sizes(connection: Connection[Any], oids: Iterable[int]) -> dict[int, int]:
+    """Return the bytes that the buffers of sources take up, by oid; without one it is left out."""
+    with translated():
+        return dict(connection.execute(SIZES, [list(oids)]).fetchall())
+
 
 def large_buffers(connection: Connection[Any], oids: Iterable[int]) -> frozenset[int]:
     """The sources whose buffers take up more than half of what they may, full of rows or not."""

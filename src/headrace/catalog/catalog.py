@@ -109,11 +109,11 @@ class Catalog(Requests, Protocol):
     def prune_history(self, tables: Iterable[str], before: datetime, keep: int) -> int:
         """Remove lines that ended before a time, and lines beyond the latest `keep` of a table.
 
-        Of the tables named (by relation id) the latest line and the latest 64 of each mode that
-        `efforts` tells stay whatever their age, and the latest receipt; of relations that are no
-        stream tables any more only the time counts. Beyond the latest `keep` cuts of a database
-        the first of every minute stays, and of every day before the time. Return how many lines of
-        refreshes went.
+        Of the tables named (by relation id) these stay whatever their age: the latest line, the
+        latest 64 of each mode that `efforts` returns, the first that a reader lacks, and the latest
+        receipt. Of relations that are no stream tables any more only the time counts. Beyond the
+        latest `keep` cuts of a database the first of every minute stays, and of every day before
+        the time. Return the number of lines of refreshes that were removed.
         """
 
     def tiers(self) -> tuple[TierInForce, ...]:

@@ -23,7 +23,9 @@ from headrace.catalog.records import (
     Receipt,
     Refresh,
     StratumTicks,
+    StreamTable,
     TierInForce,
+    taken_in,
 )
 from headrace.catalog.state import State
 from headrace.errors import InternalError
@@ -150,15 +152,21 @@ class MemoryCatalog(MemoryRequests):
                 self._ticks[one.stratum] = known.then(one)
 
     def prune_history(self, tables: Iterable[str], before: datetime, keep: int) -> int:
-        known = {table.relation for table in self.state().stream_tables}
-        told = {table: {id(one) for _, one in self.efforts(table, EFFORTS_KEPT)} for table in known}
+        state = self.state()
+        known = {table.relation for table in state.stream_tables}
+        efforts = {
+            table: {id(one) for _, one in self.efforts(table, EFFORTS_KEPT)} for table in known
+        }
         with self._use():
             refreshes, receipts = self._contents.refreshes, self._contents.receipts
             kept_refreshes = {line.id for line in refreshes if line.table in known}
-            kept_receipts = {line.id for line in receipts}
+            kept_receipts = {
+                line.id for line in receipts if line.table in known or line.verified_at >= before
+            }
             for table in set(tables) & known:
+                lacked = _lacked(refreshes, state, table)
                 for place, line in enumerate(_latest(refreshes, table, None)):
-                    needed = place == 0 or id(line.effort) in told[table]
+                    needed = place == 0 or id(line.effort) in efforts[table] or line.id in lacked
                     if not needed and (place >= keep or line.finished_at < before):
                         kept_refreshes.remove(line.id)
                 for place, receipt in enumerate(_latest(receipts, table, None)):
@@ -235,6 +243,21 @@ def _appended(codec: Codec[L], lines: tuple[L, ...], new: tuple[L, ...]) -> tupl
 def _latest(lines: tuple[L, ...], table: str | None, limit: int | None) -> tuple[L, ...]:
     found = [line for line in reversed(lines) if table is None or line.table == table]
     return tuple(found if limit is None else found[:limit])
+
+
+def _lacked(lines: tuple[Refresh, ...], state: State, table: str) -> set[int | None]:
+    """For each reader that has not taken in all of a table, the first lines that it lacks."""
+    origin = state.origin(table)
+    assert isinstance(origin, StreamTable)
+    found: set[int | None] = set()
+    for reader in state.readers(table):
+        after = origin.epoch if reader.epoch == 0 else taken_in(reader, table)
+        if after < origin.epoch:
+            own = [line for line in lines if line.table == table and table in line.versions]
+            later = [line for line in own if line.epoch > after]
+            shown = [line for line in later if line.rows_inserted + line.rows_deleted]
+            found |= {line.id for line in (*later[:1], *shown[:1])}
+    return found
 
 
 def _kept_cuts(cuts: Iterable[CutRecord], before: datetime, keep: int) -> Iterator[CutRecord]:

@@ -10,16 +10,34 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 # The choice between incremental and full rests on so many lines of each mode.
 EFFORTS_KEPT = 64
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
 
+# Lines that stay: those that costs are estimated from and, for every reader that has not taken in
+# all of the table, the first line that it lacks, since that says for how long it has been late.
 _REFRESHES = """
 DELETE FROM headrace.refreshes AS line
 USING (
     SELECT bound.relation, bound.beyond, bound.young, ARRAY(
+        SELECT lacked.id
+        FROM headrace.stream_tables AS own
+        JOIN headrace.stream_tables AS reader
+            ON own.relation = ANY (reader.inputs) AND reader.epoch > 0
+            AND (reader.frontier ->> own.relation)::bigint < own.epoch
+        CROSS JOIN (VALUES (0), (1)) AS least (rows)
+        CROSS JOIN LATERAL (
+            SELECT id FROM headrace.refreshes
+            WHERE "table" = own.relation AND versions ? own.relation
+                AND epoch > (reader.frontier ->> own.relation)::bigint
+                AND rows_inserted + rows_deleted >= least.rows
+            ORDER BY id LIMIT 1
+        ) AS lacked
+        WHERE own.relation = bound.relation
+        UNION ALL
         SELECT kept.id
         FROM (VALUES ('FULL'), ('DIFFERENTIAL')) AS way (mode)
         CROSS JOIN LATERAL (
@@ -70,19 +88,23 @@ WHERE line."table" = pruned.relation AND line.id <> pruned.latest
 """
 
 # Relations that have lines, found by one look into the index for each of them.
-_GONE = """
+_GONE = sql.SQL("""
 WITH RECURSIVE named (relation) AS (
-    SELECT min("table") FROM headrace.refreshes
+    SELECT min("table") FROM {lines}
     UNION ALL
-    SELECT (SELECT min("table") FROM headrace.refreshes WHERE "table" > named.relation)
+    SELECT (SELECT min("table") FROM {lines} WHERE "table" > named.relation)
     FROM named WHERE named.relation IS NOT NULL
 )
-DELETE FROM headrace.refreshes
-WHERE finished_at < %(before)s AND "table" = ANY (
+DELETE FROM {lines}
+WHERE {time} < %(before)s AND "table" = ANY (
     SELECT relation FROM named
     EXCEPT SELECT relation FROM headrace.stream_tables
 )
-"""
+""")
+_GONE_REFRESHES, _GONE_RECEIPTS = (
+    _GONE.format(lines=sql.Identifier("headrace", table), time=sql.Identifier(time))
+    for table, time in (("refreshes", "finished_at"), ("receipts", "verified_at"))
+)
 
 # Cuts tell since when a table lacks something; of many of them, the first of every minute does.
 _CUTS = """
@@ -115,11 +137,12 @@ def in_one_span(earlier: datetime, cut_at: datetime, before: datetime) -> bool:
 def prune(
     connection: psycopg.Connection[Any], tables: list[str], before: datetime, keep: int
 ) -> int:
-    """Remove what is too old or too much, and return how many lines of refreshes that were."""
+    """Remove lines that are too old or too many, and return how many of refreshes that were."""
     given = {"tables": tables, "before": before, "keep": keep, "efforts": EFFORTS_KEPT}
     spans = {"day": _DAY, "minute": _MINUTE, "noon": _NOON}
     with connection.transaction():
         pruned = connection.execute(_REFRESHES, given).rowcount
         connection.execute(_RECEIPTS, given)
         connection.execute(_CUTS, given | spans)
-        return pruned + connection.execute(_GONE, given).rowcount
+        connection.execute(_GONE_RECEIPTS, given)
+        return pruned + connection.execute(_GONE_REFRESHES, given).rowcount

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from itertools import chain
 
 from headrace.catalog.records import StreamTable
@@ -24,12 +25,11 @@ Edges = Mapping[str, Operators]
 
 @dataclass(frozen=True)
 class GraphPosition:
-    """Where a stream table stands. `depth` counts the groups on the longest way to its group."""
+    """Where a stream table stands."""
 
     component: tuple[str, ...]
     stratum: int
     group: ConsistencyGroup[str]
-    depth: int
 
 
 class LiveGraph:
@@ -75,8 +75,7 @@ class LiveGraph:
     def groups(self) -> tuple[ConsistencyGroup[str], ...]:
         """All groups, each after those that it reads."""
         if self._groups is None:
-            known = {(place.depth, place.group.members): place for place in self._places.values()}
-            self._groups = tuple(known[key].group for key in sorted(known))
+            self._groups = self._sorted()
         return self._groups
 
     @property
@@ -163,14 +162,31 @@ class LiveGraph:
         reads = {name: self._reads[name] for name in region}
         found = strata(reads)
         parts = {name: one.members for one in components(reads) for name in one.members}
-        depths: dict[str, int] = {}
         for group in groups(reads, self._declared):
-            own = frozenset(group.members)
-            below = (depths[r] for name in own for r in reads[name] if r in reads and r not in own)
-            depth = 1 + max(below, default=-1)
-            depths.update(dict.fromkeys(own, depth))
-            for name in own:
-                self._places[name] = GraphPosition(parts[name], found[name], group, depth)
+            for name in group.members:
+                self._places[name] = GraphPosition(parts[name], found[name], group)
+
+    def _sorted(self) -> tuple[ConsistencyGroup[str], ...]:
+        """Sort the groups by the number of groups on the longest way to each.
+
+        A group that grows moves everything that reads any of its members, so no change of a part
+        keeps these numbers.
+        """
+        own = {place.group.members: place.group for place in self._places.values()}
+        below = {
+            members: {
+                self._places[read].group.members
+                for name in members
+                for read in self._reads[name]
+                if read in self._places
+            }
+            - {members}
+            for members in own
+        }
+        depths: dict[tuple[str, ...], int] = {}
+        for members in TopologicalSorter(below).static_order():
+            depths[members] = 1 + max((depths[one] for one in below[members]), default=-1)
+        return tuple(own[members] for members in sorted(own, key=lambda one: (depths[one], one)))
 
 
 def moves_with(table: StreamTable) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from headrace.verify.difference import Row, is_inexact, remaining, weighted_rows
 MOST_DIFFERENCES = 100_000
 """Of more rows, this is what a receipt says of either side."""
 SAMPLE = 5
+SOURCE = "source "
+"""How a comparison of a source with its live table is called begins so."""
 
 
 @dataclass(frozen=True)

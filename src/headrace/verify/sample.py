@@ -56,7 +56,7 @@ class SampleRequest:
             ((column, values),) = given.items()
             if isinstance(values, str) or not isinstance(values, Iterable):
                 values = (values,)
-            return SampleRequest(column, values=tuple(map(_text, values)))
+            return _by_values(column, values, given)
         if isinstance(given, str):
             return _parsed(given)
         return SampleRequest(share=_share(given, given))
@@ -64,7 +64,7 @@ class SampleRequest:
     def __str__(self) -> str:
         """A text from which the request can be read again."""
         if self.share is None:
-            return f"{self.column}={json.dumps(self.values)}"
+            return json.dumps({self.column: self.values})
         return f"{self.share!r}" if self.column is None else f"{self.share!r} by {self.column}"
 
 
@@ -157,12 +157,27 @@ def chosen(request: SampleRequest, table: StreamTable, past: Iterable[Receipt]) 
     if request.share is None:
         values = tuple(_known_text(column, one) for one in request.values)
         return Sample(column, place, values)
-    buckets = round(min(MOST_BUCKETS, 1 / request.share))
+    buckets = _buckets(request.share)
     for receipt in past:
         covered = receipt.covered or {}
         if (covered.get("column"), covered.get("buckets")) == (column.name, buckets):
             return Sample(column, place, (), (covered["bucket"] + 1) % buckets, buckets)
     return Sample(column, place, (), random.randrange(buckets), buckets)  # noqa: S311
+
+
+def covers(covered: Mapping[str, Any] | None, request: SampleRequest | None) -> bool:
+    """Return whether a receipt that covers so much answers a request; None stands for all rows."""
+    if covered is None or request is None:
+        return covered is None
+    if request.column not in (None, covered.get("column")):
+        return False
+    if request.share is None:
+        return set(request.values) <= set(covered.get("values", ()))
+    return covered.get("buckets") == _buckets(request.share)
+
+
+def _buckets(share: float) -> int:
+    return round(min(MOST_BUCKETS, 1 / share))
 
 
 def _column(name: str | None, table: StreamTable) -> OutputColumn:
@@ -194,24 +209,50 @@ def _column(name: str | None, table: StreamTable) -> OutputColumn:
 
 
 def _parsed(given: str) -> SampleRequest:
-    column, equals, listed = given.partition("=")
-    if equals:
-        if listed.startswith("["):
-            try:
-                values = json.loads(listed)
-            except json.JSONDecodeError:
-                raise _invalid(given) from None
-            if any(isinstance(value, list | dict) for value in values):
-                raise _invalid(given)
-            return SampleRequest(column, values=tuple(map(_text, values)))
-        return SampleRequest(column.strip(), values=tuple(listed.split(",")))
+    """Return the request that a text stands for.
+
+    A share comes first, since the column after `by` may have any name; and a column whose name
+    would be taken for something else is written in JSON.
+    """
+    if given.lstrip().startswith("{"):
+        values = _json(given)
+        if not isinstance(values, dict):
+            raise _invalid(given)
+        return SampleRequest.of(values)
     share, _, column = given.partition(" by ")
-    text = share.strip()
+    number = _number_of(share)
+    if number is not None:
+        return SampleRequest(column.strip() or None, _share(number, given))
+    column, equals, listed = given.partition("=")
+    if not equals:
+        raise _invalid(given)
+    if listed.startswith("["):
+        return _by_values(column, _json(listed), given)
+    return SampleRequest(column.strip(), values=tuple(listed.split(",")))
+
+
+def _by_values(column: str, values: Iterable[Any], given: Any) -> SampleRequest:
+    """Return the request for some values of a column; without any it would prove nothing."""
+    listed = tuple(values)
+    if not listed or any(isinstance(value, list | dict) for value in listed):
+        raise _invalid(given)
+    return SampleRequest(column, values=tuple(map(_text, listed)))
+
+
+def _json(text: str) -> Any:
     try:
-        number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise _invalid(text) from None
+
+
+def _number_of(text: str) -> float | None:
+    """Return the share that a text is, None if it is no number."""
+    text = text.strip()
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise _invalid(given) from None
-    return SampleRequest(column.strip() or None, _share(number, given))
+        return None
 
 
 def _share(number: float, given: Any) -> float:

@@ -17,7 +17,7 @@ from headrace.ingest.ingest import databases_of, ingest_database, sources_in
 from headrace.ingest.small import difference_in_memory
 from headrace.source.introspect import inspect
 from headrace.spark.copy import collect_difference
-from headrace.verify.comparison import MOST_DIFFERENCES, Comparison, compared
+from headrace.verify.comparison import MOST_DIFFERENCES, SOURCE, Comparison, compared
 
 
 def verify_sources(engine: Engine, table: StreamTable) -> list[Comparison]:
@@ -64,7 +64,7 @@ def _compare(engine: Engine, cut: OpenCut, state: State, source: Source) -> Comp
         )
     names = [column.name for column in source.columns if column.type is not None]
     types = [type_ for _, type_ in relation.columns]
-    return compared(f"source {name}", difference, names, types, exact=True)
+    return compared(f"{SOURCE}{name}", difference, names, types, exact=True)
 
 
 def require_unrewritten(cut: OpenCut, state: State, source: Source) -> None:

@@ -18,7 +18,9 @@ from headrace.cli.targets import chosen, for_each, named, sql_name
 from headrace.cli.words import counted
 from headrace.errors import UserError
 from headrace.schedule.schedule import Every, parse_schedule
+from headrace.verify.comparison import SOURCE
 from headrace.verify.oracle import Oracle
+from headrace.verify.sample import SampleRequest, covers
 
 if TYPE_CHECKING:
     from headrace.catalog.records import Receipt
@@ -53,7 +55,8 @@ Resume = Annotated[
     typer.Option(
         "--resume",
         metavar="AGE",
-        help="Leave out tables that were found equal so recently: 30m, 1h, 2d.",
+        help="Leave out tables that were found equal within this time, compared in the same way:"
+        " 30m, 1h, 2d.",
     ),
 ]
 
@@ -69,15 +72,15 @@ def verify(
 ) -> int:
     """Recompute stream tables and compare them row by row; the exit code is 1 if one differs."""
     since = None if resume is None else datetime.now(UTC) - _age(resume)
+    part = None if sample is None else SampleRequest.of(sample)
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
         if since is not None:
-            whole = sample is None
-            earlier = {table.name: project.receipts(sql_name(table.name)) for table in tables}
+            known = {table.name: project.receipts(sql_name(table.name)) for table in tables}
             tables = tuple(
                 table
                 for table in tables
-                if not is_verified(earlier[table.name], since, oracle, whole=whole)
+                if not is_verified(known[table.name], since, oracle, part, source=source)
             )
         done, failed = for_each(
             call,
@@ -93,7 +96,7 @@ def verify(
         }
     )
     if not tables:
-        call.screen.note("All of them were verified meanwhile.")
+        call.screen.note("All of them were verified recently.")
     if done:
         call.screen.show(verified(done))
     for name, receipt in done:
@@ -112,16 +115,29 @@ def _age(text: str) -> timedelta:
 
 
 def is_verified(
-    receipts: Iterable[Receipt], since: datetime, oracle: Oracle, *, whole: bool
+    receipts: Iterable[Receipt],
+    since: datetime,
+    oracle: Oracle,
+    sample: SampleRequest | None = None,
+    *,
+    source: bool = False,
 ) -> bool:
-    """Whether the table was found equal by this oracle since then, as a whole if that is asked."""
-    return any(
-        receipt.equal
-        and receipt.verified_at >= since
-        and receipt.oracle == oracle
-        and (receipt.covered is None or not whole)
-        for receipt in receipts
-    )
+    """Return whether a table was found equal since then, by this oracle and in what is asked for.
+
+    `receipts` begin with the newest. A table that was found different after it was found equal has
+    to be verified again.
+    """
+    for receipt in receipts:
+        if receipt.verified_at < since or not receipt.equal:
+            return False
+        has_sources = any(what.startswith(SOURCE) for what in receipt.detail)
+        if (
+            receipt.oracle == oracle
+            and covers(receipt.covered, sample)
+            and (has_sources or not source)
+        ):
+            return True
+    return False
 
 
 def receipts(
