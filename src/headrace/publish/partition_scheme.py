@@ -19,7 +19,8 @@ SOURCE = "source"
 UNITS = ("day", "week", "month", "year")
 
 _UNIT = re.compile(rf"({'|'.join(UNITS)})\s*\((.+)\)", re.IGNORECASE | re.DOTALL)
-_WIDTH = re.compile(r"range\s*\((.+),\s*([0-9]{1,18})\s*\)", re.IGNORECASE | re.DOTALL)
+# All values of bigint are a range of 20 digits.
+_WIDTH = re.compile(r"range\s*\((.+),\s*([0-9]{1,20})\s*\)", re.IGNORECASE | re.DOTALL)
 _QUOTED = re.compile(r'"(?:[^"]|"")+"')
 _TAKEN_OVER = re.compile(rf"{SOURCE}\s*\((.+)\)", re.IGNORECASE | re.DOTALL)
 _FORMS = (_UNIT, _WIDTH, _QUOTED, _TAKEN_OVER)
