@@ -6,6 +6,8 @@ Only one that is partitioned in another way is made again.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import psycopg
 from psycopg import sql
 
@@ -24,7 +26,9 @@ from headrace.publish.served import (
     create_served,
     drop_index,
     index_name,
+    index_names,
     keeping_key,
+    leaves,
     require_enums,
     row,
     served_name,
@@ -49,10 +53,12 @@ def replace_served(
     )
     reshape(connection, old, new)
     staged = stage(connection, new, rows)
-    # Rows find the partitions that these leave behind by themselves.
-    slices(connection, new, staged)
+    # The rows find the partitions that are made here by themselves.
+    slices(connection, new, staged).attach_pending(connection, new)
+    named_as_before = replace(old, schema=new.schema, name=new.name)
+    names = index_names(connection, named_as_before, (one for one, _ in leaves(connection, new)))
     connection.execute(_delete(new, staged))
-    with keeping_key(new, index_name(old)):
+    with keeping_key(new, names):
         connection.execute(_insert(new, staged))
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
     _keep_index(connection, old, new)

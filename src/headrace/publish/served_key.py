@@ -142,3 +142,21 @@ def key_violated(table: StreamTable, detail: str | None) -> UserError:
         detail=detail,
         hint="Mend the rows, or alter the stream table: another key, or key = NULL.",
     )
+
+
+def index_row_too_large(table: StreamTable, detail: str | None) -> UserError:
+    """Return the error of a row whose values do not fit into the index of the key."""
+    key = served_key(table)
+    options = []
+    if key is not None and key.include:
+        options.append(("include", key.include))
+    if key is not None and (key.declared or not key.include):
+        options.append(("key", key.columns))
+    text = " and ".join(f"{name} = '{', '.join(map(quoted, names))}'" for name, names in options)
+    ways = " or ".join(f"{name} = NULL" for name, _ in options)
+    return UserError(
+        "index-row-too-large",
+        f"a row of {table.schema}.{table.name} is too large for the index of {text}",
+        detail=detail,
+        hint=f"Alter the stream table: leave columns with long values out, or {ways}.",
+    )
