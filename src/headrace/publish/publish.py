@@ -11,11 +11,13 @@ from headrace.catalog import Change, State, Transaction
 from headrace.catalog.records import Refresh, Relation, Status, StreamTable
 from headrace.engine import Engine
 from headrace.engine.steps import Publish
-from headrace.errors import Transient
+from headrace.errors import InternalError, Transient
 from headrace.publish.announce import announce
 from headrace.publish.apply import apply_change
+from headrace.publish.last_steps import LastSteps
 from headrace.publish.lock import ATTEMPTS, PAUSE_SECONDS, lock_served
 from headrace.publish.own_scans import counting_own_scans
+from headrace.publish.reindex import is_refused_by_ours, tidy
 from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served
 from headrace.relations.visible_change import VisibleChange
@@ -92,14 +94,16 @@ def publish(
             write(transaction)
 
     def write(transaction: Transaction) -> None:
+        last = LastSteps()
         for one, table in zip(advanced, tables, strict=True):
             if one.old is not None:
                 replace_served(transaction, one.old, table, one.change)
                 continue
             if one.table.epoch == 0:
                 create_served(transaction, table)
-            apply_change(transaction, table, one.change)
+            apply_change(transaction, table, one.change, last)
         serve_besides(transaction)
+        last.perform()
         announce(transaction, tables)
 
     relations = tuple(relation for one in advanced for relation in one.relations)
@@ -114,6 +118,7 @@ def publish(
         refreshes=(*besides.refreshes, *refreshes),
     )
     with engine.step(Publish(tuple(table.relation for table in tables))):
+        tidied = False
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with engine.changing(state) as current:
@@ -123,10 +128,26 @@ def publish(
             except Transient as error:
                 if error.code != "source-locked" or not shared or attempt == ATTEMPTS:
                     raise
-            time.sleep(PAUSE_SECONDS)
+                time.sleep(PAUSE_SECONDS)
+            except InternalError as error:
+                if tidied or attempt == ATTEMPTS or not is_refused_by_ours(error.__cause__):
+                    raise
+                _drop_leftovers(engine, advanced)
+                tidied = True
     for one in advanced:
         one.change.discard()
     return refreshes
+
+
+def _drop_leftovers(engine: Engine, advanced: tuple[Advanced, ...]) -> None:
+    """Drop indexes of a crash, which refuse rows that break a key nobody declares."""
+    tables = [one.table if one.old is None else one.old for one in advanced]
+    if not tidy(engine.database, tables):
+        raise Transient(
+            "source-locked",
+            "could not drop an index that an interrupted ALTER STREAM TABLE left",
+            detail="It refuses rows of the publish, and others use its table.",
+        )
 
 
 def _require_same(moved: tuple[Advanced | Unread, ...], current: State) -> None:
