@@ -16,6 +16,7 @@ from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import InternalError
 from headrace.publish import apply
 from headrace.publish.apply import apply_change
+from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served
 from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
@@ -161,6 +162,9 @@ def test_rows_that_a_trigger_keeps_out_fail_the_publish(
         f"{2 + deleting} rows were to be inserted, {1 + deleting} were"
     )
     assert served(connection) == {(1, 1): 1, (4, 4): 1}
+    with pytest.raises(InternalError, match="is not as it was published"):
+        replace_served(connection, table, table, change({(1, 1): 1, (2, 7): 1}))
+    connection.rollback()
     del rows[2, 7]
     apply_change(connection, table, change(rows))
     assert served(connection)[3, 3] == 1

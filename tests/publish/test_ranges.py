@@ -330,6 +330,9 @@ def test_a_reader_of_the_default_partition_delays_no_publish(
             assert shown(sql, one) == +rows
         assert own_ranges(sql, one) == {"0", "10", None}
         assert in_default(sql, one) == {25: 1, 35: 1, 45: 1}
+        dropping = replace(one, options={**one.options, "partition_drop_empty": True})
+        for weight in (1, -1):
+            publish(sql, dropping, (weight, None, 7), (weight, 25, 7))
         assert len(reader.execute(f"SELECT FROM {one.name}").fetchall()) == 5
     assert sql.execute("SHOW lock_timeout").fetchone() == ("5s",)
     # Rows move with the next publish that makes a range, those of ranges without a change, too.

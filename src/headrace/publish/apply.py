@@ -91,9 +91,9 @@ def _require_all(table: StreamTable, change: VisibleChange, written: Iterable[Wr
     counts = list(written)
     deleted, inserted = sum(one.deleted for one in counts), sum(one.inserted for one in counts)
     if deleted != change.deleted:
-        raise _tampered(table, f"{change.deleted} rows were to be deleted, {deleted} were found.")
+        raise tampered(table, f"{change.deleted} rows were to be deleted, {deleted} were found.")
     if inserted != change.inserted:
-        raise _tampered(
+        raise tampered(
             table,
             f"{change.inserted} rows were to be inserted, {inserted} were:"
             " a trigger or rule of the table may keep rows out.",
@@ -126,7 +126,8 @@ def _choose_plans(connection: Connection, change: VisibleChange) -> None:
     connection.execute(sql.SQL("; ".join(f"SET LOCAL {name} TO {value}" for name in settings)))
 
 
-def _tampered(table: StreamTable, detail: str) -> InternalError:
+def tampered(table: StreamTable, detail: str) -> InternalError:
+    """Return the error of a served table that has other rows than those published."""
     return InternalError(
         "invariant",
         f"served table {table.schema}.{table.name} is not as it was published",
@@ -143,7 +144,7 @@ def _add(connection: Connection, table: StreamTable, part: Slice) -> int:
     except errors.UniqueViolation as error:
         if error.diag.constraint_name != index_name(table):
             raise
-        raise _tampered(table, "A row was to be inserted whose key was there.") from error
+        raise tampered(table, "A row was to be inserted whose key was there.") from error
 
 
 def _apply_by_key(connection: Connection, table: StreamTable, part: Slice) -> Written:

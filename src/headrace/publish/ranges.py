@@ -215,7 +215,11 @@ class PendingRanges:
         return [(one.name, self.ranges.within(self.value, one)) for one in self.touched]
 
     def _attach(self, connection: Connection, table: StreamTable) -> None:
-        locking = sql.SQL("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE").format(self.default.name)
+        # Ranges that are only ahead of the rows can wait for a better time.
+        nowait = sql.SQL("" if self.touched else " NOWAIT")
+        locking = sql.SQL("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE{}").format(
+            self.default.name, nowait
+        )
         if self.occupied:
             # Rows are moved before the lock is taken, and only where it seems to be available.
             with connection.transaction() as trial:
@@ -382,8 +386,9 @@ def drop_empty(connection: Connection, table: StreamTable, names: Iterable[sql.I
     on it. Dropping locks readers out until the transaction ends, so it comes last in a publish.
     """
     exists = sql.SQL("SELECT EXISTS (SELECT FROM {})")
+    distinct = {name.as_string(connection): name for name in names}.values()
     empty = [
-        name for name in names if connection.execute(exists.format(name)).fetchone() == (False,)
+        name for name in distinct if connection.execute(exists.format(name)).fetchone() == (False,)
     ]
     locking = sql.SQL("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE NOWAIT")
     for name in empty:

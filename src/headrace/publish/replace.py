@@ -13,6 +13,7 @@ from psycopg import sql
 
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
+from headrace.publish.apply import tampered
 from headrace.publish.load import stage, staged_columns
 from headrace.publish.own_table import require_own_table
 from headrace.publish.partition_scheme import Scheme
@@ -60,8 +61,19 @@ def replace_served(
     connection.execute(_delete(new, staged))
     with keeping_key(new, names):
         connection.execute(_insert(new, staged))
+    _require_all(connection, new, rows)
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
     _keep_index(connection, old, new)
+
+
+def _require_all(connection: Connection, table: StreamTable, rows: VisibleChange) -> None:
+    """Raise `invariant` if rows are missing, which a trigger of a user may have kept out."""
+    counting = sql.SQL("SELECT count(*) FROM {}").format(served_name(table))
+    row = connection.execute(counting).fetchone()
+    assert row is not None
+    if row[0] != rows.inserted:
+        detail = f"{rows.inserted} rows were to be there, {row[0]} are:"
+        raise tampered(table, detail + " a trigger or rule of the table may keep rows out.")
 
 
 def replace_empty(connection: Connection, old: StreamTable, new: StreamTable) -> None:
