@@ -89,7 +89,7 @@ class Written(NamedTuple):
 
 def _require_all(table: StreamTable, change: VisibleChange, written: Iterable[Written]) -> None:
     counts = list(written)
-    deleted, inserted = sum(one.deleted for one in counts), sum(one.inserted for one in counts)
+    deleted, inserted = sum(n.deleted for n in counts), sum(n.inserted for n in counts)
     if deleted != change.deleted:
         raise tampered(table, f"{change.deleted} rows were to be deleted, {deleted} were found.")
     if inserted != change.inserted:
@@ -272,12 +272,12 @@ def _delete_from_bag(connection: Connection, table: StreamTable, part: Slice) ->
     served_row = row(table, sql.SQL("s."))
     staged_row = sql.SQL("ROW({})").format(staged_columns(table, "d"))
     statement = sql.SQL(
-        "WITH found AS (SELECT s.ctid AS place, d.{weight} AS weight, row_number() OVER"
+        "WITH copies AS (SELECT s.ctid AS location, d.{weight} AS weight, row_number() OVER"
         " (PARTITION BY d.ctid) AS number FROM {staged} d JOIN {table} s"
         " ON {served_hash} = hash_record_extended({staged_row}, 0)"
         " AND record_image_eq({served_row}, {staged_row})"
         " WHERE {condition} AND d.{weight} < 0)"
-        " DELETE FROM {table} WHERE ctid IN (SELECT place FROM found WHERE number <= -weight)"
+        " DELETE FROM {table} WHERE ctid IN (SELECT location FROM copies WHERE number <= -weight)"
     ).format(
         weight=sql.Identifier(WEIGHT),
         staged=part.staged,

@@ -96,7 +96,7 @@ class Ranges:
         )
 
     def later(self, start: sql.Composable, number: sql.Composable) -> sql.Composed:
-        """The start of the range that comes so many after the one that begins there."""
+        """Return the start of the range that comes `number` ranges after the one at `start`."""
         if self.scheme.width is not None:
             return sql.SQL("{} + {} * {}::numeric").format(
                 start, number, sql.Literal(self.scheme.width)
@@ -154,10 +154,13 @@ class Ranges:
         """Return a query of ranges that have a partition: its position among them, and bounds."""
         rows = [
             sql.SQL("({}, {}::{type}, {}::{type})").format(
-                sql.Literal(position), sql.Literal(one.low), sql.Literal(one.high), type=self.type
+                sql.Literal(position),
+                sql.Literal(partition.low),
+                sql.Literal(partition.high),
+                type=self.type,
             )
-            for position, one in enumerate(partitions)
-            if not one.is_default
+            for position, partition in enumerate(partitions)
+            if not partition.is_default
         ]
         none = sql.SQL("(NULL::integer, NULL::{type}, NULL::{type})").format(type=self.type)
         where = sql.SQL("" if rows else " WHERE false")
@@ -212,7 +215,7 @@ class PendingRanges:
             if not self.touched:
                 return []
             return [(self.default.name, self.ranges.any_of(self.value, self.touched))]
-        return [(one.name, self.ranges.within(self.value, one)) for one in self.touched]
+        return [(new.name, self.ranges.within(self.value, new)) for new in self.touched]
 
     def _attach(self, connection: Connection, table: StreamTable) -> None:
         # Ranges that are only ahead of the rows can wait for a better time.
@@ -243,7 +246,7 @@ class PendingRanges:
             moving.format(
                 default=self.default.name,
                 within=self.ranges.within(column, partition),
-                columns=column_names(tuple(one.name for one in table.columns)),
+                columns=column_names(tuple(column.name for column in table.columns)),
                 partition=partition.name,
             )
         )
@@ -258,10 +261,10 @@ def range_slices(
     one are only returned.
     """
     existing = range_partitions(connection, table)
-    default = next((one for one in existing if one.is_default), None)
+    default = next((partition for partition in existing if partition.is_default), None)
     value = sql.Identifier("d", f"c{table.columns.index(ranges.column) + 1}")
     touched = _ranges_of(connection, staged, value, ranges, existing)
-    missing = [one for one in touched if one.position is None]
+    missing = [range_ for range_ in touched if range_.position is None]
     ahead = _ahead(connection, table, ranges, existing, touched[-1].low) if touched else []
     occupied: list[ValueRange] = []
     if default is not None and (missing or ahead):
@@ -275,17 +278,19 @@ def range_slices(
         for partition in new.values():
             create_partition(connection, table, partition.name)
             attach_partition(connection, table, partition.name, _bound(partition))
-    shared = _has_null(connection, staged, value) or any(one.low not in new for one in missing)
-    own = [*(one for one in existing if not one.is_default), *new.values()]
-    positions = dict.fromkeys(one.position for one in touched if one.position is not None)
+    shared = _has_null(connection, staged, value) or any(
+        range_.low not in new for range_ in missing
+    )
+    own = [*(partition for partition in existing if not partition.is_default), *new.values()]
+    positions = dict.fromkeys(range_.position for range_ in touched if range_.position is not None)
     used = [existing[position] for position in positions]
-    touched_new = [new[one.low] for one in missing if one.low in new]
+    touched_new = [new[range_.low] for range_ in missing if range_.low in new]
     if default is None:
         used += touched_new
-    slices = [(one.name, ranges.within(value, one)) for one in used]
+    slices = [(partition.name, ranges.within(value, partition)) for partition in used]
     pending = None
     if default is not None and new:
-        moving = tuple(new[one.low] for one in occupied if one.low in new)
+        moving = tuple(new[range_.low] for range_ in occupied if range_.low in new)
         partitions = tuple(new.values())
         pending = PendingRanges(default, partitions, moving, tuple(touched_new), ranges, value)
     if shared:
@@ -337,12 +342,12 @@ def _with_partition(
     `missing` are those that a change has rows of, `occupied` those that the default partition has
     rows of; `number` is how many partitions there are.
     """
-    newer = {one.low: one for one in (*missing, *occupied) if one.newer}
-    newest = sorted(newer.values(), key=lambda one: one.ordinal)[-MOST_RANGES:]
-    shared = {one.low for one in occupied}
-    older = [one for one in missing if not one.newer and one.low not in shared]
+    newer = {range_.low: range_ for range_ in (*missing, *occupied) if range_.newer}
+    newest = sorted(newer.values(), key=lambda range_: range_.ordinal)[-MOST_RANGES:]
+    shared = {range_.low for range_ in occupied}
+    older = [range_ for range_ in missing if not range_.newer and range_.low not in shared]
     chosen = (*older[: max(0, MOST_RANGES - number)], *newest)
-    return [(one.low, one.high) for one in chosen]
+    return [(range_.low, range_.high) for range_ in chosen]
 
 
 def _ahead(

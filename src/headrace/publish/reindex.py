@@ -150,8 +150,8 @@ def _take_over_partitioned(transaction: Connection, old: StreamTable, new: Strea
     if key is not None and key.primary:
         for partition, _ in leaves(transaction, new):
             index = partition_index_name(new, partition)
-            found = transaction.execute(_HAS_INDEX, (partition.as_string(transaction), index))
-            if found.fetchone() is not None:
+            result = transaction.execute(_HAS_INDEX, (partition.as_string(transaction), index))
+            if result.fetchone() is not None:
                 _add_primary_key(transaction, partition, sql.Identifier(index))
     create_index(transaction, new)
 
@@ -166,12 +166,14 @@ def tidy(database: Database, tables: Iterable[StreamTable]) -> bool:
 
     Where somebody is in the way, it stays until the next time.
     """
-    wanted = {(one.schema, one.name): index_name(one) for one in tables}
+    recorded = {(table.schema, table.name): index_name(table) for table in tables}
     try:
         with database.session() as connection, translated():
-            for one in _ours(connection):
-                if one.table in wanted and (one.of_partition or one.name != wanted[one.table]):
-                    _drop(connection, one)
+            for extra in _ours(connection):
+                if extra.table not in recorded:
+                    continue
+                if extra.of_partition or extra.name != recorded[extra.table]:
+                    _drop(connection, extra)
     except HeadraceError as error:
         fields = {"code": error.code, "error": error.message}
         logger.warning("an index that is not needed stays for now", extra=fields)
@@ -194,13 +196,15 @@ def is_refused_by_ours(error: BaseException | None) -> bool:
 def _drop_unfinished(connection: Connection, table: StreamTable) -> None:
     """Drop what an attempt to build the index has left."""
     names = (index_name(table), _check_name(table))
-    for one in _ours(connection):
-        if one.table == (table.schema, table.name) and (one.of_partition or one.name in names):
-            _drop(connection, one)
+    for extra in _ours(connection):
+        if extra.table == (table.schema, table.name) and (
+            extra.of_partition or extra.name in names
+        ):
+            _drop(connection, extra)
 
 
 @dataclass(frozen=True)
-class _Ours:
+class _Leftover:
     """An index or a check of a served table, whose schema and name are given, or of a partition."""
 
     table: tuple[str, str]
@@ -210,21 +214,21 @@ class _Ours:
     of_partition: bool
 
 
-def _ours(connection: Connection) -> list[_Ours]:
+def _ours(connection: Connection) -> list[_Leftover]:
     return [
-        _Ours((schema, table), *others)
+        _Leftover((schema, table), *others)
         for schema, table, *others in connection.execute(_OURS).fetchall()
     ]
 
 
-def _drop(connection: Connection, one: _Ours) -> None:
-    if not one.is_index:
+def _drop(connection: Connection, extra: _Leftover) -> None:
+    if not extra.is_index:
         text = sql.SQL("ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}")
-        _locking(connection, text.format(sql.Identifier(*one.table), sql.Identifier(one.name)))
+        _locking(connection, text.format(sql.Identifier(*extra.table), sql.Identifier(extra.name)))
         return
     _wait_at_most(connection, TIDY_SECONDS)
     try:
-        index = sql.Identifier(one.schema, one.name)
+        index = sql.Identifier(extra.schema, extra.name)
         connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(index))
     finally:
         connection.execute("RESET lock_timeout")
@@ -253,7 +257,7 @@ def _check_no_nulls(connection: Connection, table: StreamTable, key: tuple[str, 
     """Raise `key-violated` if a part of the key is NULL, so that the primary key need not look."""
     on, name = served_name(table), sql.Identifier(_check_name(table))
     tests = sql.SQL(" AND ").join(
-        sql.SQL("{} IS NOT NULL").format(sql.Identifier(one)) for one in key
+        sql.SQL("{} IS NOT NULL").format(sql.Identifier(name)) for name in key
     )
     adding = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} CHECK ({}) NOT VALID")
     _locking(connection, adding.format(on, name, tests))

@@ -98,16 +98,16 @@ def require_enums(connection: Connection, name: sql.Identifier, type_: str | Non
 
 
 def partition_column(table: StreamTable) -> OutputColumn | None:
-    """The column that the table is partitioned by, if it is."""
-    found = partition_of(table)
-    return None if found is None else found[1]
+    """Return the column that the table is partitioned by, if it is."""
+    partitioning = partition_of(table)
+    return None if partitioning is None else partitioning[1]
 
 
 def leaves(connection: Connection, table: StreamTable) -> list[tuple[sql.Identifier, str]]:
-    """The partitions of a served table, each with its bound as PostgreSQL spells it."""
+    """Return the partitions of a served table, each with its bound in PostgreSQL's spelling."""
     name = served_name(table).as_string(connection)
-    found = connection.execute(_LEAVES, [name]).fetchall()
-    return [(sql.Identifier(schema, leaf), bound) for schema, leaf, bound in found]
+    rows = connection.execute(_LEAVES, [name]).fetchall()
+    return [(sql.Identifier(schema, leaf), bound) for schema, leaf, bound in rows]
 
 
 def partition_name(table: StreamTable) -> sql.Identifier:
@@ -117,8 +117,8 @@ def partition_name(table: StreamTable) -> sql.Identifier:
 
 def create_partition(connection: Connection, table: StreamTable, name: sql.Identifier) -> None:
     """Create a table that can be attached as a partition, guarded as the served table is."""
-    alike = sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)")
-    connection.execute(alike.format(name, served_name(table)))
+    creating = sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)")
+    connection.execute(creating.format(name, served_name(table)))
     guard(connection, name)
 
 
@@ -147,18 +147,18 @@ def guard(connection: Connection, name: sql.Identifier) -> None:
 
 
 def index_key(table: StreamTable) -> tuple[str, ...]:
-    """The columns of the unique index that publish finds rows by; none where it goes by a hash."""
+    """Return the columns of the unique index that publish finds rows by, none for a hash index."""
     key = served_key(table)
     return () if key is None else key.columns
 
 
 def index_name(table: StreamTable) -> str:
-    """The name of the index that publish finds rows by.
+    """Return the name of the index that publish finds rows by.
 
-    Another key has another one, so that both can be there while one takes the other's place.
+    Another key has another name, so that both indexes can exist while they are exchanged.
     """
-    given = [f"{name}={table.options[name]}" for name in INDEX_OPTIONS if name in table.options]
-    digest = "_" + sha256("\0".join(given).encode()).hexdigest()[:8] if given else ""
+    options = [f"{name}={table.options[name]}" for name in INDEX_OPTIONS if name in table.options]
+    digest = "_" + sha256("\0".join(options).encode()).hexdigest()[:8] if options else ""
     return f"headrace_rows_{table.relation}{digest}"
 
 
@@ -289,16 +289,16 @@ def drop_served(connection: Connection, table: StreamTable) -> None:
 
 
 def column_names(names: tuple[str, ...]) -> sql.Composed:
-    """The columns of these names, as a list."""
+    """Return the columns of these names, as a list in SQL."""
     return sql.SQL(", ").join(sql.Identifier(name) for name in names)
 
 
 def row(table: StreamTable, prefix: sql.SQL) -> sql.Composed:
-    """A served row as one value; `prefix` is its table's alias and a point, or nothing."""
+    """Return a served row as one value; `prefix` is its table's alias and a point, or empty."""
     columns = (prefix + sql.Identifier(column.name) for column in table.columns)
     return sql.SQL("ROW({})").format(sql.SQL(", ").join(columns))
 
 
 def row_hash(table: StreamTable, prefix: sql.SQL) -> sql.Composed:
-    """The hash that bags are indexed by."""
+    """Return the hash that bags are indexed by."""
     return sql.SQL("hash_record_extended({}, 0)").format(row(table, prefix))
