@@ -82,6 +82,7 @@ class UserError(HeadraceError):
         "not-converged": "A recursive query or a cycle found new rows in every round allowed.",
         "change-too-large": "More rows changed than a stream table's max_change_rows allows.",
         "key-violated": "Rows of a stream table do not keep the key that was declared for it.",
+        "index-row-too-large": "Values of a row are too long for the index of key or include.",
         "table-suspended": "The stream table is suspended; the reason is given.",
         "oracle-unsupported": "PostgreSQL cannot be asked for what a stream table should be.",
         "stale-plan": "The folder or the catalog is no longer what the plan was made from.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -15,6 +16,7 @@ from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import InternalError
 from headrace.publish import apply
 from headrace.publish.apply import apply_change
+from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served
 from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
@@ -127,6 +129,45 @@ def test_a_unique_index_of_the_user_s_own(connection: Connection) -> None:
     apply_change(connection, KEYED, change({(1, 1): 1}))
     with pytest.raises(psycopg.errors.UniqueViolation, match="mine"):
         apply_change(connection, KEYED, change({(2, 1): 1}))
+
+
+DECLARED = replace(BAG, options={"key": "k"})
+PARTED = replace(KEYED, options={"partition_by": "k"})
+RANGES = replace(BAG, options={"partition_by": "range(k, 10)"})
+
+
+@pytest.mark.parametrize(
+    "table", [BAG, KEYED, DECLARED, PARTED, RANGES], ids=["bag", "key", "declared", "list", "range"]
+)
+@pytest.mark.parametrize("deleting", [False, True])
+def test_rows_that_a_trigger_keeps_out_fail_the_publish(
+    connection: Connection, table: StreamTable, deleting: bool
+) -> None:
+    create_served(connection, table)
+    apply_change(connection, table, change({(1, 1): 1, (4, 4): 1}))
+    connection.execute(
+        "CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN IF NEW.v = 7 THEN RETURN NULL; END IF; RETURN NEW; END';"
+        " CREATE TRIGGER skip BEFORE INSERT ON served FOR EACH ROW EXECUTE FUNCTION skip()"
+    )
+    connection.commit()
+    rows: dict[tuple[int | None, int], int] = {(2, 7): 1, (3, 3): 1}
+    if deleting:
+        rows |= {(1, 1): -1, (1, 2): 1, (4, 4): -1}
+    with pytest.raises(InternalError) as raised:
+        apply_change(connection, table, change(rows))
+    connection.rollback()
+    assert raised.value.code == "invariant"
+    assert (raised.value.detail or "").startswith(
+        f"{2 + deleting} rows were to be inserted, {1 + deleting} were"
+    )
+    assert served(connection) == {(1, 1): 1, (4, 4): 1}
+    with pytest.raises(InternalError, match="is not as it was published"):
+        replace_served(connection, table, table, change({(1, 1): 1, (2, 7): 1}))
+    connection.rollback()
+    del rows[2, 7]
+    apply_change(connection, table, change(rows))
+    assert served(connection)[3, 3] == 1
 
 
 def test_a_bpchar_is_served_with_its_blanks(connection: Connection) -> None:

@@ -47,6 +47,8 @@ TIME, ZONED = Type("timestamp"), Type("timestamptz")
         ('week("day(x)")', Scheme("day(x)", unit="week")),
         ("range(id, 1000)", Scheme("id", width=1000)),
         ("range(a, b, 5)", Scheme("a, b", width=5)),
+        ("range(id, 1000000000000000000)", Scheme("id", width=10**18)),
+        ("source(range(id, 18446744073709551615))", Scheme("id", None, 2**64 - 1, True)),
         ('"month(day)"', Scheme("month(day)")),
         ('"""x"""', Scheme('"x"')),
         ("hour(day)", Scheme("hour(day)")),
@@ -144,6 +146,7 @@ CASES: list[tuple[Type, str, list[Any]]] = [
     (BIG, "range(p, 1000000)", LARGE),
     (BIG, "range(p, 2)", LARGE),
     (BIG, "range(p, 7)", LARGE),
+    (BIG, "range(p, 2000000000000000000)", LARGE),
 ]
 
 
@@ -292,3 +295,111 @@ def test_a_table_without_partitions_is_never_dropped(sql: Sql) -> None:
     publish(sql, one, (1, date(2024, 5, 3), 1))
     publish(sql, one, (-1, date(2024, 5, 3), 1))
     assert shown(sql, one) == {}
+
+
+def own_ranges(sql: Sql, of: StreamTable) -> set[str | None]:
+    """The lower bounds of partitions, and the default partition as None."""
+    return {None if one.is_default else one.low for one in range_partitions(sql, of)}
+
+
+def in_default(sql: Sql, of: StreamTable) -> Counter[Any]:
+    """The values, NULL aside, that the default partition has rows of."""
+    (name,) = (one.name for one in range_partitions(sql, of) if one.is_default)
+    text = psycopg.sql.SQL("SELECT p FROM {} WHERE p IS NOT NULL").format(name)
+    return Counter(value for (value,) in sql.execute(text).fetchall())
+
+
+@postgres
+@pytest.mark.parametrize("keyed", [False, True], ids=["bag", "keyed"])
+def test_a_reader_of_the_default_partition_delays_no_publish(
+    sql: Sql, dsn: str, keyed: bool
+) -> None:
+    one = table(INTEGER, "range(p, 10)", keyed=keyed, partition_ahead=1)
+    create_served(sql, one)
+    publish(sql, one, (1, 5, 1), (1, None, 1))
+    rows: Counter[Row] = Counter({(5, 1): 1, (None, 1): 1})
+    assert own_ranges(sql, one) == {"0", "10", None}
+    # Without a bound of its own, a publish would fail after this time.
+    sql.execute("SET lock_timeout = '5s'")
+    with psycopg.connect(dsn) as reader:
+        reader.execute("SET lock_timeout = '5s'")
+        reader.execute(f"SELECT FROM {one.name}")
+        for step in ({(25, 1): 1}, {(25, 1): -1, (25, 2): 1, (35, 1): 1, (45, 1): 1}):
+            publish(sql, one, *((weight, *row) for row, weight in step.items()))
+            rows.update(step)
+            assert shown(sql, one) == +rows
+        assert own_ranges(sql, one) == {"0", "10", None}
+        assert in_default(sql, one) == {25: 1, 35: 1, 45: 1}
+        dropping = replace(one, options={**one.options, "partition_drop_empty": True})
+        for weight in (1, -1):
+            publish(sql, dropping, (weight, None, 7), (weight, 25, 7))
+        assert len(reader.execute(f"SELECT FROM {one.name}").fetchall()) == 5
+    assert sql.execute("SHOW lock_timeout").fetchone() == ("5s",)
+    # Rows move with the next publish that makes a range, those of ranges without a change, too.
+    step = {(45, 1): -1, (45, 3): 1, (55, 1): 1, (None, 2): 1}
+    publish(sql, one, *((weight, *row) for row, weight in step.items()))
+    rows.update(step)
+    assert shown(sql, one) == +rows
+    assert own_ranges(sql, one) == {"0", "10", "20", "30", "40", "50", "60", None}
+    assert in_default(sql, one) == {}
+    publish(sql, one, (-1, 25, 2), (-1, 35, 1), (1, 35, 7))
+    assert shown(sql, one)[35, 7] == 1
+    assert in_default(sql, one) == {}
+
+
+@postgres
+def test_a_reader_of_the_default_partition_delays_no_rebuild(sql: Sql, dsn: str) -> None:
+    old = table(INTEGER, "range(p, 10)")
+    create_served(sql, old)
+    publish(sql, old, (1, 5, 1), (1, None, 1))
+    sql.execute("SET lock_timeout = '5s'")
+    first, new = (replace(old, relation=new_relation_id()) for _ in range(2))
+    with psycopg.connect(dsn) as reader:
+        reader.execute(f"SELECT FROM {old.name}")
+        with sql.transaction():
+            replace_served(sql, old, first, change(first, (1, 5, 2), (1, 15, 1)))
+    assert shown(sql, first) == {(5, 2): 1, (15, 1): 1}
+    assert in_default(sql, first) == {15: 1}
+    with sql.transaction():
+        replace_served(sql, first, new, change(new, (1, 5, 2), (1, 15, 1), (1, 25, 1)))
+    assert own_ranges(sql, new) == {"0", "10", "20", None}
+    assert in_default(sql, new) == {}
+    assert shown(sql, new) == {(5, 2): 1, (15, 1): 1, (25, 1): 1}
+
+
+@postgres
+def test_ranges_ahead_meet_rows_in_the_default_partition(
+    sql: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_RANGES", 2)
+    one = table(INTEGER, "range(p, 10)", partition_drop_empty=True)
+    create_served(sql, one)
+    publish(sql, one, (1, 5, 1), (1, 35, 1))
+    publish(sql, one, (1, 25, 1))
+    assert in_default(sql, one) == {25: 1}
+    publish(sql, one, (-1, 35, 1))
+    assert own_ranges(sql, one) == {"0", None}
+    ahead = replace(one, options={**one.options, "partition_ahead": 2})
+    publish(sql, ahead, (1, 6, 1))
+    assert own_ranges(sql, one) == {"0", "10", "20", None}
+    assert in_default(sql, one) == {}
+    assert shown(sql, one) == {(5, 1): 1, (6, 1): 1, (25, 1): 1}
+
+
+@postgres
+@pytest.mark.parametrize("type_", [INTEGER, DATE], ids=["range", "day"])
+def test_the_first_filling_makes_as_many_ranges_as_there_may_be(
+    sql: Sql, monkeypatch: pytest.MonkeyPatch, type_: Type
+) -> None:
+    monkeypatch.setattr(module, "MOST_RANGES", 3)
+    one = table(type_, "range(p, 1)" if type_ is INTEGER else "day(p)")
+    create_served(sql, one)
+    # In the order of texts, 9 and -2 come after 10 and -1.
+    numbers = [-2, -1, 7, 8, 9, 10]
+    values = [n if type_ is INTEGER else date(2024, 1, 15) + timedelta(days=n) for n in numbers]
+    publish(sql, one, *((1, value, 1) for value in values))
+    newest = {str(value) for value in values[3:]}
+    assert own_ranges(sql, one) == {*newest, None}
+    assert in_default(sql, one) == Counter(values[:3])
+    publish(sql, one, *((-1, value, 1) for value in values[1:]), (1, values[0], 2))
+    assert shown(sql, one) == {(values[0], 1): 1, (values[0], 2): 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +22,7 @@ from headrace.publish.column_lists import as_list, listed
 from headrace.publish.reindex import build_beside, take_over, tidy
 from headrace.publish.replace import replace_served
 from headrace.publish.served import create_served, index_name
-from headrace.publish.served_key import check_key
+from headrace.publish.served_key import check_key, served_key
 from headrace.relations.visible_change import VisibleChange
 from headrace.source.connection import Database
 from headrace.types import INTEGER, Type
@@ -418,3 +419,177 @@ def test_a_table_that_is_made_anew_has_the_key_that_it_asks_for(
                 connection, made, replace(new, relation="r3"), change({(1, 1, 1): 1, (1, 1, 2): 1})
             )
         assert raised.value.code == "key-violated"
+
+
+PARTED_PRIMARY = table(key="k, v", partition_by="k", primary_key=True)
+PARTED_INCLUDE = table(key="k, v", partition_by="k", include="w")
+RANGE_PRIMARY = table(key="k, v", partition_by="range(k, 10)", primary_key=True)
+PARTED_KEYS = [PARTED, PARTED_PRIMARY, RANGE_PRIMARY]
+IDS = ["key", "primary key", "range"]
+
+
+@postgres
+@pytest.mark.parametrize("parted", PARTED_KEYS, ids=IDS)
+def test_a_broken_key_of_a_partitioned_table(
+    database: Database, connection: Connection, parted: StreamTable
+) -> None:
+    create_served(connection, parted)
+    apply_change(connection, parted, change({(1, 1, 1): 1, (2, 2, 2): 1}))
+    connection.commit()
+    twice = change({(1, 1, 1): 1, (1, 1, 2): 1, (2, 2, 2): 1})
+    for new in (parted, replace(parted, relation="r2")):
+        with pytest.raises(UserError) as raised:
+            replace_served(connection, parted, new, twice)
+        connection.rollback()
+        assert raised.value.code == "key-violated"
+        assert "(k, v)=(1, 1)" in (raised.value.detail or "")
+    assert served(connection) == {(1, 1, 1): 1, (2, 2, 2): 1}
+
+
+@postgres
+@pytest.mark.parametrize("parted", PARTED_KEYS, ids=IDS)
+def test_a_key_that_rows_of_a_partitioned_table_do_not_keep(
+    database: Database, connection: Connection, parted: StreamTable
+) -> None:
+    by = str(parted.options["partition_by"])
+    old = table(partition_by=by)
+    create_served(connection, old)
+    apply_change(connection, old, change({(1, 1, 1): 1, (1, 1, 2): 1, (2, 2, 2): 1}))
+    connection.commit()
+    with pytest.raises(UserError) as raised:
+        switch_now(database, old, parted)
+    assert raised.value.code == "key-violated"
+    with pytest.raises(UserError) as raised, connection.transaction():
+        take_over(connection, old, parted)
+    assert raised.value.code == "key-violated"
+    left = "SELECT count(*) FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid"
+    left += " WHERE x.indisunique AND c.relname ~ '^headrace_(rows|part)'"
+    assert connection.execute(left).fetchone() == (0,)
+
+
+@postgres
+@pytest.mark.parametrize("primary", [PRIMARY, PARTED_PRIMARY], ids=["plain", "parted"])
+def test_a_primary_key_that_a_foreign_key_needs(
+    database: Database, connection: Connection, primary: StreamTable
+) -> None:
+    create_served(connection, primary)
+    key = "k" if primary is PRIMARY else "k, v"
+    connection.execute(
+        f"CREATE TABLE child (k int, v int, FOREIGN KEY ({key}) REFERENCES served ({key}))"
+    )
+    connection.commit()
+    others = dict(primary.options)
+    del others["primary_key"]
+    for options in (others, {**primary.options, "include": "w"}):
+        with pytest.raises(UserError) as raised:
+            switch_now(database, primary, replace(primary, options=options))
+        assert raised.value.code == "has-dependents"
+        assert "child" in (raised.value.detail or "")
+        tidy(database, [primary])
+    assert len(indexes(connection)) == 1
+
+
+LONG = (OutputColumn("k", INTEGER, "integer"), OutputColumn("t", Type("text"), "text"))
+
+
+def long_change(length: int) -> VisibleChange:
+    # Random, since an index compresses its values.
+    text = "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x9000), k=length)))
+    columns = [pa.array([1], pa.int64()), pa.array([1], pa.int32()), pa.array([text])]
+    return VisibleChange.of(pa.table(columns, names=["_weight", "c1", "c2"]))
+
+
+@postgres
+@pytest.mark.parametrize("length", [2000, 20000])
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"key": "k", "include": "t"}, "include = 't'"),
+        ({"key": "k, t"}, "key = 'k, t'"),
+        ({"key": "k", "include": "t", "partition_by": "k"}, "include = 't'"),
+    ],
+)
+def test_a_text_that_is_too_long_for_the_index(
+    database: Database,
+    connection: Connection,
+    options: dict[str, Any],
+    named: str,
+    length: int,
+) -> None:
+    keyed = StreamTable("r1", "public", "served", "", LONG, (), options=options)
+    by = {name: value for name, value in options.items() if name == "partition_by"}
+    plain = replace(keyed, options=by)
+    create_served(connection, keyed)
+    connection.commit()
+    with pytest.raises(UserError) as raised:
+        apply_change(connection, keyed, long_change(length))
+    connection.rollback()
+    assert raised.value.code == "index-row-too-large"
+    assert named in raised.value.message
+    assert f"{named.split(maxsplit=1)[0]} = NULL" in (raised.value.hint or "")
+    connection.execute("DROP TABLE served")
+    create_served(connection, plain)
+    apply_change(connection, plain, long_change(length))
+    connection.commit()
+    with pytest.raises(UserError) as raised:
+        build_beside(database, keyed)
+    assert raised.value.code == "index-row-too-large"
+
+
+@postgres
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (table(partition_by="k"), PARTED),
+        (table(partition_by="k"), PARTED_PRIMARY),
+        (PARTED, PARTED_PRIMARY),
+        (PARTED_PRIMARY, PARTED_INCLUDE),
+        (
+            PARTED_PRIMARY,
+            replace(PARTED_PRIMARY, options={**PARTED_INCLUDE.options, "primary_key": True}),
+        ),
+        (PARTED, table(partition_by="k")),
+    ],
+)
+def test_indexes_of_a_partitioned_table_are_built_beside(
+    database: Database, connection: Connection, dsn: str, old: StreamTable, new: StreamTable
+) -> None:
+    """The transaction only puts those of the partitions together: none is built under its lock."""
+    create_served(connection, old)
+    apply_change(connection, old, change({(1, 1, 1): 1, (2, 2, 2): 1}))
+    connection.commit()
+    beside = (
+        "SELECT x.indexrelid, pg_relation_filenode(x.indexrelid) FROM pg_index x"
+        " JOIN pg_inherits i ON i.inhrelid = x.indrelid AND i.inhparent = 'served'::regclass"
+        " WHERE x.indisvalid ORDER BY 1"
+    )
+    before = set(connection.execute(beside).fetchall())
+    connection.commit()
+    with psycopg.connect(dsn) as reader:
+        if not new.options.get("primary_key"):
+            reader.execute("SELECT FROM served")
+        build_beside(database, new)
+        reader.execute("SELECT FROM served")
+        built = set(connection.execute(beside).fetchall()) - before
+        connection.commit()
+        assert len(built) == 2
+        with pytest.raises(psycopg.errors.LockNotAvailable), connection.transaction():
+            take_over(connection, old, new)
+    # A partition that comes meanwhile has its index built with the switch.
+    apply_change(connection, old, change({(3, 3, 3): 1}))
+    connection.commit()
+    with connection.transaction():
+        take_over(connection, old, new)
+    left = set(connection.execute(beside).fetchall())
+    assert built < left and len(left) == 3
+    connection.commit()
+    tidy(database, [new])
+    assert set(connection.execute(beside).fetchall()) == left
+    checks = "SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND conname ~ '^headrace'"
+    assert connection.execute(checks).fetchone() == (0,)
+    apply_change(connection, new, change({(3, 3, 3): -1, (3, 3, 4): 1, (4, 4, 4): 1}))
+    assert served(connection) == {(1, 1, 1): 1, (2, 2, 2): 1, (3, 3, 4): 1, (4, 4, 4): 1}
+    if served_key(new) is not None:
+        connection.commit()
+        with pytest.raises(UserError, match="is no key"):
+            apply_change(connection, new, change({(1, 1, 2): 1}))

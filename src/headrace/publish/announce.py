@@ -1,4 +1,4 @@
-"""Telling listeners of a publish, from its own transaction: what is told is visible."""
+"""Notifications of a publish, sent by its own transaction: what they announce is visible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def announce(transaction: Transaction, tables: Sequence[StreamTable]) -> None:
 
 
 def announcement(epoch: int, names: Sequence[str]) -> str:
-    """The epoch and the tables that were published, or how many where the names are too long."""
+    """Return the epoch and the tables that were published, or their count if that is too long."""
     text = json.dumps({"epoch": epoch, "tables": list(names)})
     if len(text) <= LARGEST:
         return text

@@ -7,10 +7,14 @@ rows of the change; those without any are not even locked.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from psycopg import errors, sql
 
 from headrace.catalog.records import StreamTable
 from headrace.errors import InternalError
+from headrace.publish.last_steps import LastSteps
 from headrace.publish.load import stage, staged_columns
 from headrace.publish.own_table import require_own_table
 from headrace.publish.partition_scheme import DROP_EMPTY
@@ -21,6 +25,7 @@ from headrace.publish.served import (
     column_names,
     index_key,
     index_name,
+    index_names,
     keeping_key,
     partition_column,
     row,
@@ -33,96 +38,126 @@ from headrace.store import WEIGHT
 # Beyond so many changed rows PostgreSQL's planner chooses the way itself.
 SMALL_CHANGE = 10_000
 
-_INDEX_OF_PARTITION = """
-SELECT c.relname
-FROM pg_inherits i
-JOIN pg_index x ON x.indexrelid = i.inhrelid AND x.indrelid = to_regclass(%(part)s)
-JOIN pg_class c ON c.oid = x.indexrelid
-WHERE i.inhparent = to_regclass(%(index)s)
-"""
 
-
-def apply_change(connection: Connection, table: StreamTable, change: VisibleChange) -> None:
+def apply_change(
+    connection: Connection,
+    table: StreamTable,
+    change: VisibleChange,
+    last: LastSteps | None = None,
+) -> None:
     """Bring the served table to the new epoch.
 
-    Finding fewer rows to delete than there must be means that somebody else wrote the table:
-    nothing is published.
+    Fewer rows deleted or inserted than the change has mean that somebody else wrote the table, or
+    keeps rows out: nothing is published. What locks readers out is left to the `last` steps of the
+    transaction, or done at once without them.
     """
     if change.is_empty:
         return
     require_own_table(connection, table)
     connection.execute("SET LOCAL headrace.publishing = 'on'")
-    _choose_plans(connection, small=change.inserted + change.deleted <= SMALL_CHANGE)
+    _choose_plans(connection, change)
     staged = stage(connection, table, change)
     parts = slices(connection, table, staged)
-    found = sum(_apply(connection, table, change, part) for part in parts)
-    if found != change.deleted:
-        raise _tampered(table, f"{change.deleted} rows were to be deleted, {found} were found.")
-    connection.execute(sql.SQL("DROP TABLE {}").format(staged))
+    written = [_apply(connection, table, change, part) for part in parts.ready]
+    names = [part.table for part in parts.ready]
+
+    def apply_pending() -> None:
+        _choose_plans(connection, change)
+        for part in parts.attach_pending(connection, table):
+            written.append(_apply(connection, table, change, part))
+            names.append(part.table)
+        _require_all(table, change, written)
+        connection.execute(sql.SQL("DROP TABLE {}").format(staged))
+
+    steps = LastSteps() if last is None else last
+    if parts.pending is None:
+        apply_pending()
+    else:
+        steps.attaching.append(apply_pending)
     if change.deleted and table.options.get(DROP_EMPTY) and partition_column(table) is not None:
-        drop_empty(connection, table, [part.table for part in parts])
+        steps.dropping.append(lambda: drop_empty(connection, table, names))
+    if last is None:
+        steps.perform()
 
 
-def _apply(connection: Connection, table: StreamTable, change: VisibleChange, part: Slice) -> int:
-    """Bring one table, all that is served or a partition, to its new rows; the old rows found.
+class Written(NamedTuple):
+    """How many rows were written: an update in place deletes a row and inserts one."""
 
-    By the name of its index a violation is told from that of a user's index. Those of partitions
-    have names of PostgreSQL's making, so rows that are added there are looked for all the same.
+    deleted: int
+    inserted: int
+
+
+def _require_all(table: StreamTable, change: VisibleChange, written: Iterable[Written]) -> None:
+    counts = list(written)
+    deleted, inserted = sum(n.deleted for n in counts), sum(n.inserted for n in counts)
+    if deleted != change.deleted:
+        raise tampered(table, f"{change.deleted} rows were to be deleted, {deleted} were found.")
+    if inserted != change.inserted:
+        raise tampered(
+            table,
+            f"{change.inserted} rows were to be inserted, {inserted} were:"
+            " a trigger or rule of the table may keep rows out.",
+        )
+
+
+def _apply(
+    connection: Connection, table: StreamTable, change: VisibleChange, part: Slice
+) -> Written:
+    """Bring one table, all that is served or a partition, to its new rows.
+
+    A violation of its key is distinguished from that of a user's index by the name of the index.
+    Rows that are added to a partition are looked for all the same.
     """
     key = served_key(table)
     if not change.deleted and partition_column(table) is None:
-        _add(connection, table, part)
-        return 0
+        return Written(0, _add(connection, table, part))
     if key is not None and key.declared:
         return _apply_by_declared_key(connection, table, part)
     if key is not None:
         return _apply_by_key(connection, table, part)
-    found = _delete_from_bag(connection, table, part) if change.deleted else 0
-    if change.inserted:
-        _insert(connection, table, part)
-    return found
+    deleted = _delete_from_bag(connection, table, part) if change.deleted else 0
+    return Written(deleted, _insert(connection, table, part) if change.inserted else 0)
 
 
-def _choose_plans(connection: Connection, *, small: bool) -> None:
+def _choose_plans(connection: Connection, change: VisibleChange) -> None:
     """Make a small change go through the index; other tables may follow in the transaction."""
-    wanted = "off" if small else "DEFAULT"
+    value = "off" if change.inserted + change.deleted <= SMALL_CHANGE else "DEFAULT"
     settings = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
-    connection.execute(sql.SQL("; ".join(f"SET LOCAL {name} TO {wanted}" for name in settings)))
+    connection.execute(sql.SQL("; ".join(f"SET LOCAL {name} TO {value}" for name in settings)))
 
 
-def _tampered(table: StreamTable, found: str) -> InternalError:
+def tampered(table: StreamTable, detail: str) -> InternalError:
+    """Return the error of a served table that has other rows than those published."""
     return InternalError(
         "invariant",
         f"served table {table.schema}.{table.name} is not as it was published",
-        detail=found,
+        detail=detail,
         hint="Somebody changed the table behind Headrace: reinit the stream table.",
     )
 
 
-def _add(connection: Connection, table: StreamTable, part: Slice) -> None:
-    """Insert the rows of a change that only adds some: none of them is looked for."""
+def _add(connection: Connection, table: StreamTable, part: Slice) -> int:
+    """Insert the rows of a change that only adds some, without looking for any; how many."""
     try:
-        with keeping_key(table):
-            _insert(connection, table, part)
+        with keeping_key(table, (index_name(table),)):
+            return _insert(connection, table, part)
     except errors.UniqueViolation as error:
         if error.diag.constraint_name != index_name(table):
             raise
-        raise _tampered(table, "A row was to be inserted whose key was there.") from error
+        raise tampered(table, "A row was to be inserted whose key was there.") from error
 
 
-def _apply_by_key(connection: Connection, table: StreamTable, part: Slice) -> int:
-    """Keys that only lose their row are deleted, all others inserted or updated in place.
-
-    Gives the number of old rows that were found.
-    """
-    found = _delete_lost(connection, table, part)
-    with keeping_key(table):
-        updated = connection.execute(_upsert(table, part)).fetchone()
-    return found + (updated[0] if updated else 0)
+def _apply_by_key(connection: Connection, table: StreamTable, part: Slice) -> Written:
+    """Delete keys that only lose their row, and insert or update all others in place."""
+    names = index_names(connection, table, (part.table,))
+    deleted = _delete_lost(connection, table, part)
+    with keeping_key(table, names):
+        updated, inserted = _upsert(connection, table, part)
+    return Written(deleted + updated, inserted)
 
 
-def _apply_by_declared_key(connection: Connection, table: StreamTable, part: Slice) -> int:
-    """The same where rows may break the key: only those are updated whose key has lost a row.
+def _apply_by_declared_key(connection: Connection, table: StreamTable, part: Slice) -> Written:
+    """Do the same where rows may break the key: update only those whose key has lost a row.
 
     All others are inserted, so that PostgreSQL names the first that finds its key taken. A key that
     gains two rows is looked for before: it may lose one, too.
@@ -139,28 +174,17 @@ def _apply_by_declared_key(connection: Connection, table: StreamTable, part: Sli
     ).fetchone()
     if twice is not None:
         raise key_violated(table, f"Two rows would have the key {twice[0]}.")
-    found = _delete_lost(connection, table, part)
-    with keeping_key(table, _partition_index(connection, table, part)):
+    names = index_names(connection, table, (part.table,))
+    deleted = _delete_lost(connection, table, part)
+    with keeping_key(table, names):
         replacing = Slice(part.table, marked, sql.SQL("d.replaces"))
-        updated = connection.execute(_upsert(table, replacing)).fetchone()
-        _insert(connection, table, Slice(part.table, marked, sql.SQL("NOT d.replaces")))
-    return found + (updated[0] if updated else 0)
-
-
-def _partition_index(connection: Connection, table: StreamTable, part: Slice) -> str | None:
-    """The name of a partition's index of the key, which PostgreSQL has given it."""
-    found = connection.execute(
-        _INDEX_OF_PARTITION,
-        {
-            "part": part.table.as_string(connection),
-            "index": sql.Identifier(table.schema, index_name(table)).as_string(connection),
-        },
-    ).fetchone()
-    return None if found is None else str(found[0])
+        updated, inserted = _upsert(connection, table, replacing)
+        inserted += _insert(connection, table, Slice(part.table, marked, sql.SQL("NOT d.replaces")))
+    return Written(deleted + updated, inserted)
 
 
 def _delete_lost(connection: Connection, table: StreamTable, part: Slice) -> int:
-    """Delete the rows of keys that only lose them; how many were found."""
+    """Delete the rows of keys that only lose them; return how many there were."""
     positions = [_position(table, name) for name in index_key(table)]
     return sum(
         connection.execute(_delete_by_key(table, part, positions, mask)).rowcount
@@ -171,7 +195,7 @@ def _delete_lost(connection: Connection, table: StreamTable, part: Slice) -> int
 def _null_patterns(
     connection: Connection, part: Slice, positions: list[int]
 ) -> list[tuple[bool, ...]]:
-    """Which key columns are NULL together in the rows that go."""
+    """Return which key columns are NULL together in the rows that go."""
     missing = sql.SQL(", ").join(
         sql.SQL("d.{} IS NULL").format(sql.Identifier(f"c{position}")) for position in positions
     )
@@ -182,19 +206,19 @@ def _null_patterns(
     ).fetchall()
 
 
-def _upsert(table: StreamTable, part: Slice) -> sql.Composed:
-    """Insert or update; the result is how many rows were there before."""
+def _upsert(connection: Connection, table: StreamTable, part: Slice) -> tuple[int, int]:
+    """Insert or update rows; return how many were updated, and how many were written in all."""
     own = index_key(table)
     others = [column.name for column in table.columns if column.name not in own]
     names = others or list(own)
     updates = sql.SQL(", ").join(
         sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in names
     )
-    return sql.SQL(
+    statement = sql.SQL(
         "WITH written AS (INSERT INTO {table} ({columns}) SELECT {values} FROM {staged} d"
         " WHERE {condition} AND d.{weight} > 0 ON CONFLICT ({key}) DO UPDATE SET {updates}"
         " RETURNING xmax <> 0 AS was_there)"
-        " SELECT count(*) FILTER (WHERE was_there) FROM written"
+        " SELECT count(*) FILTER (WHERE was_there), count(*) FROM written"
     ).format(
         table=part.table,
         columns=column_names(tuple(column.name for column in table.columns)),
@@ -205,6 +229,9 @@ def _upsert(table: StreamTable, part: Slice) -> sql.Composed:
         key=column_names(own),
         updates=updates,
     )
+    row = connection.execute(statement).fetchone()
+    assert row is not None
+    return row[0], row[1]
 
 
 def _delete_by_key(
@@ -241,16 +268,16 @@ def _delete_by_key(
 
 
 def _delete_from_bag(connection: Connection, table: StreamTable, part: Slice) -> int:
-    """Delete as many copies of each row as its weight says; which ones does not matter."""
+    """Delete as many copies of each row as its weight says, whichever; return how many."""
     served_row = row(table, sql.SQL("s."))
     staged_row = sql.SQL("ROW({})").format(staged_columns(table, "d"))
     statement = sql.SQL(
-        "WITH found AS (SELECT s.ctid AS place, d.{weight} AS weight, row_number() OVER"
+        "WITH copies AS (SELECT s.ctid AS location, d.{weight} AS weight, row_number() OVER"
         " (PARTITION BY d.ctid) AS number FROM {staged} d JOIN {table} s"
         " ON {served_hash} = hash_record_extended({staged_row}, 0)"
         " AND record_image_eq({served_row}, {staged_row})"
         " WHERE {condition} AND d.{weight} < 0)"
-        " DELETE FROM {table} WHERE ctid IN (SELECT place FROM found WHERE number <= -weight)"
+        " DELETE FROM {table} WHERE ctid IN (SELECT location FROM copies WHERE number <= -weight)"
     ).format(
         weight=sql.Identifier(WEIGHT),
         staged=part.staged,
@@ -263,9 +290,9 @@ def _delete_from_bag(connection: Connection, table: StreamTable, part: Slice) ->
     return connection.execute(statement).rowcount
 
 
-def _insert(connection: Connection, table: StreamTable, part: Slice) -> None:
-    """Insert every new row as often as its weight says."""
-    connection.execute(
+def _insert(connection: Connection, table: StreamTable, part: Slice) -> int:
+    """Insert every new row as often as its weight says; return how many."""
+    return connection.execute(
         sql.SQL(
             "INSERT INTO {table} ({columns}) SELECT {values} FROM {staged} d,"
             " generate_series(1, d.{weight}) WHERE {condition} AND d.{weight} > 0"
@@ -277,7 +304,7 @@ def _insert(connection: Connection, table: StreamTable, part: Slice) -> None:
             weight=sql.Identifier(WEIGHT),
             condition=part.condition,
         )
-    )
+    ).rowcount
 
 
 def _position(table: StreamTable, name: str) -> int:

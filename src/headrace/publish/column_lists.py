@@ -1,4 +1,4 @@
-"""Lists of columns as options of stream tables keep them: text, in which every name can be told."""
+"""Lists of columns as options of stream tables keep them: text from which names can be parsed."""
 
 from __future__ import annotations
 
@@ -9,47 +9,45 @@ _NAME = re.compile(r'\s*("(?:[^"]|"")+"|[^",]*[^",\s])\s*(?:,|$)')
 
 
 def listed(text: str | None) -> tuple[str, ...]:
-    """The names in the text of an option, as `as_list` writes it."""
+    """Return the names in the text of an option, as `as_list` writes it."""
     names = _parsed(text or "")
     assert names is not None
     return names
 
 
-def as_list(given: Any) -> str | None:
-    """Names of columns as an option keeps them: separated by commas, in quotes where needed.
+def as_list(names: Any) -> str | None:
+    """Return names of columns as an option keeps them: with commas, in quotes where needed.
 
-    They are given so, or as a list. None if they are not names, or one of them comes twice.
+    `names` is such a text, or a list. None if a name is no text, empty or named twice.
     """
-    names = _parsed(given) if isinstance(given, str) else _strings(given)
-    if not names or len(set(names)) < len(names):
+    parsed = _parsed(names) if isinstance(names, str) else _strings(names)
+    if not parsed or len(set(parsed)) < len(parsed):
         return None
-    return ", ".join(map(quoted, names))
+    return ", ".join(map(quoted, parsed))
 
 
-def _strings(given: Any) -> tuple[str, ...] | None:
-    if not isinstance(given, list | tuple) or not all(
-        isinstance(one, str) and one for one in given
-    ):
+def _strings(names: Any) -> tuple[str, ...] | None:
+    if not isinstance(names, list | tuple):
         return None
-    return tuple(given)
+    return tuple(names) if all(isinstance(name, str) and name for name in names) else None
 
 
 def _parsed(text: str) -> tuple[str, ...] | None:
-    """The names; unquoted ones are just what is written."""
-    names, place = [], 0
-    while place < len(text):
-        found = _NAME.match(text, place)
-        if found is None:
+    """Return the names of a text; without quotes a name is taken as it is written."""
+    names, position = [], 0
+    while position < len(text):
+        match = _NAME.match(text, position)
+        if match is None:
             return None
-        name = found[1]
+        name = match[1]
         names.append(name[1:-1].replace('""', '"') if name.startswith('"') else name)
-        place = found.end()
-        if place == len(text) and text.endswith(","):
+        position = match.end()
+        if position == len(text) and text.endswith(","):
             return None
     return tuple(names)
 
 
 def quoted(name: str) -> str:
-    """A name as it is written in a list."""
+    """Return a name as a list has it."""
     plain = name == name.strip() and not any(mark in name for mark in '",')
     return name if plain else '"' + name.replace('"', '""') + '"'

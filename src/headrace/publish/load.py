@@ -14,10 +14,10 @@ from headrace.store import WEIGHT
 
 
 def stage(connection: Connection, table: StreamTable, change: VisibleChange) -> sql.Identifier:
-    """The change as a temporary table: `_weight`, then the served columns as `c1`, `c2`, …
+    """Load the change into a temporary table: `_weight`, then the served columns as `c1`, `c2`, …
 
-    It goes with the transaction. No more than a batch of the change is in memory at a time. Enums
-    are those of the served table: what has their names now may be something else of a user's.
+    The table is dropped with the transaction. No more than a batch of the change is in memory at a
+    time. Enums are those of the served table: a user may have given their names to other types.
     """
     name = f"headrace_change_{table.relation}"
     columns = sql.SQL(", ").join(
@@ -41,7 +41,7 @@ def stage(connection: Connection, table: StreamTable, change: VisibleChange) -> 
 
 
 def _staged_value(column: OutputColumn) -> sql.Composed:
-    """NULL of the served type, but a bpchar whose values all have one length is padded to that."""
+    """Return NULL of the served type; a bpchar whose values have one length is padded to that."""
     if column.type.is_of_users:
         return sql.SQL("s.{}").format(sql.Identifier(column.name))
     sized = column.type.unsized and column.type.length is not None
@@ -51,21 +51,21 @@ def _staged_value(column: OutputColumn) -> sql.Composed:
 
 
 def staged_columns(table: StreamTable, alias: str) -> sql.Composed:
-    """The served columns of a staged change, in order."""
+    """Return the served columns of a staged change, in order."""
     return sql.SQL(", ").join(
         sql.Identifier(alias, f"c{i}") for i in range(1, len(table.columns) + 1)
     )
 
 
 def _as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with those columns spelled out that Arrow does not write as PostgreSQL reads."""
+    """Return the batch with columns as text that Arrow does not write as PostgreSQL reads them."""
     for i, field in enumerate(batch.schema):
         if pa.types.is_binary(field.type):
-            spelled = [
+            texts = [
                 None if value is None else "\\x" + value.hex()
                 for value in batch.column(i).to_pylist()
             ]
-            batch = batch.set_column(i, field.name, pa.array(spelled, pa.string()))
+            batch = batch.set_column(i, field.name, pa.array(texts, pa.string()))
         elif pa.types.is_list(field.type):
             arrays = [array_text(value) for value in batch.column(i).to_pylist()]
             batch = batch.set_column(i, field.name, pa.array(arrays, pa.string()))

@@ -1,14 +1,15 @@
-"""Locking served tables: somebody who has one locked keeps waiting only those that publish it."""
+"""Locking served tables: whoever holds a lock on one delays only publishes of that table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from psycopg import sql
 
 from headrace.catalog import Transaction
 from headrace.catalog.records import StreamTable
-from headrace.publish.served import served_name
+from headrace.publish.served import Connection, served_name
 
 # All commits share one session: while one waits for a lock, all others wait for it.
 LOCK_MILLISECONDS = 100
@@ -26,3 +27,15 @@ def lock_served(transaction: Transaction, tables: Iterable[StreamTable]) -> None
     for table in tables:
         lock = sql.SQL("LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE").format(served_name(table))
         transaction.execute(lock)
+
+
+@contextmanager
+def waiting_shortly(connection: Connection) -> Iterator[None]:
+    """Let statements inside wait for a lock for a moment only, as those who come later wait for it.
+
+    Made for a savepoint: after an error the time of before is in force once that is rolled back.
+    """
+    before = connection.execute("SELECT current_setting('lock_timeout')").fetchone()
+    connection.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS:d}")
+    yield
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", before)

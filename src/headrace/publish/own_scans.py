@@ -29,14 +29,16 @@ def counting_own_scans(transaction: Connection, tables: Sequence[StreamTable]) -
     if not tables:
         yield
         return
-    wanted = (
+    tables_by_field = (
         [table.relation for table in tables],
         [table.schema for table in tables],
         [table.name for table in tables],
     )
-    before = {relid: scans for relid, _, scans in transaction.execute(_SCANS, wanted).fetchall()}
+    before = {
+        relid: scans for relid, _, scans in transaction.execute(_SCANS, tables_by_field).fetchall()
+    }
     yield
-    for relid, relation, scans in transaction.execute(_SCANS, wanted).fetchall():
+    for relid, relation, scans in transaction.execute(_SCANS, tables_by_field).fetchall():
         own = scans - before.get(relid, 0)
         if own:
             transaction.execute(_ADD, (own, relation))

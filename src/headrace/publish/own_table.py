@@ -1,4 +1,4 @@
-"""Whether a served table is the one that Headrace made, before it is written."""
+"""Check that a served table is still the table that Headrace made, before it is written."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ SOURCE = "source"
 UNITS = ("day", "week", "month", "year")
 
 _UNIT = re.compile(rf"({'|'.join(UNITS)})\s*\((.+)\)", re.IGNORECASE | re.DOTALL)
-_WIDTH = re.compile(r"range\s*\((.+),\s*([0-9]{1,18})\s*\)", re.IGNORECASE | re.DOTALL)
+# All values of bigint are a range of 20 digits.
+_WIDTH = re.compile(r"range\s*\((.+),\s*([0-9]{1,20})\s*\)", re.IGNORECASE | re.DOTALL)
 _QUOTED = re.compile(r'"(?:[^"]|"")+"')
 _TAKEN_OVER = re.compile(rf"{SOURCE}\s*\((.+)\)", re.IGNORECASE | re.DOTALL)
 _FORMS = (_UNIT, _WIDTH, _QUOTED, _TAKEN_OVER)
@@ -55,35 +56,35 @@ class Scheme:
 
 
 def parse_scheme(text: str) -> Scheme | None:
-    """The scheme that a text names; None if a range has no width. Other texts name columns."""
-    found = _TAKEN_OVER.fullmatch(text.strip())
-    if found is not None:
-        inside = parse_scheme(found[1])
+    """Return the scheme that a text names, None for a width of 0. Other texts name columns."""
+    match = _TAKEN_OVER.fullmatch(text.strip())
+    if match is not None:
+        inside = parse_scheme(match[1])
         return None if inside is None else replace(inside, taken_over=True)
-    found = _UNIT.fullmatch(text.strip())
-    if found is not None:
-        return Scheme(_name(found[2]), unit=found[1].lower())
-    found = _WIDTH.fullmatch(text.strip())
-    if found is not None:
-        width = int(found[2])
-        return Scheme(_name(found[1]), width=width) if width else None
+    match = _UNIT.fullmatch(text.strip())
+    if match is not None:
+        return Scheme(_name(match[2]), unit=match[1].lower())
+    match = _WIDTH.fullmatch(text.strip())
+    if match is not None:
+        width = int(match[2])
+        return Scheme(_name(match[1]), width=width) if width else None
     return Scheme(_name(text)) if text else None
 
 
 def _name(text: str) -> str:
-    """A column's name, just as it is shown or in double quotes."""
+    """Return a column's name, which is written as it is shown or in double quotes."""
     if _QUOTED.fullmatch(text.strip()):
         return text.strip()[1:-1].replace('""', '"')
     return text
 
 
-def as_scheme(given: Any) -> str | None:
-    """A scheme as an option keeps it; None if it is none."""
-    scheme = parse_scheme(given) if isinstance(given, str) else None
+def as_scheme(text: Any) -> str | None:
+    """Return a scheme as an option keeps it, None if the value names none."""
+    scheme = parse_scheme(text) if isinstance(text, str) else None
     return None if scheme is None else str(scheme)
 
 
 def scheme_of(options: Mapping[str, Any]) -> Scheme | None:
-    """The scheme that options ask for."""
+    """Return the scheme that options ask for."""
     text = options.get(OPTION)
     return None if text is None else parse_scheme(text)

@@ -19,11 +19,11 @@ INTEGERS = ("smallint", "integer", "bigint")
 
 
 def partition_of(table: StreamTable) -> tuple[Scheme, OutputColumn] | None:
-    """The scheme of a table and its column, if it is partitioned."""
+    """Return the scheme of a table and its column, if it is partitioned."""
     scheme = scheme_of(table.options)
     if scheme is None:
         return None
-    column = next((one for one in table.columns if one.name == scheme.column), None)
+    column = next((column for column in table.columns if column.name == scheme.column), None)
     return None if column is None else (scheme, column)
 
 
@@ -40,21 +40,21 @@ def check_partition(columns: Sequence[OutputColumn], options: Mapping[str, Any])
                 )
     if scheme is None:
         return
-    column = next((one for one in columns if one.name == scheme.column), None)
+    column = next((column for column in columns if column.name == scheme.column), None)
     if column is None:
         raise UserError(
             "unknown-column",
             f"{OPTION} names column {scheme.column}, which the query does not give",
-            hint=f"Its columns are {', '.join(one.name for one in columns)}.",
+            hint=f"Its columns are {', '.join(column.name for column in columns)}.",
         )
     kinds: tuple[str, ...] = LISTED
     if scheme.is_range:
         kinds = TIMES if scheme.unit is not None else INTEGERS
     if column.type.kind not in kinds:
-        how = f" by {scheme.unit or 'width'}" if scheme.is_range else ""
+        method = f" by {scheme.unit or 'width'}" if scheme.is_range else ""
         raise UserError(
             "unsupported-type",
-            f"a stream table cannot be partitioned{how} by column {scheme.column},"
+            f"a stream table cannot be partitioned{method} by column {scheme.column},"
             f" which is {column.served}",
             hint=f"It can be by one of type {', '.join(kinds[:-1])} or {kinds[-1]}: cast it.",
         )

@@ -1,9 +1,10 @@
-"""The partitions of a served table: one a value of a column, made when the value first comes.
+"""The partitions of a served table, and the part of a change that each of them gets.
 
-They are attached and never detached, which no reader has to wait for. Some values have no partition
-of their own: they came when there were many already, or are too long to name one by. Their rows
-are in one more, and once that is there no others are made: for each of them it would have to be
-locked against readers.
+By value, a partition is made with the first row of the value. It is attached and never detached,
+which no reader has to wait for. Some values have no partition of their own: they came when there
+were many already, or are too long to name a partition by. Their rows share the default partition,
+and once that exists no others are made: each would have to lock it against readers. Partitions by
+range are in `ranges`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,15 @@ from psycopg import sql
 
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.publish.partitioning import partition_of
-from headrace.publish.ranges import Ranges, range_slices
-from headrace.publish.served import Connection, attach, leaves, served_name
+from headrace.publish.ranges import PendingRanges, Ranges, range_slices
+from headrace.publish.served import (
+    Connection,
+    attach_partition,
+    create_partition,
+    leaves,
+    partition_name,
+    served_name,
+)
 
 # A statement that reads all of a table locks each of its partitions and each of their indexes.
 MOST_PARTITIONS = 256
@@ -29,9 +37,9 @@ Value = str | None
 
 @dataclass(frozen=True)
 class Partition:
-    """A table with the rows of some values; the one without values has those of all others.
+    """A table with the rows of some values; without values it has those of all others.
 
-    Partitions by range are told without values.
+    Partitions by range have no values here.
     """
 
     name: sql.Identifier
@@ -47,72 +55,101 @@ class Slice:
     condition: sql.Composable
 
 
-def slices(connection: Connection, table: StreamTable, staged: sql.Identifier) -> tuple[Slice, ...]:
-    """A staged change by the tables that it touches; partitions that it needs are made."""
-    found = partition_of(table)
-    if found is None:
-        return (Slice(served_name(table), staged, sql.SQL("true")),)
-    scheme, column = found
+@dataclass(frozen=True)
+class Slices:
+    """A staged change by the tables that it touches.
+
+    The rows of `pending` ranges are in none of the slices: they have their partitions last.
+    """
+
+    ready: tuple[Slice, ...]
+    staged: sql.Identifier
+    pending: PendingRanges | None = None
+
+    def attach_pending(self, connection: Connection, table: StreamTable) -> tuple[Slice, ...]:
+        """Return the slices of pending ranges, whose partitions are attached if they can be."""
+        if self.pending is None:
+            return ()
+        return tuple(
+            Slice(name, self.staged, condition)
+            for name, condition in self.pending.attach(connection, table)
+        )
+
+
+def slices(connection: Connection, table: StreamTable, staged: sql.Identifier) -> Slices:
+    """Return the slices of a staged change; partitions that it needs are made."""
+    partitioning = partition_of(table)
+    if partitioning is None:
+        return Slices((Slice(served_name(table), staged, sql.SQL("true")),), staged)
+    scheme, column = partitioning
     if scheme.is_range:
-        ranges = range_slices(connection, table, staged, Ranges(scheme, column))
-        if len(ranges) > 1:
+        ready, pending = range_slices(connection, table, staged, Ranges(scheme, column))
+        if len(ready) > 1 or pending is not None:
             connection.execute(sql.SQL("ANALYZE {}").format(staged))
-        return tuple(Slice(name, staged, condition) for name, condition in ranges)
-    place = f"c{table.columns.index(column) + 1}"
-    known = partitions(connection, table)
-    changing = sql.Identifier("d", place)
-    changed = _changed(connection, staged, _as_text(column, changing), known)
-    for values in _missing(known, changed):
-        known = (*known, _attach(connection, table, values))
-    named = _named(known)
+        return Slices(tuple(Slice(name, staged, rows) for name, rows in ready), staged, pending)
+    staged_column = f"c{table.columns.index(column) + 1}"
+    existing = partitions(connection, table)
+    value = sql.Identifier("d", staged_column)
+    changed = _changed(connection, staged, _as_text(column, value), existing)
+    for values in _missing(existing, changed):
+        existing = (*existing, _attach(connection, table, values))
+    named = _named(existing)
     touched = [
-        one
-        for one in known
-        if (not one.values.isdisjoint(changed) if one.values else not named.issuperset(changed))
+        partition
+        for partition in existing
+        if (
+            not partition.values.isdisjoint(changed)
+            if partition.values
+            else not named.issuperset(changed)
+        )
     ]
     if len(touched) > 1:
         index = sql.SQL("CREATE INDEX ON {} USING hash ({})")
-        connection.execute(index.format(staged, sql.Identifier(place)))
+        connection.execute(index.format(staged, sql.Identifier(staged_column)))
         connection.execute(sql.SQL("ANALYZE {}").format(staged))
-    return tuple(
-        Slice(one.name, staged, _condition(column, changing, one, named)) for one in touched
+    return Slices(
+        tuple(
+            Slice(partition.name, staged, _condition(column, value, partition, named))
+            for partition in touched
+        ),
+        staged,
     )
 
 
 def partitions(connection: Connection, table: StreamTable) -> tuple[Partition, ...]:
-    """The partitions that a served table has, as PostgreSQL tells them."""
-    found = partition_of(table)
-    if found is None:
+    """Return the partitions of a served table, read from PostgreSQL's catalog."""
+    partitioning = partition_of(table)
+    if partitioning is None:
         return ()
-    scheme, column = found
-    known = leaves(connection, table)
-    values: list[set[Value]] = [set() for _ in known]
-    if not scheme.is_range and (spelled := _spelled(column, [bound for _, bound in known])):
-        for place, value in connection.execute(spelled).fetchall():
-            values[place].add(value)
+    scheme, column = partitioning
+    bounds = leaves(connection, table)
+    values: list[set[Value]] = [set() for _ in bounds]
+    if not scheme.is_range and (query := _values_query(column, [bound for _, bound in bounds])):
+        for position, value in connection.execute(query).fetchall():
+            values[position].add(value)
     return tuple(
-        Partition(name, frozenset(listed)) for (name, _), listed in zip(known, values, strict=True)
+        Partition(name, frozenset(listed)) for (name, _), listed in zip(bounds, values, strict=True)
     )
 
 
-def _spelled(column: OutputColumn, bounds: Sequence[str]) -> sql.Composed | None:
-    """A query of the values of partitions: PostgreSQL reads the constants that it wrote itself.
+def _values_query(column: OutputColumn, bounds: Sequence[str]) -> sql.Composed | None:
+    """Return a query of the values of partitions: PostgreSQL reads its own constants.
 
-    Those of an enum are its labels, and are read as text.
+    Values of an enum are its labels, and are read as text.
     """
     type_ = "text" if column.type.is_of_users else column.served
     rows = [
         sql.SQL("({}, ARRAY[{}]::{}[])").format(
-            sql.Literal(place),
+            sql.Literal(position),
             sql.SQL(bound.removeprefix("FOR VALUES IN (").removesuffix(")")),
             sql.SQL(type_),
         )
-        for place, bound in enumerate(bounds)
+        for position, bound in enumerate(bounds)
         if bound != "DEFAULT"
     ]
     if not rows:
         return None
-    text = "SELECT place, unnest(bound)::text FROM (VALUES {}) AS v (place, bound)"
+    text = "SELECT position, unnest(bound)::text FROM (VALUES {}) AS v (position, bound)"
     return sql.SQL(text).format(sql.SQL(", ").join(rows))
 
 
@@ -120,25 +157,25 @@ def _changed(
     connection: Connection,
     staged: sql.Identifier,
     text: sql.Composed,
-    known: Iterable[Partition],
+    existing: Iterable[Partition],
 ) -> tuple[Value, ...]:
-    """Values that change: all that have a partition, and enough others, the most frequent first."""
+    """Return values that change: all that have a partition, and enough others by frequency."""
     statement = sql.SQL(
         "SELECT value FROM (SELECT {} AS value, count(*) AS rows FROM {} d GROUP BY 1) AS v"
         " ORDER BY value IS NULL OR value = ANY (%s) DESC, rows DESC, value LIMIT %s"
     ).format(text, staged)
-    names = [value for value in _named(known) if value is not None]
-    found = connection.execute(statement, (names, len(names) + MOST_PARTITIONS + 2)).fetchall()
-    return tuple(value for (value,) in found)
+    names = [value for value in _named(existing) if value is not None]
+    rows = connection.execute(statement, (names, len(names) + MOST_PARTITIONS + 2)).fetchall()
+    return tuple(value for (value,) in rows)
 
 
-def _missing(known: Sequence[Partition], changed: Sequence[Value]) -> list[frozenset[Value]]:
-    """The values of the partitions that have to be made, so that there is one for every value."""
-    if any(not one.values for one in known):
+def _missing(existing: Sequence[Partition], changed: Sequence[Value]) -> list[frozenset[Value]]:
+    """Return the values of partitions to be made, so that every value has one."""
+    if any(not partition.values for partition in existing):
         return []
-    new = [value for value in changed if value not in _named(known)]
+    new = [value for value in changed if value not in _named(existing)]
     short = [value for value in new if value is None or len(value.encode()) <= MOST_VALUE_BYTES]
-    own = short[: max(0, MOST_PARTITIONS - len(known))]
+    own = short[: max(0, MOST_PARTITIONS - len(existing))]
     others: list[frozenset[Value]] = [frozenset()] if len(own) < len(new) else []
     return [frozenset({value}) for value in own] + others
 
@@ -146,7 +183,10 @@ def _missing(known: Sequence[Partition], changed: Sequence[Value]) -> list[froze
 def _attach(connection: Connection, table: StreamTable, values: frozenset[Value]) -> Partition:
     listed = sql.SQL(", ").join(sql.Literal(value) for value in values)
     bound = sql.SQL("FOR VALUES IN ({})").format(listed) if values else sql.SQL("DEFAULT")
-    return Partition(attach(connection, table, bound), values)
+    name = partition_name(table)
+    create_partition(connection, table, name)
+    attach_partition(connection, table, name, bound)
+    return Partition(name, values)
 
 
 def _as_text(column: OutputColumn, value: sql.Identifier) -> sql.Composed:
@@ -156,7 +196,7 @@ def _as_text(column: OutputColumn, value: sql.Identifier) -> sql.Composed:
 def _condition(
     by: OutputColumn, column: sql.Identifier, partition: Partition, named: frozenset[Value]
 ) -> sql.Composed:
-    """What tells the rows of a partition, whose values are those `named` nowhere if it has none."""
+    """Return the condition on rows of a partition; without values it has those that none names."""
     values, text = partition.values, _as_text(by, column)
     compared = text if by.type.is_of_users else column
     tests = [
@@ -176,5 +216,5 @@ def _condition(
     return sql.SQL("({})").format(present)
 
 
-def _named(known: Iterable[Partition]) -> frozenset[Value]:
-    return frozenset(value for one in known for value in one.values)
+def _named(existing: Iterable[Partition]) -> frozenset[Value]:
+    return frozenset(value for partition in existing for value in partition.values)

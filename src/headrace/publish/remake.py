@@ -42,16 +42,16 @@ WHERE d.objoid = to_regclass(%(name)s) AND d.classoid = 'pg_class'::regclass
 
 
 def remake(connection: Connection, table: StreamTable) -> None:
-    """Make the table of that name again, without rows, as the stream table wants it.
+    """Make the served table again, without rows, with the columns and partitions of `table`.
 
-    What names a column that is gone is left out, as dropping the column would do. It fails where
-    views need the table, or where a unique index of users has not the column of the partitions.
+    Users' objects on a column that is gone are left out, as dropping the column would do. Raises
+    where views need the table, or where a unique index of users lacks the partition column.
     """
     name = served_name(table)
-    found = connection.execute(_HUNG_ON_IT, {"name": name.as_string(connection)}).fetchall()
+    statements = connection.execute(_HUNG_ON_IT, {"name": name.as_string(connection)}).fetchall()
     connection.execute(sql.SQL("DROP TABLE {}").format(name))
     create_served(connection, table)
-    for (statement,) in found:
+    for (statement,) in statements:
         try:
             with connection.transaction():
                 connection.execute(statement)

@@ -1,16 +1,19 @@
-"""A served table brought to the rows and the shape of a stream table that was made anew.
+"""A served table brought to the rows and the shape of a rebuilt stream table.
 
 In place: grants, indexes, comments and views of users stay, rows that are in both are not touched.
-Only one that is partitioned in another way is made again.
+Only a table that is partitioned in another way is made again.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import psycopg
 from psycopg import sql
 
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
+from headrace.publish.apply import tampered
 from headrace.publish.load import stage, staged_columns
 from headrace.publish.own_table import require_own_table
 from headrace.publish.partition_scheme import Scheme
@@ -24,7 +27,9 @@ from headrace.publish.served import (
     create_served,
     drop_index,
     index_name,
+    index_names,
     keeping_key,
+    leaves,
     require_enums,
     row,
     served_name,
@@ -49,13 +54,26 @@ def replace_served(
     )
     reshape(connection, old, new)
     staged = stage(connection, new, rows)
-    # Rows find the partitions that these leave behind by themselves.
-    slices(connection, new, staged)
+    # The rows find the partitions that are made here by themselves.
+    slices(connection, new, staged).attach_pending(connection, new)
+    named_as_before = replace(old, schema=new.schema, name=new.name)
+    names = index_names(connection, named_as_before, (name for name, _ in leaves(connection, new)))
     connection.execute(_delete(new, staged))
-    with keeping_key(new, index_name(old)):
+    with keeping_key(new, names):
         connection.execute(_insert(new, staged))
+    _require_all(connection, new, rows)
     connection.execute(sql.SQL("DROP TABLE {}").format(staged))
     _keep_index(connection, old, new)
+
+
+def _require_all(connection: Connection, table: StreamTable, rows: VisibleChange) -> None:
+    """Raise `invariant` if rows are missing, which a trigger of a user may have kept out."""
+    counting = sql.SQL("SELECT count(*) FROM {}").format(served_name(table))
+    row = connection.execute(counting).fetchone()
+    assert row is not None
+    if row[0] != rows.inserted:
+        detail = f"{rows.inserted} rows were to be there, {row[0]} are:"
+        raise tampered(table, detail + " a trigger or rule of the table may keep rows out.")
 
 
 def replace_empty(connection: Connection, old: StreamTable, new: StreamTable) -> None:
@@ -67,8 +85,8 @@ def replace_empty(connection: Connection, old: StreamTable, new: StreamTable) ->
 
 def _keep_index(connection: Connection, old: StreamTable, new: StreamTable) -> None:
     """Give the index of a reshaped table the name it has now, or make it."""
-    name, given = sql.Identifier(new.schema, index_name(old)), sql.Identifier(index_name(new))
-    connection.execute(sql.SQL("ALTER INDEX IF EXISTS {} RENAME TO {}").format(name, given))
+    name, new_name = sql.Identifier(new.schema, index_name(old)), sql.Identifier(index_name(new))
+    connection.execute(sql.SQL("ALTER INDEX IF EXISTS {} RENAME TO {}").format(name, new_name))
     if not _exists(connection, sql.Identifier(new.schema, index_name(new))):
         create_index(connection, new)
 
@@ -122,7 +140,10 @@ def _alter_columns(connection: Connection, old: StreamTable, new: StreamTable) -
 def rename(connection: Connection, old: StreamTable, new: StreamTable) -> None:
     """Give the served table another name or schema, if it has one."""
     if old.schema != new.schema:
-        for name in (*(one.name for one in partitions(connection, old)), served_name(old)):
+        for name in (
+            *(partition.name for partition in partitions(connection, old)),
+            served_name(old),
+        ):
             connection.execute(
                 sql.SQL("ALTER TABLE {} SET SCHEMA {}").format(name, sql.Identifier(new.schema))
             )
@@ -135,8 +156,8 @@ def rename(connection: Connection, old: StreamTable, new: StreamTable) -> None:
 
 
 def _exists(connection: Connection, name: sql.Identifier) -> bool:
-    found = connection.execute("SELECT to_regclass(%s)", [name.as_string()]).fetchone()
-    return found is not None and found[0] is not None
+    row = connection.execute("SELECT to_regclass(%s)", [name.as_string()]).fetchone()
+    return row is not None and row[0] is not None
 
 
 def _shape(table: StreamTable) -> tuple[object, ...]:
@@ -147,8 +168,8 @@ def _shape(table: StreamTable) -> tuple[object, ...]:
 
 def _partitioning(table: StreamTable) -> tuple[Scheme, str] | None:
     """How the table is partitioned, and the type of the column, which no ALTER TABLE changes."""
-    found = partition_of(table)
-    return None if found is None else (found[0], found[1].served)
+    partitioning = partition_of(table)
+    return None if partitioning is None else (partitioning[0], partitioning[1].served)
 
 
 def _alter(connection: Connection, table: StreamTable, act: str, *parts: sql.Composable) -> None:
@@ -182,11 +203,11 @@ def _retype(
 def _delete(table: StreamTable, staged: sql.Identifier) -> sql.Composed:
     """Of each row, the copies beyond as many as there shall be."""
     return sql.SQL(
-        "WITH old AS (SELECT s.tableoid AS part, s.ctid AS place, record_send({served}) AS image,"
+        "WITH old AS (SELECT s.tableoid AS part, s.ctid AS at, record_send({served}) AS image,"
         " row_number() OVER (PARTITION BY record_send({served})) AS copy FROM {table} s),"
         " new AS (SELECT record_send(ROW({values})) AS image, sum(d.{weight}) AS copies"
         " FROM {staged} d GROUP BY 1)"
-        " DELETE FROM {table} WHERE (tableoid, ctid) IN (SELECT old.part, old.place"
+        " DELETE FROM {table} WHERE (tableoid, ctid) IN (SELECT old.part, old.at"
         " FROM old LEFT JOIN new USING (image) WHERE old.copy > coalesce(new.copies, 0))"
     ).format(
         served=row(table, sql.SQL("s.")),

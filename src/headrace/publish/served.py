@@ -8,7 +8,7 @@ come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
@@ -20,19 +20,22 @@ from headrace.catalog import new_relation_id
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import Transient, UserError
 from headrace.publish.partitioning import partition_of
-from headrace.publish.served_key import key_violated, served_key
+from headrace.publish.served_key import index_row_too_large, key_violated, served_key
 from headrace.source.rights import FIRST_USER_OID
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 COMMENT = "Stream table kept by Headrace; written only by publish."
 # The options that make another index.
 INDEX_OPTIONS = ("key", "primary_key", "include")
-# Two rows have one key, a part of it is NULL, or it is too long for an index.
-BROKEN_KEY = (
-    psycopg.errors.UniqueViolation,
-    psycopg.errors.NotNullViolation,
-    psycopg.errors.ProgramLimitExceeded,
-)
+
+_INDEX_OF_PARTITION = """
+SELECT c.relname
+FROM pg_inherits i
+JOIN pg_index x ON x.indexrelid = i.inhrelid
+JOIN pg_class c ON c.oid = x.indexrelid
+WHERE i.inhparent = to_regclass(%(index)s)
+    AND x.indrelid = ANY (%(partitions)s::text[]::regclass[])
+"""
 
 _LEAVES = """
 SELECT n.nspname, c.relname, pg_get_expr(c.relpartbound, c.oid)
@@ -95,28 +98,39 @@ def require_enums(connection: Connection, name: sql.Identifier, type_: str | Non
 
 
 def partition_column(table: StreamTable) -> OutputColumn | None:
-    """The column that the table is partitioned by, if it is."""
-    found = partition_of(table)
-    return None if found is None else found[1]
+    """Return the column that the table is partitioned by, if it is."""
+    partitioning = partition_of(table)
+    return None if partitioning is None else partitioning[1]
 
 
 def leaves(connection: Connection, table: StreamTable) -> list[tuple[sql.Identifier, str]]:
-    """The partitions of a served table, each with its bound as PostgreSQL spells it."""
+    """Return the partitions of a served table, each with its bound in PostgreSQL's spelling."""
     name = served_name(table).as_string(connection)
-    found = connection.execute(_LEAVES, [name]).fetchall()
-    return [(sql.Identifier(schema, leaf), bound) for schema, leaf, bound in found]
+    rows = connection.execute(_LEAVES, [name]).fetchall()
+    return [(sql.Identifier(schema, leaf), bound) for schema, leaf, bound in rows]
 
 
-def attach(connection: Connection, table: StreamTable, bound: sql.Composable) -> sql.Identifier:
-    """Make a partition with the indexes of the table, guarded as the table is; its name."""
-    name = sql.Identifier(table.schema, f"headrace_part_{new_relation_id()}")
-    parent = served_name(table)
-    alike = sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)")
-    connection.execute(alike.format(name, parent))
+def partition_name(table: StreamTable) -> sql.Identifier:
+    """Return a name for another partition of a served table."""
+    return sql.Identifier(table.schema, f"headrace_part_{new_relation_id()}")
+
+
+def create_partition(connection: Connection, table: StreamTable, name: sql.Identifier) -> None:
+    """Create a table that can be attached as a partition, guarded as the served table is."""
+    creating = sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)")
+    connection.execute(creating.format(name, served_name(table)))
     guard(connection, name)
+
+
+def attach_partition(
+    connection: Connection, table: StreamTable, name: sql.Identifier, bound: sql.Composable
+) -> None:
+    """Attach a partition; PostgreSQL makes the indexes of the served table on it.
+
+    Readers wait for it only where the served table has a default partition.
+    """
     attaching = sql.SQL("ALTER TABLE {} ATTACH PARTITION {} {}")
-    connection.execute(attaching.format(parent, name, bound))
-    return name
+    connection.execute(attaching.format(served_name(table), name, bound))
 
 
 def guard(connection: Connection, name: sql.Identifier) -> None:
@@ -133,19 +147,31 @@ def guard(connection: Connection, name: sql.Identifier) -> None:
 
 
 def index_key(table: StreamTable) -> tuple[str, ...]:
-    """The columns of the unique index that publish finds rows by; none where it goes by a hash."""
+    """Return the columns of the unique index that publish finds rows by, none for a hash index."""
     key = served_key(table)
     return () if key is None else key.columns
 
 
 def index_name(table: StreamTable) -> str:
-    """The name of the index that publish finds rows by.
+    """Return the name of the index that publish finds rows by.
 
-    Another key has another one, so that both can be there while one takes the other's place.
+    Another key has another name, so that both indexes can exist while they are exchanged.
     """
-    given = [f"{name}={table.options[name]}" for name in INDEX_OPTIONS if name in table.options]
-    digest = "_" + sha256("\0".join(given).encode()).hexdigest()[:8] if given else ""
+    options = [f"{name}={table.options[name]}" for name in INDEX_OPTIONS if name in table.options]
+    digest = "_" + sha256("\0".join(options).encode()).hexdigest()[:8] if options else ""
     return f"headrace_rows_{table.relation}{digest}"
+
+
+def index_names(
+    connection: Connection, table: StreamTable, partitions: Iterable[sql.Identifier]
+) -> tuple[str, ...]:
+    """Return the names of the index that publish finds rows by, on the table and on partitions."""
+    if partition_column(table) is None:
+        return (index_name(table),)
+    index = sql.Identifier(table.schema, index_name(table)).as_string(connection)
+    names = [partition.as_string(connection) for partition in partitions]
+    rows = connection.execute(_INDEX_OF_PARTITION, {"index": index, "partitions": names}).fetchall()
+    return (index_name(table), *(name for (name,) in rows))
 
 
 def create_index(connection: Connection, table: StreamTable) -> None:
@@ -154,31 +180,42 @@ def create_index(connection: Connection, table: StreamTable) -> None:
         connection.execute(index_sql(table))
 
 
-def index_sql(table: StreamTable, *, beside: bool = False) -> sql.Composed:
-    """The statement that makes the index.
+def index_sql(
+    table: StreamTable, *, beside: bool = False, partition: sql.Identifier | None = None
+) -> sql.Composed:
+    """Return the statement that makes the index.
 
     `beside` others it is made while the table is written, and is an index alone: a primary key is
-    made of it later.
+    made of it later. A `partition` has an index of its own.
     """
-    name, on, key = sql.Identifier(index_name(table)), served_name(table), served_key(table)
-    how = sql.SQL("CONCURRENTLY " if beside else "")
+    name, on, key = index_name(table), served_name(table), served_key(table)
+    if partition is not None:
+        name, on = partition_index_name(table, partition), partition
+    index = sql.Identifier(name)
+    concurrently = sql.SQL("CONCURRENTLY " if beside else "")
     if key is None:
         return sql.SQL("CREATE INDEX {}{} ON {} ({})").format(
-            how, name, on, row_hash(table, sql.SQL(""))
+            concurrently, index, on, row_hash(table, sql.SQL(""))
         )
     # Enums are compared by a function, which an index serves only behind other columns.
     types = {column.name: column.type for column in table.columns}
-    columns = column_names(tuple(sorted(key.columns, key=lambda one: types[one].is_of_users)))
+    columns = column_names(tuple(sorted(key.columns, key=lambda name: types[name].is_of_users)))
     include = sql.SQL(" INCLUDE ({})" if key.include else "").format(column_names(key.include))
     if key.primary and not beside:
         return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} PRIMARY KEY ({}){}").format(
-            on, name, columns, include
+            on, index, columns, include
         )
-    # No primary key can be made of one that tells NULL.
+    # No primary key can be made of an index in which NULL equals NULL.
     nulls = sql.SQL("" if key.primary else " NULLS NOT DISTINCT")
     return sql.SQL("CREATE UNIQUE INDEX {}{} ON {} ({}){}{}").format(
-        how, name, on, columns, include, nulls
+        concurrently, index, on, columns, include, nulls
     )
+
+
+def partition_index_name(table: StreamTable, partition: sql.Identifier) -> str:
+    """Return the name of an index that is built beside the others of a partition."""
+    digest = sha256(partition.as_string().encode()).hexdigest()[:12]
+    return f"{index_name(table)}_p{digest}"
 
 
 def drop_index(connection: Connection, table: StreamTable) -> None:
@@ -186,32 +223,56 @@ def drop_index(connection: Connection, table: StreamTable) -> None:
     key = served_key(table)
     if key is None or not key.primary:
         name = sql.Identifier(table.schema, index_name(table))
-        connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(name))
+        _drop_free(connection, table, sql.SQL("DROP INDEX IF EXISTS {}").format(name))
         return
     on, name = served_name(table), sql.Identifier(index_name(table))
-    connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}").format(on, name))
+    text = sql.SQL("ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}")
+    _drop_free(connection, table, text.format(on, name))
     for column in key.columns:
         nullable = sql.SQL("ALTER TABLE {} ALTER COLUMN {} DROP NOT NULL")
         connection.execute(nullable.format(on, sql.Identifier(column)))
 
 
-@contextmanager
-def keeping_key(table: StreamTable, index: str | None = None) -> Iterator[None]:
-    """Raise `key-violated` if rows inside break a key that only their owner says they have.
+def _drop_free(connection: Connection, table: StreamTable, statement: sql.Composed) -> None:
+    """Drop an index or a constraint; UserError naming the users' foreign keys that need it."""
+    try:
+        connection.execute(statement)
+    except psycopg.errors.DependentObjectsStillExist as error:
+        raise UserError(
+            "has-dependents",
+            f"other objects need the key of {table.schema}.{table.name}",
+            detail=error.diag.message_detail,
+            hint="Drop them first, and make them again afterwards.",
+        ) from error
 
-    A partition has an `index` of its own for it. That of a user may be broken, too.
+
+@contextmanager
+def keeping_key(table: StreamTable, indexes: Collection[str] | None = None) -> Iterator[None]:
+    """Raise `key-violated` if rows inside break a key that only their owner declares.
+
+    A row that is too large for the index is `index-row-too-large`. Of other `indexes` than those
+    named, such as a user's, errors are raised as they are; without names there are no others.
     """
     key = served_key(table)
     try:
         yield
-    except BROKEN_KEY as error:
-        ours = (None, index or index_name(table))
-        if key is None or not key.may_break or error.diag.constraint_name not in ours:
+    except (psycopg.errors.UniqueViolation, psycopg.errors.NotNullViolation) as error:
+        if key is None or not key.may_break or not _is_of(error, indexes):
             raise
         if error.diag.column_name is not None and error.diag.column_name not in key.columns:
             raise
         detail = error.diag.message_detail or error.diag.message_primary
         raise key_violated(table, detail) from error
+    except psycopg.errors.ProgramLimitExceeded as error:
+        if key is None or not key.is_asked_for or not _is_of(error, indexes):
+            raise
+        raise index_row_too_large(table, error.diag.message_primary) from error
+
+
+def _is_of(error: psycopg.Error, indexes: Collection[str] | None) -> bool:
+    """Return whether an error is that of one of the indexes, or names none."""
+    name = error.diag.constraint_name
+    return indexes is None or name is None or name in indexes
 
 
 def drop_served(connection: Connection, table: StreamTable) -> None:
@@ -228,16 +289,16 @@ def drop_served(connection: Connection, table: StreamTable) -> None:
 
 
 def column_names(names: tuple[str, ...]) -> sql.Composed:
-    """The columns of these names, as a list."""
+    """Return the columns of these names, as a list in SQL."""
     return sql.SQL(", ").join(sql.Identifier(name) for name in names)
 
 
 def row(table: StreamTable, prefix: sql.SQL) -> sql.Composed:
-    """A served row as one value; `prefix` is its table's alias and a point, or nothing."""
+    """Return a served row as one value; `prefix` is its table's alias and a point, or empty."""
     columns = (prefix + sql.Identifier(column.name) for column in table.columns)
     return sql.SQL("ROW({})").format(sql.SQL(", ").join(columns))
 
 
 def row_hash(table: StreamTable, prefix: sql.SQL) -> sql.Composed:
-    """The hash that bags are indexed by."""
+    """Return the hash that bags are indexed by."""
     return sql.SQL("hash_record_extended({}, 0)").format(row(table, prefix))

@@ -52,7 +52,7 @@ class ServedKey:
 
 
 def served_key(table: StreamTable) -> ServedKey | None:
-    """The key of the index that publish finds rows by; None for a bag, or a key it cannot hold."""
+    """Return the key of the index that publish finds rows by, None for a bag or a long key."""
     declared = listed(table.options.get("key"))
     columns = declared or _query_key(table)
     if not columns:
@@ -62,7 +62,7 @@ def served_key(table: StreamTable) -> ServedKey | None:
 
 
 def _query_key(table: StreamTable) -> tuple[str, ...]:
-    """The query's key, if a unique index can hold every value of it and tells all values apart.
+    """Return the query's key, if a unique index can hold all its values and tell them apart.
 
     An index entry has a few kilobytes at most, so text must have a short length; 0.0 and -0.0 are
     one key to an index. That of a partitioned table must have the column that it is partitioned by.
@@ -84,7 +84,7 @@ def _is_short(type_: Type) -> bool:
 def check_key(
     columns: Sequence[OutputColumn], key: tuple[str, ...], options: Mapping[str, Any]
 ) -> None:
-    """Refuse a key that is no key, or that PostgreSQL could not keep; `key` is the query's own."""
+    """Refuse a key of unsuitable columns or options; `key` is the query's own."""
     declared, include = listed(options.get("key")), listed(options.get("include"))
     types = {column.name: column.type for column in columns}
     for option, names in (("key", declared), ("include", include)):
@@ -105,26 +105,26 @@ def check_key(
                 hint="Cast it, or declare another key.",
             )
     table = StreamTable("", "", "", "", tuple(columns), (), key=key, options=options)
-    found = served_key(table)
+    served = served_key(table)
     for option in ("include", "primary_key"):
-        if options.get(option) and found is None:
+        if options.get(option) and served is None:
             raise UserError(
                 "invalid-option",
                 f"there is no key that {option} could belong to",
                 detail="The result has no key that an index can hold.",
                 hint="Declare one: key = 'column, …'.",
             )
-    if found is None:
+    if served is None:
         return
-    if len(found.columns) + len(found.include) > 32:
+    if len(served.columns) + len(served.include) > 32:
         raise UserError("invalid-option", "an index has at most 32 columns, included ones too")
-    twice = [name for name in found.include if name in found.columns]
+    twice = [name for name in served.include if name in served.columns]
     if twice:
         raise UserError(
             "invalid-option", f"column {twice[0]} is in the key: its index has it already"
         )
     by = partition_of(table)
-    if by is not None and by[1].name not in found.columns:
+    if by is not None and by[1].name not in served.columns:
         raise UserError(
             "invalid-option",
             f"the key has to have column {by[1].name}, which the table is partitioned by",
@@ -133,7 +133,7 @@ def check_key(
 
 
 def key_violated(table: StreamTable, detail: str | None) -> UserError:
-    """The error of a publish after which the key would not hold."""
+    """Return the error of a publish after which the key would not hold."""
     key = served_key(table)
     columns = ", ".join(key.columns) if key is not None else ""
     return UserError(
@@ -141,4 +141,22 @@ def key_violated(table: StreamTable, detail: str | None) -> UserError:
         f"({columns}) is no key of {table.schema}.{table.name}",
         detail=detail,
         hint="Mend the rows, or alter the stream table: another key, or key = NULL.",
+    )
+
+
+def index_row_too_large(table: StreamTable, detail: str | None) -> UserError:
+    """Return the error of a row whose values do not fit into the index of the key."""
+    key = served_key(table)
+    options = []
+    if key is not None and key.include:
+        options.append(("include", key.include))
+    if key is not None and (key.declared or not key.include):
+        options.append(("key", key.columns))
+    text = " and ".join(f"{name} = '{', '.join(map(quoted, names))}'" for name, names in options)
+    ways = " or ".join(f"{name} = NULL" for name, _ in options)
+    return UserError(
+        "index-row-too-large",
+        f"a row of {table.schema}.{table.name} is too large for the index of {text}",
+        detail=detail,
+        hint=f"Alter the stream table: leave columns with long values out, or {ways}.",
     )
