@@ -164,7 +164,12 @@ def receipts(
     documents = [receipt_document(*one) for one in found[:limit]]
     if export is not None:
         lines = (f"{json.dumps(one, ensure_ascii=False)}\n" for one in documents)
-        export.write_text("".join(lines), encoding="utf-8")
+        try:
+            export.write_text("".join(lines), encoding="utf-8")
+        except OSError as error:
+            raise UserError(
+                "invalid-option", f"{export} cannot be written", detail=str(error)
+            ) from None
         call.screen.note(f"{counted(len(documents), 'receipt')} written to {export}")
         return
     call.screen.document({"receipts": documents})
