@@ -172,6 +172,7 @@ def test_receipts(project: MemoryProject, headrace: Headrace, tmp_path: Path) ->
     shown = headrace("receipts", "totals").out
     assert "NOT EQUAL" in shown and "spark" in shown and "all" in shown
     assert len(headrace("receipts", "-n", "1", "--json").document["receipts"]) == 1
+    assert headrace("receipts", "--export", str(tmp_path / "no" / "where")).code == 2
     file = tmp_path / "receipts.jsonl"
     assert headrace("receipts", "--export", str(file)).code == 0
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""What a source database knows of cuts before they are pinned: so one that was put back tells.
+"""What a source database knows of cuts before they are pinned, which shows one that was put back.
 
 A server that stands on an older copy of its disk has the identity that it had, and is as far as it
 was once others have written enough: then ids that the last cut has seen stand for other
@@ -9,7 +9,7 @@ pinned. Where it is found again, all that the snapshot saw is there, too.
     N            N          as it was left
     N + 1        N          the process ended in between
     less         N          the server was put back
-    nothing      N          put back, or taken away: the source is copied anew
+    nothing      N          put back, or taken away: the source is copied again
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ def ask_announced(connection: Connection[Any]) -> Cursor[Any]:
 def was_put_back(announced: Mapping[int, int], epoch: int) -> bool:
     """Whether a database knows of cuts, and of none as late as the one that is pinned.
 
-    One source that was told of it is enough: others may not have taken part in that cut.
+    One source that has it is enough: others may not have taken part in that cut.
     """
     return bool(announced) and max(announced.values()) < epoch

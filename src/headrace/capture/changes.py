@@ -105,7 +105,7 @@ def change_batches(
 
     They have `_weight` and the captured columns. `after` is None only for a source without an
     earlier cut. Several rows may be equal, and may cancel out, in one table and between two. More
-    than `fold_from` of them are summed up by the server, where that leaves out many. Raises
+    than `fold_from` of them are compacted by the server, where that leaves out many. Raises
     `value-does-not-fit`, naming row and column.
     """
     table = SourceTable(source.oid, source.schema, source.name, source.columns, source.keys)

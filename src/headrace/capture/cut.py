@@ -60,10 +60,10 @@ class OpenCut:
     """A cut whose transaction is still open, so that tables can be read in it.
 
     `tables` are the sources as they are in the cut; a dropped one is missing. `dirty` gives the
-    sources that must be copied anew instead of reading their changes, each with the reason;
+    sources that must be copied again instead of reading their changes, each with the reason;
     `forbidden` those that must not be read at all any more, which are not dirty.
     `acknowledged` is the epoch that the source database itself remembers for each source, and
-    `announced` the latest that it was told before; None where there is nowhere to tell it.
+    `announced` the latest that was written there before; None where there is no place for it.
     """
 
     cut: Cut
@@ -250,7 +250,7 @@ def went_back(
 ) -> bool:
     """Whether the server is not as far as it was at the last cut, or does not know of it.
 
-    Ids are given anew then, and what they stand for would be taken for what that cut has seen.
+    Ids are given again then, and what they stand for would be taken for what that cut has seen.
     """
     try:
         with connection.pipeline():

@@ -3,7 +3,7 @@
 A buffer is emptied by every cut, so it is long after a time in which none was taken. Its rows are
 full images, of which only the sum counts: an insert and a delete of the same row are nothing, and
 of several updates the first old image and the last new one are left. Where little would be left
-out, summing up costs more than it spares: a sample of the rows tells.
+out, compacting costs more than it spares: a sample of the rows decides.
 
 Rows are the same if they are read as the same values. Where SQL calls values equal that are not the
 same, their bytes are compared as well:
@@ -13,7 +13,7 @@ same, their bytes are compared as well:
 | as text: numeric, character, time, interval, uuid, enum, jsonb | the text is |
 | float | equal, and the bytes are: -0 is not 0 |
 | array | equal, and the bytes are |
-| any other | equal; a buffer's text has the default collation, which tells all texts apart |
+| any other | equal; a buffer's text has the default collation, which separates all texts |
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ WHERE s.source = ANY (%(oids)s::oid[])
 class CaptureHealth:
     """Capture of one source as a snapshot has it.
 
-    `copy_due` and `dirt` are reasons to copy the source anew, the first kept since a copy was
+    `copy_due` and `dirt` are reasons to copy the source again, the first kept since a copy was
     begun, the second noted by triggers. `alive` is false once the server crashed after a copy,
     which matters where something is `unlogged`. `permitted`: the function's owner, in whose name
     it runs, may record changes and leave notes.

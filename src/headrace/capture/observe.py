@@ -19,7 +19,7 @@ class Observed:
     """What was found of the sources of one database, by oid.
 
     `buffers` are bytes that change buffers take up; `dirty` are the sources that the next cut will
-    copy anew, `leaving` those that it will no longer read from the log, each with the reason.
+    copy again, `leaving` those that it will no longer read from the log, each with the reason.
     """
 
     buffers: Mapping[int, int] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def observe(
 
 
 def observe_sizes(database: Database, oids: Collection[int], slot: str | None) -> Observed:
-    """Look only at how much has piled up: in the buffers of sources, and behind a slot."""
+    """Return only how much has piled up: in the buffers of sources, and behind a slot."""
     with database.session() as connection:
         return Observed(
             buffer_sizes(connection, oids), None if slot is None else read_status(connection, slot)

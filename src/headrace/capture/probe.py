@@ -74,7 +74,7 @@ def probe(
     columns: Collection[str],
     most: int,
 ) -> pa.Table | None:
-    """The weighted rows at the cut with one of the values in a column; None if nobody can tell.
+    """The weighted rows at the cut with one of the values in a column; None if that is not known.
 
     `keys` are values of physical columns, of which one that leads an index is taken; a row has to
     have one of its values there, and perhaps others elsewhere. The rows have the named columns and
@@ -143,14 +143,14 @@ def _since(source: Captured, cut: LastCut, wanted: Sequence[SourceColumn]) -> st
 
 @dataclass(frozen=True)
 class _Begun:
-    """A transaction that can tell: its snapshot, and the columns that lead an index."""
+    """A transaction that can answer: its snapshot, and the columns that lead an index."""
 
     snapshot: str
     leading: frozenset[int]
 
 
 def _begun(connection: Connection[Any], source: Captured, cut: LastCut) -> _Begun | None:
-    """Begin a transaction; None if it cannot tell.
+    """Begin a transaction; None if it cannot answer.
 
     The buffer is locked before the snapshot, too: it is truncated where nothing in it is needed.
     """

@@ -1,4 +1,4 @@
-"""When continuity of a source is lost, so that it has to be copied anew (pure)."""
+"""When continuity of a source is lost, so that it has to be copied again (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a source is copied: what its buffer and its dirt hold is left to the copy."""
+"""Before a source is copied: what its buffer holds, and notes in `dirt`, is left to the copy."""
 
 from __future__ import annotations
 

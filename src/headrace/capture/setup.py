@@ -54,7 +54,7 @@ def set_up(
     What a DBA is given to run records all columns of the `whole` table, so that it is enough also
     for readers that are rebuilt over columns which have changed; as is what was run already.
 
-    Whatever is done anew is noted as dirt in the same transaction, so the source is copied after
+    Whatever is set up is noted in `dirt` in the same transaction, so the source is copied after
     it. Raises `source-locked` while others hold locks on the table, `capture-not-set-up` with the
     SQL for a DBA where rights are missing, `cut-interrupted` if the table changed meanwhile,
     `untrusted-object` where others made part of what capture relies on.
@@ -73,7 +73,7 @@ def set_up(
     roles = Roles(runtime=runtime, owner=owner)
     obsolete = sorted(set(triggers) - set(trigger_names(table)))
 
-    def anew(connection: Connection[Any]) -> Sequence[sql.Composed]:
+    def complete_setup(connection: Connection[Any]) -> Sequence[sql.Composed]:
         require_own_schema(connection, CAPTURE_SCHEMA, database.roles)
         # What all sources share is left alone where it can be: its rights are watched.
         shared = permitted and capture_present(connection)
@@ -83,14 +83,14 @@ def set_up(
         # Changes are recorded: all of this can wait until no lock or missing right is in the way.
         with suppress(Transient, errors.InsufficientPrivilege):
             if installed.failing or installed.unlogged_buffer != options.unlogged:
-                perform(database, anew, _shown(table))
+                perform(database, complete_setup, _shown(table))
                 return True
             recorded = installed.recorded(table, whole)
             if installed.max_buffer_bytes != options.max_buffer_bytes and recorded is not None:
                 perform(database, lambda _: limit_sql(recorded, options), _shown(table))
         return False
     try:
-        perform(database, anew, _shown(table))
+        perform(database, complete_setup, _shown(table))
     except errors.InsufficientPrivilege as error:
         complete = setup_sql(
             whole or table, roles, options, with_schema=not shared, obsolete=obsolete

@@ -30,7 +30,7 @@ SET definition = EXCLUDED.definition, unlogged = EXCLUDED.unlogged,
 class CaptureOptions:
     """How a source is captured.
 
-    Beyond `max_buffer_mb` changes are no longer recorded: the source is copied anew instead.
+    Beyond `max_buffer_mb` changes are no longer recorded: the source is copied again instead.
     `unlogged` buffers cost less to write; a crash of the server then costs a copy.
     """
 
@@ -62,7 +62,7 @@ def setup_sql(
     with_schema: bool = True,
     obsolete: Sequence[str] = (),
 ) -> tuple[sql.Composed, ...]:
-    """The statements that set up capture of a table from nothing or anew, for one transaction.
+    """The statements that set up capture of a table from nothing or again, for one transaction.
 
     They lock the table first: whoever has written to it has ended, so a copy made afterwards
     has all that an older buffer, dropped here, may have held. `obsolete` names triggers to drop.

@@ -1,7 +1,7 @@
 """The DDL of capture by triggers, as data: what is run is what a DBA is shown.
 
 A trigger never fails the user's statement: what it cannot record it notes in `dirt`, which makes
-the next ingest copy the source anew. It never uses NOTIFY, after which PostgreSQL refuses PREPARE
+the next ingest copy the source again. It never uses NOTIFY, after which PostgreSQL refuses PREPARE
 TRANSACTION. TRUNCATE needs no trigger: it changes `SourceTable.storage`.
 """
 

@@ -41,8 +41,7 @@ class Change:
 
     A record is put in the place of the one with the same key, and removed by its key alone
     (`id`; for sources and stream tables `relation`). Of two put with one key the later counts.
-    `successors` are pairs of relations: what the history tells of the first it tells of the second
-    from now on.
+    `successors` are pairs of relations: the history of the first becomes that of the second.
     """
 
     put: tuple[Record, ...] = ()
@@ -75,7 +74,7 @@ class Catalog(Requests, Protocol):
         """Make the change durable in one transaction, together with what `apply` does in it.
 
         Another fence than the newest is `lease-lost`. Whatever is raised, nothing was written,
-        with one exception: after `connection-lost` only `state()` tells what became of it.
+        with one exception: after `connection-lost` only `state()` shows what became of it.
         """
 
     def lease(

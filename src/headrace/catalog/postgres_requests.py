@@ -106,8 +106,8 @@ class PostgresRequests:
 
     def finish(self, request: int, *, result: Any = None, error: Any = None) -> None:
         failed = error is not None
-        told = to_json(error) if failed else None
-        self._do(_FINISH, None if failed else to_json(result), told, failed, request)
+        failure = to_json(error) if failed else None
+        self._do(_FINISH, None if failed else to_json(result), failure, failed, request)
 
     def withdraw_request(self, request: int) -> bool:
         return self._row(_WITHDRAW, request) is not None

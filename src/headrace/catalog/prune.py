@@ -106,7 +106,7 @@ _GONE_REFRESHES, _GONE_RECEIPTS = (
     for table, time in (("refreshes", "finished_at"), ("receipts", "verified_at"))
 )
 
-# Cuts tell since when a table lacks something; of many of them, the first of every minute does.
+# Cuts show since when a table lacks something; of many of them, the first of every minute does.
 _CUTS = """
 DELETE FROM headrace.epochs AS cut
 USING (

@@ -110,8 +110,8 @@ class Source:
     """A captured table: `relation` is its log, `storage` and `columns` as of the last cut.
 
     `followed` is there unless its changes come from triggers; `mode_reason` says why they do not
-    come from the log of the server although that is wished. `shrunk_at` is the first epoch in which
-    it lost rows although it was declared append-only.
+    come from the log of the server although that is requested. `shrunk_at` is the first epoch in
+    which it lost rows although it was declared append-only.
     """
 
     relation: str
@@ -164,7 +164,7 @@ class StreamTable:
     """A named query whose result is maintained.
 
     `inputs` are relation ids; `frontier` gives for each the epoch taken in, 0 for one that was
-    made anew since: then the table has to be made anew, too. `names` says what the query
+    rebuilt since: then the table has to be rebuilt, too. `names` says what the query
     and its `views` see of each input, whatever that is called and has by now.
     `epoch` is the published one (0 before the first), `as_of` the time of the cut behind it.
     `key` names the output columns that are unique together, empty if the result is a bag without

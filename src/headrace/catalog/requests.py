@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from headrace.catalog.records import Lease, Request
 from headrace.errors import Transient
 
-# The channel on which PostgreSQL tells of a new request.
+# The channel on which PostgreSQL announces a new request.
 CHANNEL = "headrace_requests"
 
 

@@ -1,4 +1,4 @@
-"""Telling listeners that a source is captured in another way now, and why."""
+"""Notices to listeners that a source is captured in another mode now, and why."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def announce_transition(
     """Notify those that LISTEN on the channel, if the transaction is committed.
 
     `before` and `after` are capture modes, `slot` is the replication slot of the database. A
-    source that stays with triggers, because it could not go over to the log, is told from
+    source that stays with triggers, because it could not go over to the log, is announced from
     TRANSITIONING to TRIGGER.
     """
-    told = notice(source, before, after, reason, slot)
-    transaction.execute("SELECT pg_notify(%s, %s)", (TRANSITIONS, told))
-    logger.info("%s: %s -> %s: %s", source, before, after, reason or "as wished")
+    payload = notice(source, before, after, reason, slot)
+    transaction.execute("SELECT pg_notify(%s, %s)", (TRANSITIONS, payload))
+    logger.info("%s: %s -> %s: %s", source, before, after, reason or "as requested")
 
 
 def notice(
     source: str, before: str, after: str, reason: str | None, slot: str | None = None
 ) -> str:
-    """What listeners are told: JSON; a reason that is too long is left out."""
-    told = {"source": source, "from": before, "to": after, "slot": slot, "reason": reason}
-    text = json.dumps(told)
-    return text if len(text) <= LARGEST else json.dumps({**told, "reason": None})
+    """Return the payload for listeners: JSON; a reason that is too long is left out."""
+    fields = {"source": source, "from": before, "to": after, "slot": slot, "reason": reason}
+    text = json.dumps(fields)
+    return text if len(text) <= LARGEST else json.dumps({**fields, "reason": None})

@@ -1,4 +1,4 @@
-"""Capture of existing sources follows the settings: the limit and the kind of their buffers."""
+"""Bring capture of existing sources to the settings: limit and persistence of their buffers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.errors import HeadraceError
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.settings import Settings
 
-# Seconds between two tries: while one waits for a lock, writers wait behind it.
+# Seconds between two attempts: while one waits for a lock, writers wait behind it.
 AGAIN = 30.0
 
 logger = logging.getLogger(__name__)

@@ -55,7 +55,9 @@ def reverted(source: Source) -> str:
     )
 
 
-def tell_if_reverted(transaction: Transaction, state: State, before: Source, after: Source) -> None:
-    """Tell a person of the first update or delete, if the transaction is committed."""
+def alert_if_reverted(
+    transaction: Transaction, state: State, before: Source, after: Source
+) -> None:
+    """Send an alert at the first update or delete, if the transaction is committed."""
     if before.shrunk_at is None and after.shrunk_at is not None:
         alert_source(transaction, state.called(after), "not-append-only", reverted(after))

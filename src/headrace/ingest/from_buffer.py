@@ -1,7 +1,7 @@
 """Taking in one cut: what every source contributes, pinned together, then acknowledged.
 
 The order of writes is what makes it exactly once: the logs first (beyond their pins nothing
-counts), then the source database is told the epoch, then one catalog transaction has cut, epoch
+counts), then the source database gets the epoch, then one catalog transaction has cut, epoch
 and pins, then the acknowledgement empties the buffers and moves the slot. A crash between any two
 of them leaves nothing lost and nothing doubled.
 """
@@ -33,7 +33,7 @@ from headrace.catalog.records import (
 from headrace.engine import Engine
 from headrace.engine.steps import Acknowledge, Announce, AppendChange, CopySource, PinCut
 from headrace.errors import HeadraceError, NeedsReinit, SchemaChanged, UserError
-from headrace.ingest.append_only import tell_if_reverted, watched
+from headrace.ingest.append_only import alert_if_reverted, watched
 from headrace.ingest.copying import copy_source
 from headrace.ingest.from_wal import NO_LOG, LogChanges, log_of
 from headrace.ingest.modes import announce_change
@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 class Taking:
     """A cut about to be taken in, and the sources that take part in it.
 
-    Sources are told by their oids. `copies` are copied anew, of all others the changes are taken:
+    Sources are given by their oids. `copies` are copied, of all others the changes are taken:
     from the server's `log` or from their buffers. Those that have `fallen` are captured by
     triggers from now on, for a reason. Of those on the way to the log, `ready` ones go on with it
     if the cut lets them, and those `stuck` stay with their triggers, each for a reason.
@@ -113,7 +113,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
     def apply(transaction: Transaction) -> None:
         for one in taken:
             old = before[one.source.relation]
-            tell_if_reverted(transaction, state, old, one.source)
+            alert_if_reverted(transaction, state, old, one.source)
             if old.mode is not one.source.mode:
                 announce_change(transaction, state, old, one.source)
             if cut.dirty.get(one.source.oid) == BUFFER_FULL:
@@ -254,7 +254,7 @@ def _take_copy(
 def _goes_on(reader: StreamTable, source: Source) -> bool:
     """Whether a reader is followed once the source is whole.
 
-    Those that are to be made anew are bound to the source as it is then. One that is suspended goes
+    Those that are to be rebuilt are bound to the source as it is then. One that is suspended goes
     on if the source had stopped it, whatever else may have happened since.
     """
     if reader.held or is_stale(reader):
@@ -278,7 +278,7 @@ def _lack(reader: StreamTable, state: State, source: Source, shape: Shape) -> La
     try:
         plan = define(reader, state).plan
     except UserError:
-        # A column was lost earlier, and another reason to stand still has come since.
+        # A column was lost earlier, and another reason to be suspended has come since.
         reason = f"a column of {source.schema}.{source.name} that it uses was dropped or altered"
         return Lack(reason, reader.awaits_rebuild)
     used = used_columns(plan, source.relation)
@@ -291,12 +291,12 @@ def _lack(reader: StreamTable, state: State, source: Source, shape: Shape) -> La
 
 
 def suspended(state: State, source: Source, relation: Relation, error: HeadraceError) -> Taken:
-    """The source and all that read it stand still, with the reason; everything else goes on."""
+    """Return the source and all that read it suspended, with the reason; all else goes on."""
     reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
     complaints = {reader.relation: reason for reader in state.readers(source.relation)}
     if source.mode is CaptureMode.WAL:
         # It will be copied in any case: until then nothing has to be kept for it in the log.
-        source = by_triggers(source, "it stands still")
+        source = by_triggers(source, "it is suspended")
     return Taken(replace(source, status=Status.SUSPENDED, reason=reason), relation, complaints)
 
 

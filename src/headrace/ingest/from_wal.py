@@ -115,7 +115,7 @@ def leaving(
 
 
 def _lost_key(source: Source, table: SourceTable | None) -> bool:
-    """Whether old rows cannot be told by their key any more, although the log has it."""
+    """Whether old rows cannot be found by their key any more, although the log has it."""
     if table is None or source.followed is None:
         return False
     captured = {column.number for column in captured_part(source, table).stored}
@@ -146,7 +146,7 @@ def read_changes(
         except NeedsReinit as error:
             if error.code not in BROKEN:
                 raise
-            log = LogChanges(leaving=dict.fromkeys(wanted, _told(error)))
+            log = LogChanges(leaving=dict.fromkeys(wanted, _public_reason(error)))
         yield log
 
 
@@ -190,11 +190,13 @@ def _read(
         changes,
         {oid: error for oid, error in refused.items() if error.code not in BROKEN},
         read.released,
-        leaving={oid: _told(error) for oid, error in refused.items() if error.code in BROKEN},
+        leaving={
+            oid: _public_reason(error) for oid, error in refused.items() if error.code in BROKEN
+        },
     )
 
 
-def _told(error: HeadraceError) -> str:
+def _public_reason(error: HeadraceError) -> str:
     """Why the log cannot be read, for everybody: neither part quotes rows."""
     return error.message if error.detail is None else f"{error.message}: {error.detail}"
 

@@ -1,7 +1,7 @@
 """Ingest: a cut of a source database becomes an epoch of its sources' relations.
 
 A cut is taken when there is something new. What cannot be continued is found out in it, copied
-anew in the next one, and everything else goes on.
+again in the next one, and everything else goes on.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def ingest(
 
     Databases are those of the relations in `needed`, cut one after the other; or all with sources.
     Sources that are INITIALIZING, that were rewritten behind their triggers, or that are
-    SUSPENDED and named in `retry` (relation ids) are copied anew. With nothing new, nothing is
+    SUSPENDED and named in `retry` (relation ids) are copied again. With nothing new, nothing is
     written and no epoch is used. `inside` is called while a cut is still open, and makes one be
     taken in any case.
     """
@@ -164,7 +164,7 @@ def _try(
     followed = followed_of(sources, fallen)
     mended = tuple(s for s in sources if s.oid in copies and s.oid not in followed)
     _mend_capture(engine, state, mended, database)
-    # Where everything is copied anew there is nothing to continue.
+    # Where everything is copied there is nothing to continue.
     going_on = any(source.oid not in copies for source in sources)
     with open_cut(
         database,
@@ -251,7 +251,7 @@ def _mend_capture(
                     whole=tables[source.oid],
                 )
         except (Transient, UserError) as error:
-            # A source that is new is somebody's wish, who is told.
+            # Whoever asked for a new source gets the error.
             if error.code not in LEFT_OUT or source.status is Status.INITIALIZING:
                 raise
             unusable[source.oid] = error

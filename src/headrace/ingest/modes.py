@@ -1,4 +1,4 @@
-"""How sources are captured, made durable and told to those that listen."""
+"""Modes of capture, made durable and announced to listeners."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNWISHED = "cdc_mode is trigger"
 def record_modes(
     engine: Engine, state: State, sources: Sequence[Source], fence: int, *more: Record
 ) -> State:
-    """Make modes of capture durable, and tell those that listen."""
+    """Make modes of capture durable, and announce those that have changed."""
     before = {source.relation: source for source in state.sources}
 
     def apply(transaction: Transaction) -> None:
@@ -33,7 +33,7 @@ def record_modes(
 
 
 def announce_change(transaction: Transaction, state: State, before: Source, after: Source) -> None:
-    """Tell that a source is captured in another way; one that fell back concerns a person, too."""
+    """Announce that a source is captured in another mode; one that fell back is an alert, too."""
     name, following = state.called(after), state.database(after.database).following
     slot = None if following is None else following.slot
     announce_transition(transaction, name, before.mode, after.mode, after.mode_reason, slot)

@@ -35,7 +35,7 @@ NOT_MADE = -1
 def publish_sources(
     engine: Engine, state: State, number: int, candidates: Sequence[Source], fence: int
 ) -> State:
-    """Publish those that can be followed; the others are told why not."""
+    """Publish sources that can be followed; with the others the reason is recorded."""
     found = suitable(engine, state, number, candidates)
     refused = dict(found.refused)
     try:

@@ -7,7 +7,7 @@
 A source is published first. Transactions that were open then may have written to it unpublished;
 once a cut sees no such transaction running, all that it does not contain is in the log whole. That
 cut is still taken from the triggers, and from it on the log is read: nothing is missed and nothing
-taken twice. Whoever falls back is copied anew.
+taken twice. A source that falls back is copied again.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def may_complete(database: Database, sources: Iterable[Source]) -> bool:
 
 
 def unwished(state: State, settings: Settings, number: int) -> dict[int, str]:
-    """The sources, by oid, that are read from the log although that is wished no more."""
+    """The sources, by oid, that are read from the log although that is not requested any more."""
     return {
         source.oid: UNWISHED
         for source in state.sources

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def stop_following(
     engine: Engine, state: State, number: int, oids: Sequence[int], fence: int
 ) -> State:
-    """What `unfollow` does; what cannot be done now is told, and nothing relies on it."""
+    """Do what `unfollow` does, and log what cannot be done now: nothing relies on it."""
     try:
         return unfollow(engine, state, number, oids, fence)
     except HeadraceError as error:

@@ -102,12 +102,12 @@ def verify(
 
 
 def _require_whole(tables: tuple[StreamTable, ...]) -> None:
-    """What is to be made anew was computed from relations that are gone."""
+    """Refuse a table that is to be rebuilt: the relations that it was computed from are gone."""
     for table in tables:
         if is_stale(table):
             raise UserError(
                 "table-suspended",
-                f"stream table {table.schema}.{table.name} has to be made anew",
+                f"stream table {table.schema}.{table.name} has to be rebuilt",
                 hint="Refresh it first.",
             )
 

@@ -162,10 +162,13 @@ def receipts(
     named_receipts.sort(key=lambda named_receipt: named_receipt[1].verified_at, reverse=True)
     documents = [receipt_document(*named_receipt) for named_receipt in named_receipts[:limit]]
     if export is not None:
-        lines = (
-            f"{json.dumps(named_receipt, ensure_ascii=False)}\n" for named_receipt in documents
-        )
-        export.write_text("".join(lines), encoding="utf-8")
+        lines = (f"{json.dumps(one, ensure_ascii=False)}\n" for one in documents)
+        try:
+            export.write_text("".join(lines), encoding="utf-8")
+        except OSError as error:
+            raise UserError(
+                "invalid-option", f"{export} cannot be written", detail=str(error)
+            ) from None
         call.screen.note(f"{counted(len(documents), 'receipt')} written to {export}")
         return
     call.screen.document({"receipts": documents})
