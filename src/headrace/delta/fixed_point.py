@@ -1,6 +1,6 @@
 """The rounds of a loop, on whatever evaluates plans: Spark over logs, or the pure evaluator.
 
-What a loop needs to know of rows is little: to evaluate a plan, to add, to tell whether there are
+What a loop needs to know of rows is little: to evaluate a plan, to add, to test whether there are
 any. So the rounds are written once, and tests run them on small bags in milliseconds.
 """
 
@@ -35,11 +35,11 @@ class Machine(Protocol[Rows]):
     """What evaluates the plans of a loop's rounds."""
 
     def run(self, variable: Variable, plan: Operator, given: RoundInputs[Rows]) -> Rows:
-        """The plan's rows, netted."""
+        """Return the plan's rows, netted."""
         ...
 
     def sum(self, variable: Variable, *rows: Rows) -> Rows:
-        """All of the rows together, netted."""
+        """Return all of the rows together, netted."""
         ...
 
     def negated(self, rows: Rows) -> Rows: ...
@@ -47,7 +47,7 @@ class Machine(Protocol[Rows]):
     def count(self, rows: Rows) -> int: ...
 
     def lowest(self, rows: Rows) -> tuple[Rows, Rows]:
-        """The rows of the lowest level, and the others."""
+        """Return the rows of the lowest level, and the others."""
         ...
 
 
@@ -77,7 +77,7 @@ class Rounds(Generic[Rows]):
     iterations: int = 0
 
     def full(self) -> FixedPoint[Rows]:
-        """All rows from the states after, as if nothing were stored."""
+        """Return all rows from the states after, as if nothing were stored."""
         if self.loop.levels:
             (variable,) = self.loop.variables
             rows = self._run(variable, started(self.loop, variable), RoundInputs())
@@ -89,7 +89,7 @@ class Rounds(Generic[Rows]):
         return FixedPoint(rows_of, self.iterations)
 
     def changed(self, relations: Names, grown: Names = NONE) -> FixedPoint[Rows]:
-        """The change of all rows that follows from the changes of relations outside.
+        """Return the change of all rows that follows from the changes of relations outside.
 
         Those of them that have `grown` lost no row. Where no derivation can be lost, none is looked
         for.
@@ -139,7 +139,7 @@ class Rounds(Generic[Rows]):
         return deleted
 
     def _follow(self, found: dict[str, Rows], stored: Mapping[str, Rows]) -> dict[str, Rows]:
-        """Rows found, and what follows from them; `stored` is added to what is stored."""
+        """Return rows found, and what follows from them; `stored` is added to what is stored."""
         total = dict(found)
         for number in count(1):
             names = self._some(found)

@@ -70,7 +70,7 @@ _KEEPING_BLANKS = frozenset(
 
 
 def call(name: str, *arguments: Scalar) -> Call:
-    """A typed call, or UserError if both engines do not agree on these arguments.
+    """Return a typed call, or UserError if both engines do not agree on these arguments.
 
     Other functions take a bpchar as text, which has no trailing blanks.
     """
@@ -96,7 +96,7 @@ def _without_blanks(scalar: Scalar) -> Scalar:
 
 
 def cast(scalar: Scalar, target: Type) -> Scalar:
-    """The scalar brought to another type; itself if it has that type already."""
+    """Return the scalar brought to another type; itself if it has that type already."""
     if scalar.type == target:
         return scalar
     if isinstance(scalar, Literal) and scalar.value is None:
@@ -115,12 +115,12 @@ def cast(scalar: Scalar, target: Type) -> Scalar:
 
 
 def can_raise(scalar: Scalar) -> bool:
-    """Whether evaluating the scalar can fail on some row."""
+    """Return whether evaluating the scalar can fail on some row."""
     return any(isinstance(node, Call) and _raises(node) for node in walk(scalar))
 
 
 def tried(scalar: Scalar) -> Scalar | None:
-    """The expression with NULL wherever it would raise; None if that cannot be written.
+    """Return the expression with NULL wherever it would raise; None if that cannot be written.
 
     Whatever stands above a part that may become NULL so has to be NULL then, too.
     """

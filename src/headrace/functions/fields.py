@@ -74,13 +74,13 @@ _SPELLINGS = {
 
 
 def field_name(written: str) -> str:
-    """The field's one name among its spellings."""
+    """Return the field's one name among its spellings."""
     name = written.lower()
     return _SPELLINGS.get(name, name)
 
 
 def field_type(field: str, source: Type) -> Type | None:
-    """The numeric that EXTRACT gives; None where the field is not one of the type's."""
+    """Return the numeric that EXTRACT gives; None where the field is not one of the type's."""
     if source.kind == "interval":
         known = field in _OF_INTERVALS
     elif source == DATE:

@@ -96,20 +96,20 @@ _FRACTIONS = ("MS", "US")
 
 
 def pieces_of(format_: str) -> list[tuple[str, bool, str]] | None:
-    """The format as (pattern, unpadded, literal text); None if it has anything else."""
+    """Return the format as (pattern, unpadded, literal text); None if it has anything else."""
     pieces, rest = _read(format_)
     return None if rest else pieces
 
 
 def unmaintained(format_: str) -> str:
-    """What of the format is not maintained: a pattern or a letter of it; empty if all is."""
+    """Return what of the format is not maintained: a pattern or a letter of it; empty if all is."""
     _, rest = _read(format_)
     found = _PIECE.match(rest)
     return found[0] if found else rest[:1]
 
 
 def _read(format_: str) -> tuple[list[tuple[str, bool, str]], str]:
-    """The pieces up to the first that is not maintained, and the text from there."""
+    """Return the pieces up to the first that is not maintained, and the text from there."""
     pieces: list[tuple[str, bool, str]] = []
     at = 0
     while at < len(format_):

@@ -54,7 +54,7 @@ class IntervalParts:
 
 
 def parts_of(text: str) -> IntervalParts:
-    """The parts of a text in ISO 8601; ValueError for any other."""
+    """Return the parts of a text in ISO 8601; ValueError for any other."""
     found = re.fullmatch(_FORM, text, re.ASCII)
     if found is None:
         raise ValueError(text)
@@ -109,7 +109,7 @@ def spark_parts(interval: Expression) -> tuple[Expression, Expression, Expressio
 
 
 def spark_text(months: Expression, days: Expression, micros: Expression) -> Expression:
-    """The canonical text of the parts, which are BIGINTs."""
+    """Return the canonical text of the parts, which are BIGINTs."""
 
     def written(months: Expression, days: Expression, micros: Expression) -> Expression:
         def part(value: Expression, unit: str) -> Expression:
@@ -182,7 +182,7 @@ def _value_spark(arguments: Sequence[Expression], *_: object) -> Expression:
 
 
 def checked(months: int, days: int, micros: int) -> str:
-    """The text of the parts, if PostgreSQL has place for them."""
+    """Return the text of the parts, if PostgreSQL has place for them."""
     for value, limit in ((months, 2**31), (days, 2**31), (micros, 2**63)):
         if not -limit <= value < limit:
             raise EvaluationError("interval out of range")
@@ -190,7 +190,7 @@ def checked(months: int, days: int, micros: int) -> str:
 
 
 def spark_checked(months: Expression, days: Expression, micros: Expression) -> Expression:
-    """The same on Spark; BIGINTs that overflow have failed already."""
+    """Return the same on Spark; BIGINTs that overflow have failed already."""
 
     def fitting(months: Expression, days: Expression, micros: Expression) -> Expression:
         def fits(value: Expression) -> Expression:

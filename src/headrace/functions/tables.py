@@ -62,7 +62,7 @@ def _cells_types(arguments: Sequence[Scalar]) -> Types | None:
 
 
 def _cells(cells: Sequence[Expression], _: Sequence[Type], types: Types) -> Expression:
-    """The entries row by row."""
+    """Return the entries row by row."""
     width = len(types)
     typed = [spark_cast(cell, types[i % width]) for i, cell in enumerate(cells)]
     if width == 1:

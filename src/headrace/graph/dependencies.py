@@ -11,7 +11,7 @@ from headrace.graph.components import Name, components, graph_of
 
 
 def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamTable, ...]:
-    """The table and every stream table below it, each after all that it reads.
+    """Return the table and every stream table below it, each after all that it reads.
 
     Tables that read each other stand side by side, in the order of their names.
     """
@@ -22,7 +22,7 @@ def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamT
 
 
 def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTable, ...]:
-    """Every other stream table that reads one of them, directly or not, after all that it reads."""
+    """Return every other stream table that reads one of them, directly or not, in order."""
     known = {one.relation: one for one in tables}
     graph = graph_of({one.relation: one.inputs for one in known.values()})
     wanted = {t for one in relations if one in graph for t in nx.descendants(graph, one)}
@@ -30,7 +30,7 @@ def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTa
 
 
 def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:
-    """The names, each after those that it reads; names that read each other side by side."""
+    """Return the names, each after those that it reads; names that read each other side by side."""
     return tuple(name for component in components(reads) for name in component.members)
 
 

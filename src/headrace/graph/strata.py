@@ -27,7 +27,7 @@ Reads = Mapping[Name, Mapping[Name, Operators]]
 class Unstratifiable(Generic[Name]):
     """A table that is not monotone in another of its component: `reader` reads `read`.
 
-    `path` is the whole way round, each read by the next: it begins with the reader, and the reader
+    `path` is the whole cycle, each read by the next: it begins with the reader, and the reader
     reads its last.
     """
 
@@ -38,7 +38,7 @@ class Unstratifiable(Generic[Name]):
 
 
 def strata(reads: Reads[Name]) -> dict[Name, int]:
-    """The lowest strata that are possible, of the names in the order of their components.
+    """Return the lowest strata that are possible, of the names in the order of their components.
 
     Edges that make a component unstratifiable count nothing.
     """
@@ -57,7 +57,7 @@ def strata(reads: Reads[Name]) -> dict[Name, int]:
 
 
 def unstratifiable(reads: Reads[Name]) -> tuple[Unstratifiable[Name], ...]:
-    """Every edge inside a component that is not monotone, with a shortest way round."""
+    """Return every edge inside a component that is not monotone, with a shortest cycle."""
     graph = graph_of(reads)
     return tuple(
         Unstratifiable(

@@ -34,7 +34,7 @@ _NOT_HERE = Literal(None, INTEGER)
 
 
 def counted(plan: SetOperation, fresh: Fresh) -> Operator:
-    """The same rows from groups of equal rows that count both sides."""
+    """Return the same rows from groups of equal rows that count both sides."""
     if plan.kind == "intersect":
         return _intersection(plan, fresh)
     return _difference(plan, fresh)
@@ -62,7 +62,7 @@ def _difference(plan: SetOperation, fresh: Fresh) -> Operator:
 
 
 def _by_side(plan: SetOperation, fresh: Fresh) -> tuple[Aggregate, Column, Column]:
-    """The groups of equal rows, with the number of rows on each side."""
+    """Return the groups of equal rows, with the number of rows on each side."""
     on_left, on_right = fresh("on_left", INTEGER), fresh("on_right", INTEGER)
     lefts, rights = fresh("lefts", BIGINT), fresh("rights", BIGINT)
     both = UnionAll(
@@ -80,7 +80,7 @@ def _with(side: Operator, *added: tuple[Column, Scalar]) -> Project:
 
 
 def as_matches(plan: Operator, fresh: Fresh) -> Operator:
-    """The plan with every EXCEPT and INTERSECT, not those with ALL, as a DISTINCT over matches."""
+    """Return the plan with every EXCEPT and INTERSECT without ALL as a DISTINCT over matches."""
     plan = plan.with_children(*(as_matches(child, fresh) for child in plan.children))
     plan = plan.with_scalars(tuple(_scalar_as_matches(scalar, fresh) for scalar in plan.scalars))
     if not isinstance(plan, SetOperation) or not plan.once:

@@ -108,12 +108,12 @@ class _QueryParser(FromParser):
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a text that can be parsed."""
+    """Return the tokens of a text that can be parsed."""
     return _POSTGRES.tokenize(text)
 
 
 def parse(text: str) -> exp.Query:
-    """The query's syntax tree; UserError if the text is not exactly one query."""
+    """Return the query's syntax tree; UserError if the text is not exactly one query."""
     try:
         tokens = _POSTGRES.tokenize(text)
         check_white_space(text, tokens)

@@ -92,7 +92,7 @@ def _counts() -> list[exp.Expression]:
 
 
 def _places(plan: TopMerge) -> list[exp.Expression]:
-    """How many rows of the group are stored, and where each row stands."""
+    """Return how many rows of the group are stored, and where each row stands."""
     held = over(spark_function("sum", column(_OLD)), plan.keys)
     if plan.with_ties:
         place = over(spark_function("rank"), plan.keys, _order(plan, peers=True))
@@ -106,9 +106,9 @@ def _order(plan: TopMerge, *, peers: bool = False) -> exp.Order:
 
 
 def _sums(plan: TopMerge) -> list[exp.Expression]:
-    """How many rows are left of the group, up to each row, and before its peers.
+    """Return how many rows are left of the group, up to each row, and before its peers.
 
-    How many are left tells stale groups, and nothing else.
+    The number of rows left identifies stale groups only.
     """
     total = spark_function("sum", column(_NEW))
     sums = [aliased(over(total.copy(), plan.keys, _order(plan), _UP_TO_ROW), _END)]
@@ -123,7 +123,7 @@ def _sums(plan: TopMerge) -> list[exp.Expression]:
 
 
 def _taken(plan: TopMerge) -> exp.Expression:
-    """How many copies of the row are among the first ones."""
+    """Return how many copies of the row are among the first ones."""
     limit = bigint(plan.limit)
     if plan.with_ties:
         among = exp.LT(this=column(_BEFORE), expression=limit)
@@ -134,7 +134,7 @@ def _taken(plan: TopMerge) -> exp.Expression:
 
 
 def _is_stale(plan: TopMerge) -> exp.Expression:
-    """Whether the group was full, and too few are left."""
+    """Return whether the group was full, and too few are left."""
     limit = bigint(plan.limit)
     full = exp.GTE(this=column(_HELD), expression=limit)
     short = exp.LT(this=column(_LEFT), expression=limit.copy())

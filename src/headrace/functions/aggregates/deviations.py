@@ -96,7 +96,7 @@ ROOTS: tuple[Function, ...] = (
 
 
 MOST_DIGITS = 15
-"""Of a number whose squares are summed up in 38 digits."""
+"""Of a number whose squares add up within 38 digits."""
 
 
 def _states(argument: Scalar) -> tuple[HiddenState, ...] | None:
@@ -130,7 +130,7 @@ def _variance(states: tuple[Scalar, ...], fewer: int) -> Scalar:
 
 
 def _about_the_mean(rows: GroupRows, fewer: int) -> exp.Expression:
-    """The variance from the values themselves."""
+    """Return the variance from the values themselves."""
     (type_,) = rows.types
     work = result_numeric(38, max(as_numeric(type_).scale or 0, LONG_QUOTIENT.scale or 0))
 
@@ -151,7 +151,7 @@ def _about_the_mean(rows: GroupRows, fewer: int) -> exp.Expression:
 
 
 def _of_floats(rows: GroupRows, fewer: int) -> exp.Expression:
-    """The same in double precision; Spark's own functions lose the largest numbers."""
+    """Return the same in double precision; Spark's own functions lose the largest numbers."""
 
     def of_values(values: exp.Expression) -> exp.Expression:
         few = exp.LTE(this=spark_function("size", values.copy()), expression=number(fewer))

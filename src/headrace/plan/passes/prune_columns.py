@@ -31,7 +31,7 @@ Wanted = frozenset[Column]
 
 
 def prune_columns(plan: Operator) -> Operator:
-    """The same rows and output columns, with scans reading what is used and no more."""
+    """Return the same rows and output columns, with scans reading what is used and no more."""
     pruning = _Pruning()
     while True:
         known = dict(pruning.read)
@@ -47,14 +47,14 @@ class _Pruning:
         self.read: dict[Operator, frozenset[int]] = {}
 
     def _wanted(self, plan: Operator, wanted: Wanted) -> Wanted:
-        """The columns that some place reads of groups equal to these."""
+        """Return the columns that some place reads of groups equal to these."""
         alike, columns = numbered(plan)
         here = frozenset(i for i, column in enumerate(columns) if column in wanted)
         self.read[alike] = everywhere = self.read.get(alike, frozenset()) | here
         return frozenset(columns[i] for i in everywhere)
 
     def prune(self, plan: Operator, wanted: Wanted) -> Operator:
-        """The plan with at least the wanted columns, in their old order."""
+        """Return the plan with at least the wanted columns, in their old order."""
         if isinstance(plan, (Aggregate, Window, Top)):
             wanted = self._wanted(plan, wanted)
         match plan:
@@ -114,7 +114,7 @@ class _Pruning:
         return plan.with_children(*(self.prune(c, frozenset(c.columns)) for c in plan.children))
 
     def _narrow(self, plan: Operator, wanted: Wanted) -> Operator:
-        """The plan without columns that only filters of its own read.
+        """Return the plan without columns that only filters of its own read.
 
         What rows are matched with is netted first, by all of its columns.
         """

@@ -21,7 +21,7 @@ from headrace.plan.passes.push_filters import conjuncts, push_filters
 
 
 def span_equalities(plan: Operator) -> Operator:
-    """The plan with just the equalities that its joins and inputs need."""
+    """Return the plan with just the equalities that its joins and inputs need."""
     spanned = _span(plan)
     if spanned == plan:
         return plan
@@ -30,7 +30,7 @@ def span_equalities(plan: Operator) -> Operator:
 
 
 def _span(plan: Operator) -> Operator:
-    """The plan with the conditions of joins above these, where they had to be changed."""
+    """Return the plan with the conditions of joins above these, where they had to be changed."""
     if not _is_region(plan):
         return plan.with_children(*map(_span, plan.children))
     spanned = _spanned(plan, list(_terms(plan)))
@@ -40,12 +40,12 @@ def _span(plan: Operator) -> Operator:
 
 
 def _is_region(plan: Operator) -> bool:
-    """Whether it is an inner join or a filter whose conditions may be tested anywhere above."""
+    """Return whether the node is an inner join or a filter without conditions that can raise."""
     return isinstance(plan, Join | Filter) and not any(map(can_raise, plan.scalars))
 
 
 def _terms(plan: Operator) -> Iterator[Scalar]:
-    """The conditions of a region, the lowest first."""
+    """Return the conditions of a region, the lowest first."""
     if _is_region(plan):
         for child in plan.children:
             yield from _terms(child)
@@ -54,14 +54,14 @@ def _terms(plan: Operator) -> Iterator[Scalar]:
 
 
 def _over_inputs(plan: Operator) -> Operator:
-    """The region as it is, its inputs improved."""
+    """Return the region as it is, its inputs improved."""
     if not _is_region(plan):
         return _span(plan)
     return plan.with_children(*map(_over_inputs, plan.children))
 
 
 def _bare(plan: Operator) -> Operator:
-    """The region's joins without conditions."""
+    """Return the region's joins without conditions."""
     match plan:
         case Filter(child=child) if _is_region(plan):
             return _bare(child)
@@ -72,7 +72,7 @@ def _bare(plan: Operator) -> Operator:
 
 
 def _spanned(plan: Operator, terms: list[Scalar]) -> list[Scalar] | None:
-    """The conditions with equalities as they are needed; None if they are already."""
+    """Return the conditions with equalities as they are needed; None if they are already."""
     given = {pair: term for term in terms if (pair := equal_pair(term)) is not None}
     if not given:
         return None
@@ -85,7 +85,10 @@ def _spanned(plan: Operator, terms: list[Scalar]) -> list[Scalar] | None:
 
 
 def _needed(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> Iterator[Pair]:
-    """Pairs that make the columns of each class equal, from the inputs up; first those written."""
+    """Return pairs that make the columns of each class equal, from the inputs up.
+
+    First those written.
+    """
     if not _is_region(plan):
         yield from _within(plan, equal, written)
         return
@@ -108,7 +111,7 @@ def _is_across(pair: Pair, left: list[Column], right: list[Column]) -> bool:
 
 
 def _within(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> Iterator[Pair]:
-    """The pairs for the columns of one input."""
+    """Return the pairs for the columns of one input."""
     for members in equal.classes(plan.columns):
         known = EqualColumns()
         own = [pair for pair in written if pair[0] in members and pair[1] in members]
@@ -118,7 +121,10 @@ def _within(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> I
 
 
 def _constants(plan: Operator, equal: EqualColumns, terms: list[Scalar]) -> Iterator[Scalar]:
-    """What says that columns of a class equal a constant; for others of the class it follows."""
+    """Return what says that columns of a class equal a constant.
+
+    For others of the class it follows.
+    """
     known: dict[Column, dict[Scalar, Literal]] = {}
     for term in terms:
         if (found := _constant(term)) is not None:

@@ -20,7 +20,7 @@ Inputs = dict[Column, frozenset[int]]
 
 
 def try_keys(plan: Operator) -> Operator:
-    """The plan with equalities between inputs of joins that do not raise, where they could."""
+    """Return the plan with equalities between inputs of joins rewritten so that none raises."""
     plan = plan.with_children(*map(try_keys, plan.children))
     if not isinstance(plan, Filter | Join | MatchJoin | FullJoin):
         return plan
@@ -40,7 +40,7 @@ def _with_keys(condition: Scalar, inputs: Inputs) -> Scalar:
 
 
 def _key(term: Scalar, inputs: Inputs) -> Scalar | None:
-    """The equality without errors, if its sides read different inputs."""
+    """Return the equality without errors, if its sides read different inputs."""
     if not isinstance(term, Call) or not _may_be_key(term):
         return None
     one, other = (
@@ -54,7 +54,7 @@ def _key(term: Scalar, inputs: Inputs) -> Scalar | None:
 
 
 def _inputs(plans: Iterable[Operator], numbers: count[int]) -> Inputs:
-    """Which inputs of the joins below each column comes from; they are numbered."""
+    """Return which inputs of the joins below each column comes from; they are numbered."""
     found: Inputs = {}
     for plan in plans:
         match plan:
