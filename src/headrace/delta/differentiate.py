@@ -183,7 +183,7 @@ def stage_full(stage: Stage, *, stored: bool) -> Operator:
 def only_grows(plan: Operator, changed: frozenset[str], grown: frozenset[str]) -> bool:
     """Return whether no row of the plan can go.
 
-    Of the relations that `changed`, those `grown` lost none.
+    Of the relations that `changed`, those in `grown` lost no rows.
 
     Relations that the plan reads and that did not change do not matter.
     """

@@ -180,44 +180,44 @@ def _unseen(variable: Variable, rows: Operator, version: Version) -> Operator:
     return Unseen(guard_errors(rows), known)
 
 
-def _near(plan: Operator, rows: Operator, wanted: dict[Column, Column]) -> Operator:
+def _near(plan: Operator, rows: Operator, row_columns: dict[Column, Column]) -> Operator:
     """Return rows of the plan with all that are among `rows`.
 
-    As few others as its scans can restrict.
+    As few other rows are read as the restrictions of its scans allow.
     """
     if isinstance(plan, UnionAll):
-        return plan.with_children(*(_near(branch, rows, wanted) for branch in plan.children))
-    fewer = restricted(plan, rows, wanted)
-    return Restrict(plan, rows, tuple(wanted.items())) if fewer == plan else fewer
+        return plan.with_children(*(_near(branch, rows, row_columns) for branch in plan.children))
+    fewer = restricted(plan, rows, row_columns)
+    return Restrict(plan, rows, tuple(row_columns.items())) if fewer == plan else fewer
 
 
-def restricted(plan: Operator, rows: Operator, wanted: dict[Column, Column]) -> Operator:
+def restricted(plan: Operator, rows: Operator, row_columns: dict[Column, Column]) -> Operator:
     """Return the plan with its scans restricted to rows that can contribute to one of `rows`.
 
-    `wanted` pairs columns of the plan with columns of `rows`; only whole rows are left out.
+    `row_columns` pairs columns of the plan with columns of `rows`; only whole rows are left out.
     """
     match plan:
         case Project(child=child, outputs=outputs):
             below = {
-                scalar: wanted[column]
+                scalar: row_columns[column]
                 for column, scalar in outputs
-                if isinstance(scalar, Column) and column in wanted
+                if isinstance(scalar, Column) and column in row_columns
             }
             return replace(plan, child=restricted(child, rows, below))
         case Filter(child=child) | Unnest(child=child):
-            below = {a: b for a, b in wanted.items() if a in child.columns}
+            below = {a: b for a, b in row_columns.items() if a in child.columns}
             return replace(plan, child=restricted(child, rows, below))
         case UnionAll() | Join():
             children = (
-                restricted(c, rows, {a: b for a, b in wanted.items() if a in c.columns})
+                restricted(c, rows, {a: b for a, b in row_columns.items() if a in c.columns})
                 for c in plan.children
             )
             return plan.with_children(*children)
         case MatchJoin(left=left):
-            below = {a: b for a, b in wanted.items() if a in left.columns}
+            below = {a: b for a, b in row_columns.items() if a in left.columns}
             return replace(plan, left=restricted(left, rows, below))
-        case Scan() if wanted:
-            return Restrict(plan, rows, tuple(wanted.items()))
+        case Scan() if row_columns:
+            return Restrict(plan, rows, tuple(row_columns.items()))
         case _:
             return plan
 
@@ -248,7 +248,7 @@ def _without(plan: Operator, relations: Names) -> Operator:
 def rounds(loop: Loop, variable: Variable, changed: Names) -> dict[str, Operator]:
     """Return the plans by which a variable takes in a change, by what they find.
 
-    Empty ones left out.
+    Empty plans are left out.
     """
     outside = changed - loop.relations
     plans = (

@@ -113,7 +113,7 @@ def drop_nets(plan: Operator, adding: frozenset[str]) -> Operator:
 def _only_adds(plan: Operator, adding: frozenset[str]) -> bool:
     """Return whether every row of the plan has a positive weight.
 
-    One that is replicated may have none.
+    A replicated row may have weight 0.
     """
     match plan:
         case Scan(relation=relation, version=version):

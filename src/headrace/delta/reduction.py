@@ -176,7 +176,7 @@ class _Demand:
     def inverted(self, to: Mapping[Column, Inverse]) -> Iterator[_Demand]:
         """Return the demand on what its columns are computed from.
 
-        Those without it are left out.
+        Columns without it are left out.
         """
         inverses = {i: to[column] for i, column in enumerate(self.columns) if column in to}
         if inverses:
@@ -348,7 +348,7 @@ def _among(other: Operator, path: Path, equal: tuple[_Equal, ...], place: int) -
 def _through_equals(other: Operator, equal: tuple[_Equal, ...], place: int) -> tuple[_Equal, ...]:
     """Return the pairs, and those with columns that the other side makes equal to its own.
 
-    Further paths.
+    These are further paths:
 
     (ΔL ⋈[l = o] O) ⋈[l = c] C        C: c among l of ΔL, or among o of the rows of O found
     """
@@ -377,7 +377,7 @@ def _by_scans(
 ) -> Iterable[list[_Equal]]:
     """Return the pairs, those together whose values come from the same scans.
 
-    Rows there have them all.
+    Rows of these scans have all of the values.
     """
     together: dict[frozenset[Path], list[_Equal]] = {}
     for pair in pairs:

@@ -86,8 +86,8 @@ def comparable(left: Type, right: Type, *, order: bool) -> bool:
 
     `order` asks for < as well as =.
     """
-    wanted = ("ordered",) if order else ("ordered", "equality")
-    if left.comparison not in wanted or right.comparison not in wanted:
+    accepted = ("ordered",) if order else ("ordered", "equality")
+    if left.comparison not in accepted or right.comparison not in accepted:
         return False
     if left.is_number and right.is_number:
         return True

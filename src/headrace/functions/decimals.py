@@ -40,7 +40,7 @@ def is_lossless(left: Type, right: Type) -> bool:
 def common_decimal(types: Sequence[Type]) -> Type | None:
     """Return the decimal with all digits after the point that its types have.
 
-    None if values lack room.
+    Return None if values lack room.
 
     Values that columns and constants can have must fit. Sums of many rows are seldom as large as
     their types allow: one that does not fit is an error when it is computed. Quotients are promised

@@ -78,7 +78,7 @@ def round_to(value: Decimal, scale: int) -> Decimal:
 def fitted(value: Value, type_: Type) -> Value:
     """Return the value as the type holds it.
 
-    EvaluationError where PostgreSQL would report overflow.
+    Raise EvaluationError where PostgreSQL would report overflow.
     """
     if type_.is_integer:
         limit = RANGE_OF_INTEGERS[type_.kind]

@@ -135,7 +135,7 @@ def _guarded(
 ) -> Expression:
     """Return the steps if they lead to the stop.
 
-    An error if they stand still, but not beside a NULL.
+    A step of zero is an error, but not beside a NULL.
     """
     nulls = (exp.Is(this=end.copy(), expression=exp.Null()) for end in (start, stop))
     missing = spark_binary(exp.Or, *nulls)

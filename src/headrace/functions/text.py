@@ -79,7 +79,7 @@ def _like_type(arguments: Sequence[Scalar]) -> Type | None:
 def escaped_by(pattern: str, escape: str) -> str | None:
     """Return the pattern of LIKE … ESCAPE with a backslash as its escape.
 
-    None if it ends in one.
+    Return None if it ends in one.
     """
     parts, characters = [], iter(pattern)
     for character in characters:

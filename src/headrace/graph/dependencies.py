@@ -17,8 +17,8 @@ def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamT
     """
     known = {one.relation: one for one in (*tables, table)}
     graph = graph_of({one.relation: one.inputs for one in known.values()})
-    wanted = nx.ancestors(graph, table.relation) | {table.relation}
-    return ordered(known[relation] for relation in wanted if relation in known)
+    relations = nx.ancestors(graph, table.relation) | {table.relation}
+    return ordered(known[relation] for relation in relations if relation in known)
 
 
 def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTable, ...]:
@@ -34,9 +34,9 @@ def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:
     return tuple(name for component in components(reads) for name in component.members)
 
 
-def ordered(wanted: Iterable[StreamTable]) -> tuple[StreamTable, ...]:
+def ordered(stream_tables: Iterable[StreamTable]) -> tuple[StreamTable, ...]:
     """In the order of the components, and among equals by name: the order is always the same."""
-    tables = {(table.schema, table.name, table.relation): table for table in wanted}
+    tables = {(table.schema, table.name, table.relation): table for table in stream_tables}
     keys = {table.relation: key for key, table in tables.items()}
     reads = {
         key: [keys[relation] for relation in table.inputs if relation in keys]

@@ -176,7 +176,7 @@ class LiveGraph:
 def moves_with(table: StreamTable) -> tuple[str, ...]:
     """Return the inputs that a table can be in a group with.
 
-    One without rows yet keeps nobody waiting.
+    An input without rows yet keeps no table waiting.
     """
     return () if table.is_uninitialized else table.inputs
 

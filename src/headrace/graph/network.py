@@ -100,6 +100,6 @@ class Network:
     def below(self, tables: Iterable[str]) -> Network:
         """Return the part that these stream tables rest on, with them."""
         graph = graph_of(self.reads)
-        wanted = {one for name in tables for one in (name, *nx.ancestors(graph, name))}
-        reads = {name: reads for name, reads in self.reads.items() if name in wanted}
+        names = {one for name in tables for one in (name, *nx.ancestors(graph, name))}
+        reads = {name: reads for name, reads in self.reads.items() if name in names}
         return Network(reads, self.declared)

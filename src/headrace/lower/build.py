@@ -45,10 +45,10 @@ def same(left: Iterable[Scalar], right: Iterable[Scalar]) -> tuple[Scalar, ...]:
 
 def keep(plan: Operator, columns: Iterable[Column]) -> Operator:
     """Return the plan with exactly these of its columns."""
-    wanted = tuple(columns)
-    if plan.columns == wanted:
+    requested_columns = tuple(columns)
+    if plan.columns == requested_columns:
         return plan
-    return Project(plan, tuple((column, column) for column in wanted))
+    return Project(plan, tuple((column, column) for column in requested_columns))
 
 
 def distinct(plan: Operator) -> Operator:

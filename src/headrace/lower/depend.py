@@ -221,8 +221,8 @@ class Depend:
 
 
 def bound(outer: Outer, places: Mapping[Scalar, Scalar]) -> Scalar:
-    """Return what stands for an expression of the enclosing query.
+    """Return the column that stands for an expression of the enclosing query.
 
-    One that reads still further out, and
-    no row of it, stays as it is."""
+    An expression that reads only queries further out stays as it is.
+    """
     return places.get(outer.scalar, outer.scalar)

@@ -203,7 +203,7 @@ def _positive(count: Scalar) -> Scalar:
 def _global_aggregate(plan: Operator) -> Summary | None:
     """Return a query whose rows are one group.
 
-    Exactly one row, or none if its HAVING does not hold.
+    It has exactly one row, or none if its HAVING does not hold.
     """
     match _one_project(plan):
         case Aggregate(child=rows, keys=(), calls=calls):

@@ -50,7 +50,7 @@ def extent(scalar: Scalar, of: Mapping[Column, Extent] | None = None) -> Extent:
 def compose(scalar: Scalar, values: Mapping[Column, Scalar]) -> Scalar | None:
     """Return the expression with columns replaced by their values.
 
-    None if it would become too large.
+    Return None if it would become too large.
     """
     before = extent(scalar)
     after = extent(scalar, {column: extent(value) for column, value in values.items()})

@@ -81,7 +81,7 @@ def obstacle(
 ) -> str | None:
     """Return what stands above a scan of a loop's relations that its rounds cannot follow.
 
-    None is none.
+    Return None if there is no obstacle.
 
     Over levels the plan has to be additive: what it gives for two sets of rows together is the
     sum of what it gives for each. Over sets it has to be monotone, and a DISTINCT changes nothing.

@@ -28,7 +28,7 @@ def numbered(plan: Operator) -> tuple[Operator, tuple[Column, ...]]:
 def matching(one: Operator, other: Operator) -> dict[Column, Column] | None:
     """Return what to call the columns of `one` so that it is `other`.
 
-    None if it is another plan.
+    Return None if it is another plan.
     """
     (first, names), (second, others) = numbered(one), numbered(other)
     return dict(zip(names, others, strict=True)) if first == second else None
@@ -37,7 +37,7 @@ def matching(one: Operator, other: Operator) -> dict[Column, Column] | None:
 def outline(plan: Operator) -> tuple[object, ...]:
     """Return what plans that are equal up to the names of their columns have in common.
 
-    Cheap to find.
+    It is cheap to compute.
     """
     relation = plan.relation if isinstance(plan, Scan) else None
     return (type(plan), relation, len(plan.columns), *map(outline, plan.children))

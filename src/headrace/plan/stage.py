@@ -161,7 +161,7 @@ class Stage:
     def shown(self) -> Operator:
         """Return what others read of this stage's output.
 
-        The visible columns of the groups shown.
+        These are the visible columns of the groups shown.
         """
         if self.condition_column is None:
             return Scan(self.relation, self.visible)

@@ -102,7 +102,7 @@ def bind(
 ) -> BoundQuery:
     """Return the plan of a query over the tables of `schema`.
 
-    UserError where it cannot be maintained.
+    Raise UserError where it cannot be maintained.
 
     The query of a table in a cycle has EXCEPT and INTERSECT as joins, which a loop can follow.
     """

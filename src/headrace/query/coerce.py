@@ -159,7 +159,7 @@ def _with_own_room(scalar: Scalar) -> Type:
 def _holds(type_: Type, literal: Literal) -> bool:
     """Return whether the digits of a constant have room.
 
-    An integer may have as many as its type has.
+    An integer may have as many digits as its type has.
     """
     if literal.value is None:
         return True

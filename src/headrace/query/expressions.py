@@ -281,7 +281,7 @@ class Expressions:
 def _several_percentiles(node: exp.Expr) -> exp.Expr | None:
     """Return what a percentile function with ARRAY[…] of fractions stands for.
 
-    None for other calls.
+    Return None for other calls.
     """
     only = node.args["expression"] if isinstance(node, exp.Filter) else None
     match node.this if only is not None else node:

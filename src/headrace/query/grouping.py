@@ -112,7 +112,7 @@ class Aggregates:
     def quotients(self, below: frozenset[Column]) -> frozenset[Column]:
         """Return the results that come from a numeric division.
 
-        Here, or in one of the columns below.
+        The division is here, or in one of the columns below.
         """
         return frozenset(
             column

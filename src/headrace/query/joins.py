@@ -82,7 +82,7 @@ def equal_columns(left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
 def merged_column(kind: Kind, left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
     """Return the one column that USING makes of two.
 
-    Of the side that is never padded, else of either.
+    It is the column of the side that is never padded, else of either.
 
     Both are brought to one type; an inner join shows the one that has it.
     """

@@ -185,14 +185,14 @@ def ordering_of(query: exp.Expr, outputs: Outputs, bind: Bind) -> Ordering:
 
 def _require_prefix(entries: Sequence[OrderEntry], on: Sequence[int], node: exp.Expr) -> None:
     """ORDER BY starts with the expressions of DISTINCT ON, in any order."""
-    wanted = set(on)
+    remaining_places = set(on)
     for entry in entries:
-        if not wanted:
+        if not remaining_places:
             return
         if entry.place not in on:
             message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
             raise refuse("invalid-query", message, node)
-        wanted.discard(entry.place)
+        remaining_places.discard(entry.place)
 
 
 def limited(query: exp.Expr, block: Block, bind: Bind, keys: Keys) -> Block:

@@ -15,7 +15,7 @@ _ELEMENT = re.compile(rf"{_BLANK}({_QUOTED}|{_PLAIN}){_BLANK}(,|$)", re.DOTALL)
 def read_array(text: str) -> tuple[str | None, ...]:
     """Return the texts of the elements, None for NULL.
 
-    ValueError if it is not a list of one dimension.
+    Raise ValueError if it is not a list of one dimension.
     """
     text = text.strip(" \t\n\r\v\f")
     if len(text) < 2 or text[0] != "{" or text[-1] != "}":

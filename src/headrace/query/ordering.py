@@ -105,7 +105,7 @@ def output_place(
 ) -> int | None:
     """Return the output column that an entry of ORDER BY means by its number or name.
 
-    None for neither.
+    Return None for neither.
 
     `same` says whether two outputs are the same expression, so that their name is not ambiguous.
     """

@@ -22,7 +22,7 @@ def output_name(node: exp.Expr) -> str:
 def first_names(text: str) -> tuple[str, ...] | None:
     """Return the output columns of a query as its first SELECT names them.
 
-    None if that has a star.
+    Return None if that has a star.
     """
     query: exp.Expr = parse(text)
     while not isinstance(query, exp.Select):

@@ -187,9 +187,9 @@ class Scope:
         """Return the table that a qualified name or `t.*` names."""
         alias = name_of(node.args["table"])
         schema = node.args.get("db")
-        wanted = None if schema is None else name_of(schema)
-        found = [s for s in self.sources if s.alias == alias and wanted in (None, s.schema)]
-        shown = alias if wanted is None else f"{wanted}.{alias}"
+        schema_name = None if schema is None else name_of(schema)
+        found = [s for s in self.sources if s.alias == alias and schema_name in (None, s.schema)]
+        shown = alias if schema_name is None else f"{schema_name}.{alias}"
         if len(found) > 1:
             message = f'table reference "{shown}" is ambiguous'
             raise refuse("ambiguous-column", message, node, "Give one of them an alias.")

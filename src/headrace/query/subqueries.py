@@ -114,7 +114,7 @@ def _rows_alone(node: exp.Expr) -> tuple[exp.Expr, int]:
 def _count(query: exp.Query, clause: str) -> int | None:
     """Return the number that LIMIT or OFFSET names; None if it is no plain number.
 
-    All is more than 0.
+    LIMIT ALL counts as more than 0.
     """
     found = query.args.get(clause)
     if found is None:

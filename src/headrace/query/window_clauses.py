@@ -45,7 +45,7 @@ def named_windows(select: exp.Select) -> dict[str, Clauses]:
 def clauses_of(node: exp.Window, named: Mapping[str, Clauses]) -> Clauses:
     """Return the clauses of one window.
 
-    One that is built on a name may not say again what that says.
+    A window that is built on a name may not repeat its clauses.
     """
     order = node.args.get("order")
     own = Clauses(

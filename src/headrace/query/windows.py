@@ -82,7 +82,7 @@ class WindowRequests:
     def quotients(self, parts: Sequence[Scalar], below: frozenset[Column]) -> frozenset[Column]:
         """Return the results that come from a numeric division.
 
-        In the call, or in what it reads.
+        The division is in the call, or in a column that it reads.
         """
         over = dict(zip(self.scalars, parts, strict=True))
         return frozenset(
@@ -254,28 +254,28 @@ class Windows(WindowRequests):
         if parts.distinct or parts.order:
             clause = "DISTINCT" if parts.distinct else "ORDER BY in an aggregate"
             raise refuse("invalid-query", f"{clause} is not implemented for window functions", node)
-        wanted = aggregate_request(parts, only, inside, over=True)
+        requested_call = aggregate_request(parts, only, inside, over=True)
         function = AGGREGATE_BY_NAME[name]
-        states = function.states(*(wanted.arguments or (None,)))
+        states = function.states(*(requested_call.arguments or (None,)))
         if states is None:
-            return self._of_all_rows(wanted, over, node)
+            return self._of_all_rows(requested_call, over, node)
         columns: list[Scalar] = []
         for state in states:
-            result = state_type(state.term.type) if state.kept == "sum" else wanted.type
+            result = state_type(state.term.type) if state.kept == "sum" else requested_call.type
             columns.append(self._request(state.kept, (state.term,), over, result, node))
-        return function.value(tuple(columns), wanted.type)
+        return function.value(tuple(columns), requested_call.type)
 
-    def _of_all_rows(self, wanted: AggregateRequest, over: Over, node: exp.Expr) -> Scalar:
+    def _of_all_rows(self, requested_call: AggregateRequest, over: Over, node: exp.Expr) -> Scalar:
         """Return an aggregate that needs all rows of the frame."""
-        name = wanted.function
-        if wanted.only is not None:
+        name = requested_call.function
+        if requested_call.only is not None:
             message = f"{name} with FILTER and OVER is not maintained"
             raise refuse("unsupported-query", message, node)
         if name not in OF_ALL_ROWS or over.frame.exclude != "no others":
             ordered_set = AGGREGATE_BY_NAME[name].order == "within"
             message = f"{name} OVER {'' if ordered_set else 'with EXCLUDE '}is not maintained"
             raise refuse("unsupported-function", message, node)
-        return self._request(name, wanted.arguments, over, wanted.type, node)
+        return self._request(name, requested_call.arguments, over, requested_call.type, node)
 
     def _request(
         self,

@@ -86,7 +86,7 @@ def groups_spec(frame: Frame) -> Spec:
 def range_over(frame: Frame, order: Sequence[SortKey]) -> tuple[exp.Order, Spec]:
     """Return a frame by values.
 
-    Its sort keys, and its bounds as distances from the one key there is.
+    The frame has sort keys, and bounds as distances from its only key.
     """
     offsets = [b.offset for b in (frame.start, frame.end) if b.offset is not None]
     if not offsets:

@@ -76,7 +76,7 @@ def as_table(query: exp.Query, name: str) -> exp.Subquery:
 def joined(select: exp.Select, kind: str, table: exp.Expression, on: exp.Expr | None) -> exp.Select:
     """Return the SELECT, itself changed, with one more table.
 
-    Inner, cross, left, full, left semi, …
+    `kind` is inner, cross, left, full, left semi, …
     """
     *side, word = kind.upper().split()
     words = {"side": word} if word in ("LEFT", "FULL") else {"side": "".join(side), "kind": word}

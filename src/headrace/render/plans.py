@@ -79,8 +79,8 @@ def render(
     """
     renderer = _Renderer(one_partition=one_partition)
     columns = plan.columns
-    wanted = names or tuple(c.id for c in columns)
-    shown = [aliased(column(c.id), name) for c, name in zip(columns, wanted, strict=True)]
+    output_names = names or tuple(c.id for c in columns)
+    shown = [aliased(column(c.id), name) for c, name in zip(columns, output_names, strict=True)]
     query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(
         renderer.subquery(plan), copy=False
     )
@@ -96,7 +96,7 @@ def render(
 def _joins_freely(select: exp.Select) -> bool:
     """Return whether some join takes the partitions of both sides.
 
-    Others keep those of the left one.
+    Other joins keep the partitions of the left side.
     """
     return any(join.side != "LEFT" for join in select.args.get("joins") or ())
 

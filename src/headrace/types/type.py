@@ -244,7 +244,7 @@ def result_numeric(
 ) -> Type:
     """Return the type of a computed numeric: bounded to 38 digits.
 
-    All before the point may be in use.
+    All digits before the point may be in use.
     """
     scale = min(scale, MAXIMUM_DIGITS)
     precision = max(min(precision, MAXIMUM_DIGITS), scale, 1)

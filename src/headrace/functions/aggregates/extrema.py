@@ -26,7 +26,7 @@ from headrace.types import Type
 def extremum_type(argument: Type | None) -> Type | None:
     """Return the argument's type without digits or length of its own.
 
-    Text under collation C only.
+    Text has one under collation C only.
     """
     if argument is None or argument.comparison != "ordered":
         return None

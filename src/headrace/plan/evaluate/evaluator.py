@@ -51,8 +51,8 @@ def combined(plan: SetOperation, left: Bag, right: Bag) -> Bag:
     # Counters leave out what is not positive: & is the lesser, − the difference.
     if not plan.once:
         return left & right if plan.kind == "intersect" else +left - +right
-    wanted = plan.kind == "intersect"
-    return Counter(dict.fromkeys((row for row in +left if (right[row] > 0) == wanted), 1))
+    is_intersection = plan.kind == "intersect"
+    return Counter(dict.fromkeys((row for row in +left if (right[row] > 0) == is_intersection), 1))
 
 
 def unnested(
@@ -122,7 +122,7 @@ def evaluate(plan: Operator, read: Read) -> Bag:
 def scalar(expression: Scalar, row: Row) -> Value:
     """Return an expression's value on one row.
 
-    EvaluationError where PostgreSQL reports an error.
+    Raise EvaluationError where PostgreSQL reports an error.
     """
     return Evaluator(lambda scan: Counter()).scalar(expression, row)
 
@@ -271,7 +271,7 @@ class Evaluator:
     def scalar(self, expression: Scalar, row: Row) -> Value:
         """Return an expression's value on one row.
 
-        EvaluationError where PostgreSQL reports an error.
+        Raise EvaluationError where PostgreSQL reports an error.
         """
         match expression:
             case Column():

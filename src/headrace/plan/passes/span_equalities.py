@@ -87,7 +87,7 @@ def _spanned(plan: Operator, terms: list[Scalar]) -> list[Scalar] | None:
 def _needed(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> Iterator[Pair]:
     """Return pairs that make the columns of each class equal, from the inputs up.
 
-    First those written.
+    Written pairs come first.
     """
     if not _is_region(plan):
         yield from _within(plan, equal, written)
@@ -123,7 +123,7 @@ def _within(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> I
 def _constants(plan: Operator, equal: EqualColumns, terms: list[Scalar]) -> Iterator[Scalar]:
     """Return what says that columns of a class equal a constant.
 
-    For others of the class it follows.
+    For other columns of the class it follows.
     """
     known: dict[Column, dict[Scalar, Literal]] = {}
     for term in terms:
