@@ -138,24 +138,24 @@ class Rounds(Generic[Rows]):
             }
         return deleted
 
-    def _follow(self, found: dict[str, Rows], stored: Mapping[str, Rows]) -> dict[str, Rows]:
+    def _follow(self, rows_found: dict[str, Rows], stored: Mapping[str, Rows]) -> dict[str, Rows]:
         """Return rows found, and what follows from them; `stored` is added to what is stored."""
-        total = dict(found)
+        total = dict(rows_found)
         for number in count(1):
-            names = self._some(found)
+            names = self._some(rows_found)
             if not names:
                 break
-            self._count(number, found)
+            self._count(number, rows_found)
             after = {
                 v.relation: self._sum(v, stored.get(v.relation), total[v.relation])
                 for v in self._variables
             }
-            given = RoundInputs(found=found, after=after)
-            found = {
+            given = RoundInputs(found=rows_found, after=after)
+            rows_found = {
                 v.relation: self._run(v, self._gained(v, names), given) for v in self._variables
             }
             for v in self._variables:
-                total[v.relation] = self._sum(v, total[v.relation], found[v.relation])
+                total[v.relation] = self._sum(v, total[v.relation], rows_found[v.relation])
         return total
 
     def _levels(self, variable: Variable, waiting: Rows) -> FixedPoint[Rows]:
@@ -184,8 +184,8 @@ class Rounds(Generic[Rows]):
     def _some(self, rows: Mapping[str, Rows]) -> Names:
         return frozenset(name for name, one in rows.items() if self.machine.count(one))
 
-    def _lost(self, variable: Variable, changed: Names, found: Names) -> Operator:
-        read = _read(variable, found)
+    def _lost(self, variable: Variable, changed: Names, found_names: Names) -> Operator:
+        read = _read(variable, found_names)
         return lost(self.loop, variable, changed, read) if read else Empty(variable.body.columns)
 
     def _gained(self, variable: Variable, found: Names) -> Operator:

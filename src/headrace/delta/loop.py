@@ -176,8 +176,10 @@ def _unseen(variable: Variable, rows: Operator, version: Version) -> Operator:
     if isinstance(rows, Empty):
         return rows
     columns = tuple(replace(column, id=f"known_{column.id}") for column in variable.body.columns)
-    known = Scan(variable.relation, tuple(zip(variable.physical, columns, strict=True)), version)
-    return Unseen(guard_errors(rows), known)
+    known_rows = Scan(
+        variable.relation, tuple(zip(variable.physical, columns, strict=True)), version
+    )
+    return Unseen(guard_errors(rows), known_rows)
 
 
 def _near(plan: Operator, rows: Operator, row_columns: dict[Column, Column]) -> Operator:

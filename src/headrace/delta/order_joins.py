@@ -145,13 +145,13 @@ class _Links:
         return found
 
 
-def _connected(known: frozenset[Column], leaf: Operator, terms: list[Scalar]) -> bool:
+def _connected(known_columns: frozenset[Column], leaf: Operator, terms: list[Scalar]) -> bool:
     """Return whether something of the leaf is equal to something known."""
     own = frozenset(leaf.columns)
     for term in terms:
         if isinstance(term, Call) and term.function in ("=", "is not distinct from"):
             read = columns_of(term)
-            if read & own and read & known and read <= own | known:
+            if read & own and read & known_columns and read <= own | known_columns:
                 return True
     return False
 

@@ -220,11 +220,11 @@ def _all(parts: Iterable[ValueOrigins | None]) -> ValueOrigins | None:
     return ValueOrigins(origins, padded)
 
 
-def _padded(found: ValueOrigins | None, values: tuple[Scalar, ...]) -> ValueOrigins | None:
+def _padded(origins: ValueOrigins | None, values: tuple[Scalar, ...]) -> ValueOrigins | None:
     """Return what is found on a side that is padded.
 
     Columns are NULL then, expressions need not be.
     """
-    if found is None or not all(isinstance(value, Column) for value in values):
+    if origins is None or not all(isinstance(value, Column) for value in values):
         return None
-    return replace(found, padded=True)
+    return replace(origins, padded=True)

@@ -127,15 +127,18 @@ def tried(scalar: Scalar) -> Scalar | None:
     if not isinstance(scalar, Call) or not can_raise(scalar):
         return scalar
     arguments = [tried(argument) for argument in scalar.arguments]
-    given = tuple(argument for argument in arguments if argument is not None)
+    present_arguments = tuple(argument for argument in arguments if argument is not None)
     strict = FUNCTION_BY_NAME[scalar.function].strict and scalar.function not in LAZY
-    if not strict or len(given) < len(arguments):
+    if not strict or len(present_arguments) < len(arguments):
         return None
     if not _raises(scalar):
-        return Call(scalar.function, given, scalar.type)
+        return Call(scalar.function, present_arguments, scalar.type)
     for name in (f"try {scalar.function}", f"try {scalar.type.kind} {scalar.function}"):
-        if name in FUNCTION_BY_NAME and FUNCTION_BY_NAME[name].type_of(given) == scalar.type:
-            return Call(name, given, scalar.type)
+        if (
+            name in FUNCTION_BY_NAME
+            and FUNCTION_BY_NAME[name].type_of(present_arguments) == scalar.type
+        ):
+            return Call(name, present_arguments, scalar.type)
     return None
 
 

@@ -105,8 +105,8 @@ def _position_type(arguments: Sequence[Scalar]) -> Type | None:
 
 def _position_spark(arguments: Sequence[Expression], types: Sequence[Type], _: Type) -> Expression:
     array, value = arguments
-    found = each("transform", array, _same(variable("item"), value, types[1]))
-    place = spark_function("array_position", found, exp.Boolean(this=True))
+    matches = each("transform", array, _same(variable("item"), value, types[1]))
+    place = spark_function("array_position", matches, exp.Boolean(this=True))
     return spark_cast(spark_function("nullif", place, number(0)), INTEGER)
 
 

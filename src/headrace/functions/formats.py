@@ -113,16 +113,16 @@ def _read(format_: str) -> tuple[list[tuple[str, bool, str]], str]:
     pieces: list[tuple[str, bool, str]] = []
     at = 0
     while at < len(format_):
-        found = _PIECE.match(format_, at)
-        if found is None:
+        piece_match = _PIECE.match(format_, at)
+        if piece_match is None:
             break
-        fill, key, quoted, plain = found.groups()
+        fill, key, quoted, plain = piece_match.groups()
         # A suffix such as th changes what stands before it.
-        suffix = format_[found.end() :][:2].lower()
+        suffix = format_[piece_match.end() :][:2].lower()
         if key and (key not in _MAINTAINED or suffix in ("th", "sp", "tm")):
             break
         pieces.append((key or "", bool(fill) and key not in _FRACTIONS, quoted or plain or ""))
-        at = found.end()
+        at = piece_match.end()
     return pieces, format_[at:]
 
 

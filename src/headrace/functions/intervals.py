@@ -55,11 +55,11 @@ class IntervalParts:
 
 def parts_of(text: str) -> IntervalParts:
     """Return the parts of a text in ISO 8601; ValueError for any other."""
-    found = re.fullmatch(_FORM, text, re.ASCII)
-    if found is None:
+    interval_match = re.fullmatch(_FORM, text, re.ASCII)
+    if interval_match is None:
         raise ValueError(text)
-    years, months, days, hours, minutes = (int(found[i] or 0) for i in range(1, 6))
-    sign, whole, fraction = re.fullmatch(r"(-?)(\d+)\.?(\d*)", found[6] or "0").groups()  # type: ignore[union-attr]
+    years, months, days, hours, minutes = (int(interval_match[i] or 0) for i in range(1, 6))
+    sign, whole, fraction = re.fullmatch(r"(-?)(\d+)\.?(\d*)", interval_match[6] or "0").groups()  # type: ignore[union-attr]
     micros = int(whole) * SECOND + int(fraction.ljust(6, "0") or 0)
     micros = -micros if sign else micros
     time = hours * HOUR + minutes * MINUTE + micros

@@ -72,9 +72,9 @@ def _parts(text: Expression) -> Expression:
     tokens = spark_function("regexp_extract_all", text.copy(), string(_TOKENS), number(0))
     step = exp.Lambda(this=_struct(after), expressions=[_STATE.copy(), _TOKEN.copy()])
     result = exp.Lambda(this=parts, expressions=[_STATE.copy()])
-    found = spark_function("aggregate", tokens, _struct(start), step, result)
+    tokens_state = spark_function("aggregate", tokens, _struct(start), step, result)
     some = exp.GT(this=spark_function("length", text.copy()), expression=number(2))
-    return case(some, found, exp.Null())
+    return case(some, tokens_state, exp.Null())
 
 
 def _state(name: str) -> Expression:

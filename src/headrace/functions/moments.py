@@ -52,11 +52,11 @@ def stored_in_spark(value: Expression, type_: Type) -> Expression:
     assert type_.row.bounds is not None
     first, last = type_.row.bounds
 
-    def check(found: Expression) -> Expression:
+    def check(moment: Expression) -> Expression:
         low, high = (spark_cast(string(text), type_) for text in (first, last))
-        fits = exp.Between(this=found.copy(), low=low, high=high)
-        missing = exp.Is(this=found.copy(), expression=exp.Null())
-        return case(fits, found.copy(), missing, exp.Null(), fails(f"{type_.kind} does not fit"))
+        fits = exp.Between(this=moment.copy(), low=low, high=high)
+        missing = exp.Is(this=moment.copy(), expression=exp.Null())
+        return case(fits, moment.copy(), missing, exp.Null(), fails(f"{type_.kind} does not fit"))
 
     return let((value,), check)
 

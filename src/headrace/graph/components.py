@@ -43,14 +43,14 @@ def components(reads: Mapping[Name, Iterable[Name]]) -> tuple[Component[Name], .
     graph = graph_of(reads)
     condensed = nx.condensation(graph)
     members = {node: tuple(sorted(names)) for node, names in condensed.nodes(data="members")}
-    found: list[Component[Name]] = []
+    ordered_components: list[Component[Name]] = []
     number = 0
     for node in nx.lexicographical_topological_sort(condensed, key=lambda node: members[node]):
         first = members[node][0]
         cyclic = len(members[node]) > 1 or graph.has_edge(first, first)
         number += cyclic
-        found.append(Component(members[node], number if cyclic else None))
-    return tuple(found)
+        ordered_components.append(Component(members[node], number if cyclic else None))
+    return tuple(ordered_components)
 
 
 def graph_of(reads: Mapping[Name, Iterable[Name]]) -> nx.DiGraph[Name]:

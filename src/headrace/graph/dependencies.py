@@ -15,18 +15,24 @@ def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamT
 
     Tables that read each other stand side by side, in the order of their names.
     """
-    known = {one.relation: one for one in (*tables, table)}
-    graph = graph_of({one.relation: one.inputs for one in known.values()})
+    tables_by_relation = {one.relation: one for one in (*tables, table)}
+    graph = graph_of({one.relation: one.inputs for one in tables_by_relation.values()})
     relations = nx.ancestors(graph, table.relation) | {table.relation}
-    return ordered(known[relation] for relation in relations if relation in known)
+    return ordered(
+        tables_by_relation[relation] for relation in relations if relation in tables_by_relation
+    )
 
 
 def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTable, ...]:
     """Return every other stream table that reads one of them, directly or not, in order."""
-    known = {one.relation: one for one in tables}
-    graph = graph_of({one.relation: one.inputs for one in known.values()})
-    wanted = {t for one in relations if one in graph for t in nx.descendants(graph, one)}
-    return ordered(known[relation] for relation in wanted if relation in known)
+    tables_by_relation = {one.relation: one for one in tables}
+    graph = graph_of({one.relation: one.inputs for one in tables_by_relation.values()})
+    relations_below = {t for one in relations if one in graph for t in nx.descendants(graph, one)}
+    return ordered(
+        tables_by_relation[relation]
+        for relation in relations_below
+        if relation in tables_by_relation
+    )
 
 
 def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:

@@ -135,13 +135,13 @@ def groups(
         if name in reads:
             by_group.setdefault(group, []).append(name)
     several = [tuple(names) for names in by_group.values() if len(names) > 1]
-    found, meeting = _diamonds(reads, several)
+    own_diamonds, meeting = _diamonds(reads, several)
     always = {name: set(others) for name, others in reads.items()}
     for names in several:
         for name, other in zip(names, names[1:] + names[:1], strict=True):
             always[name].add(other)
     together = {name: set(others) for name, others in always.items()}
-    for diamond in (*found, *meeting):
+    for diamond in (*own_diamonds, *meeting):
         for name in diamond.intermediates:
             together[name].update(diamond.convergence)
     joined, number = _numbered(together, reads)
@@ -154,7 +154,7 @@ def groups(
             parts[number[first]].append(part.members)
             pieces[number[first]].setdefault(piece[first], []).append(part.members)
     convergences: list[list[Name]] = [[] for _ in range(joined)]
-    for diamond in found:
+    for diamond in own_diamonds:
         convergences[number[diamond.convergence[0]]] += diamond.convergence
     chosen = frozenset(chain.from_iterable(several))
     return tuple(
@@ -172,8 +172,10 @@ def _numbered(
     reads: Mapping[Name, Iterable[Name]], tables: Container[Name]
 ) -> tuple[int, dict[Name, int]]:
     """Return how many components of these tables there are, and the number of each table's."""
-    found = [one.members for one in components(reads) if one.members[0] in tables]
-    return len(found), {name: index for index, names in enumerate(found) for name in names}
+    member_sets = [one.members for one in components(reads) if one.members[0] in tables]
+    return len(member_sets), {
+        name: index for index, names in enumerate(member_sets) for name in names
+    }
 
 
 def _condensed(

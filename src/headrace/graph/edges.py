@@ -68,10 +68,10 @@ def classify(written: Operator) -> tuple[Edge, ...]:
 
     A relation that is read several times has the operators of all its readings.
     """
-    found: dict[str, dict[str, None]] = {}
+    operators_by_relation: dict[str, dict[str, None]] = {}
     for relation, words in _reads(written, ()):
-        found.setdefault(relation, {}).update(dict.fromkeys(words))
-    return tuple(Edge(relation, tuple(words)) for relation, words in found.items())
+        operators_by_relation.setdefault(relation, {}).update(dict.fromkeys(words))
+    return tuple(Edge(relation, tuple(words)) for relation, words in operators_by_relation.items())
 
 
 Read = tuple[str, Words]

@@ -36,11 +36,11 @@ def policy(
     group: ConsistencyGroup[Name], tables: Mapping[Name, StreamTable], settings: Settings
 ) -> Policy:
     """When a group that is atomic is due; in others every table follows its own schedule."""
-    found: Policy = "fastest"
+    strictest: Policy = "fastest"
     for name in (*group.convergences, *group.declared):
         own = tables[name].options.get("diamond_schedule_policy", settings.diamond_schedule_policy)
-        found = stricter(found, own)
-    return found
+        strictest = stricter(strictest, own)
+    return strictest
 
 
 def stricter(one: Policy, other: Policy) -> Policy:
@@ -55,13 +55,13 @@ def units(
 
     Groups that are atomic, and the pieces of those that
     are not, each as a group of its own."""
-    found: list[ConsistencyGroup[Name]] = []
+    atomic_groups: list[ConsistencyGroup[Name]] = []
     for group in groups:
         if atomic(group, tables, settings):
-            found.append(group)
+            atomic_groups.append(group)
         else:
-            found += (_piece(group, parts) for parts in group.pieces)
-    return tuple(found)
+            atomic_groups += (_piece(group, parts) for parts in group.pieces)
+    return tuple(atomic_groups)
 
 
 def _piece(

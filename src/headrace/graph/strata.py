@@ -42,18 +42,18 @@ def strata(reads: Reads[Name]) -> dict[Name, int]:
 
     Edges that make a component unstratifiable count nothing.
     """
-    found: dict[Name, int] = {}
+    stratum_by_name: dict[Name, int] = {}
     for component in components(reads):
         inside = frozenset(component.members)
         below = (
-            found[other] + bool(operators)
+            stratum_by_name[other] + bool(operators)
             for member in component.members
             for other, operators in reads.get(member, {}).items()
             if other not in inside
         )
         stratum = max(below, default=0)
-        found.update(dict.fromkeys(component.members, stratum))
-    return found
+        stratum_by_name.update(dict.fromkeys(component.members, stratum))
+    return stratum_by_name
 
 
 def unstratifiable(reads: Reads[Name]) -> tuple[Unstratifiable[Name], ...]:

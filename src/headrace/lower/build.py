@@ -34,8 +34,8 @@ Fresh = Callable[[str, Type], Column]
 
 def conjunction(terms: Iterable[Scalar]) -> Scalar | None:
     """Return all of the terms, or None for no condition at all."""
-    found = tuple(terms)
-    return chain("and", found) if found else None
+    conditions = tuple(terms)
+    return chain("and", conditions) if conditions else None
 
 
 def same(left: Iterable[Scalar], right: Iterable[Scalar]) -> tuple[Scalar, ...]:

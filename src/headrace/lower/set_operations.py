@@ -42,11 +42,11 @@ def counted(plan: SetOperation, fresh: Fresh) -> Operator:
 
 def _intersection(plan: SetOperation, fresh: Fresh) -> Operator:
     groups, lefts, rights = _by_side(plan, fresh)
-    found = Filter(groups, call("and", call(">", lefts, _NONE), call(">", rights, _NONE)))
+    matching_groups = Filter(groups, call("and", call(">", lefts, _NONE), call(">", rights, _NONE)))
     if plan.once:
-        return keep(found, plan.columns)
+        return keep(matching_groups, plan.columns)
     lesser = call("case", call("<", lefts, rights), lefts, rights)
-    return keep(Replicate(found, lesser), plan.columns)
+    return keep(Replicate(matching_groups, lesser), plan.columns)
 
 
 def _difference(plan: SetOperation, fresh: Fresh) -> Operator:
@@ -96,8 +96,8 @@ def as_matches(plan: Operator, fresh: Fresh) -> Operator:
 def _scalar_as_matches(scalar: Scalar, fresh: Fresh) -> Scalar:
     match scalar:
         case Call(arguments=arguments):
-            found = tuple(_scalar_as_matches(argument, fresh) for argument in arguments)
-            return replace(scalar, arguments=found)
+            rewritten = tuple(_scalar_as_matches(argument, fresh) for argument in arguments)
+            return replace(scalar, arguments=rewritten)
         case Outer(scalar=outside):
             return Outer(_scalar_as_matches(outside, fresh))
         case Subquery(plan=inner, test=test):

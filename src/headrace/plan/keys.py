@@ -235,12 +235,12 @@ def _equal(left: Scalar, right: Scalar) -> Iterator[FunctionalDependency]:
 
 def _closure(columns: Iterable[Column], dependencies: tuple[FunctionalDependency, ...]) -> Columns:
     """Return every column that the given ones determine."""
-    known = set(columns)
+    determined = set(columns)
     growing = True
     while growing:
         growing = False
         for each in dependencies:
-            if each.premise <= known and not each.conclusion <= known:
-                known |= each.conclusion
+            if each.premise <= determined and not each.conclusion <= determined:
+                determined |= each.conclusion
                 growing = True
-    return frozenset(known)
+    return frozenset(determined)

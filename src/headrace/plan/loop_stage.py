@@ -75,10 +75,10 @@ def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) 
     physical = tuple(places[column] for column in recursion.outputs)
     own, levels = frozenset({name}), not recursion.once
     step = over(recursion.step, recursion.variable, name, physical)
-    found = obstacle(step, own, levels=levels, linear=own)
-    if found is not None:
+    reason = obstacle(step, own, levels=levels, linear=own)
+    if reason is not None:
         whole = replace(recursion, variable=name, step=step)
-        return Stage(name, whole, outputs, recursion=whole, obstacle=found)
+        return Stage(name, whole, outputs, recursion=whole, obstacle=reason)
     if levels:
         level = level_column(recursion)
         base = _as(inner(recursion.base), recursion.outputs, (level, Literal(0, INTEGER)))
@@ -101,9 +101,9 @@ def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) 
 
 def cycle_stage(name: str, plan: Operator, cycle: frozenset[str], inner: Inner) -> Stage:
     """Return the last stage of a stream table in a cycle: what it shows, as a set."""
-    found = obstacle(plan, cycle, levels=False, nested=True)
-    if found is not None:
-        raise PlanError(f"a cycle through {found}")
+    reason = obstacle(plan, cycle, levels=False, nested=True)
+    if reason is not None:
+        raise PlanError(f"a cycle through {reason}")
     body = inner(without_distincts(plan, cycle))
     outputs = tuple((column, column) for column in body.columns)
     physical = tuple(f"c{number}" for number in range(1, len(outputs) + 1))

@@ -20,9 +20,9 @@ def numbered(plan: Operator) -> tuple[Operator, tuple[Column, ...]]:
 
     Two plans are equal up to the names of their columns if the first parts are equal.
     """
-    found: dict[Column, Column] = {}
-    _collect(plan, found)
-    return renamed(plan, found), tuple(found)
+    new_columns: dict[Column, Column] = {}
+    _collect(plan, new_columns)
+    return renamed(plan, new_columns), tuple(new_columns)
 
 
 def matching(one: Operator, other: Operator) -> dict[Column, Column] | None:
@@ -72,17 +72,17 @@ def _renamed(part: Any, names: Mapping[Column, Column]) -> Any:
             return replace(part, **changed) if changed else part
 
 
-def _collect(part: Any, found: dict[Column, Column]) -> None:
+def _collect(part: Any, new_columns: dict[Column, Column]) -> None:
     match part:
         case Column():
-            found.setdefault(part, Column(f"x{len(found)}", part.type))
+            new_columns.setdefault(part, Column(f"x{len(new_columns)}", part.type))
         case tuple():
             for each in part:
-                _collect(each, found)
+                _collect(each, new_columns)
         case _:
             kind: Any = type(part)
             for name in _parts(kind):
-                _collect(getattr(part, name), found)
+                _collect(getattr(part, name), new_columns)
 
 
 @cache

@@ -129,21 +129,21 @@ def _fraction(bound: Bound, node: exp.Expr) -> Scalar:
 
 def _coerced(function: AggregateFunction, bound: Sequence[Bound], node: exp.Expr) -> list[Scalar]:
     """Return the arguments in the types that the function is defined on."""
-    found: list[Scalar] = []
+    coerced: list[Scalar] = []
     with located(node):
         for argument in bound:
             if function.takes is not None:
                 value = (
                     typed(argument, function.takes) if isinstance(argument, Untyped) else argument
                 )
-                found.append(cast(value, function.takes) if value.type.is_number else value)
+                coerced.append(cast(value, function.takes) if value.type.is_number else value)
             elif function.name == "string_agg":
-                found.append(_as_text(argument))
+                coerced.append(_as_text(argument))
             elif function.name == "array_agg":
-                found.append(as_element(without_sign_of_zero(settled(argument))))
+                coerced.append(as_element(without_sign_of_zero(settled(argument))))
             else:
-                found.append(settled(argument))
-    return _collated(found) if function.name == "string_agg" else found
+                coerced.append(settled(argument))
+    return _collated(coerced) if function.name == "string_agg" else coerced
 
 
 def _collated(texts: Sequence[Scalar]) -> list[Scalar]:

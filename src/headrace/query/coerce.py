@@ -124,20 +124,20 @@ def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar,
 
 def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
     """Return the one type that PostgreSQL gives to branches."""
-    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
-    if any(type_.kind == "numeric" for type_ in known):
-        known = [_with_own_room(bound) for bound in bounds if not isinstance(bound, Untyped)]
-    common = common_type(known) if known else plain_text()
+    types = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    if any(type_.kind == "numeric" for type_ in types):
+        types = [_with_own_room(bound) for bound in bounds if not isinstance(bound, Untyped)]
+    common = common_type(types) if types else plain_text()
     if common is None:
-        raise unmatched(known, what, node)
+        raise unmatched(types, what, node)
     if common.kind == "character":
         return _common_character(common, [b for b in bounds if isinstance(b, Untyped)])
-    if len(known) < len(bounds):
+    if len(types) < len(bounds):
         # A bare constant has no length and no digits of its own, so the result has none either.
         common = common.bare
     constants = [typed(bound, common) for bound in bounds if isinstance(bound, Untyped)]
     if common.kind in ("numeric", "array"):
-        all_types = [*known, *(constant.type for constant in constants)]
+        all_types = [*types, *(constant.type for constant in constants)]
         widest = common_type(all_types)
         literals = [bound for bound in (*bounds, *constants) if isinstance(bound, Literal)]
         if widest is None or not all(_holds(widest, literal) for literal in literals):
@@ -188,13 +188,13 @@ def as_type(bound: Bound, common: Type) -> Scalar:
 
 def lossless_together(bounds: Sequence[Bound]) -> bool:
     """Return whether one type holds all of the values with all their digits."""
-    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
-    number = next((type_ for type_ in known if type_.kind == "numeric"), None)
-    if number is None or any(type_.is_float for type_ in known):
+    types = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    number = next((type_ for type_ in types if type_.kind == "numeric"), None)
+    if number is None or any(type_.is_float for type_ in types):
         # Beside a float all are floats.
         return True
     constants = (typed(bound, number).type for bound in bounds if isinstance(bound, Untyped))
-    return lossless([*known, *constants])
+    return lossless([*types, *constants])
 
 
 def _brought(scalar: Scalar, common: Type) -> Scalar:

@@ -151,5 +151,5 @@ def _only_function(table: exp.Table) -> exp.Anonymous | None:
 
 def _is_bare(table: exp.Table) -> bool:
     """Return whether the item is a call without a schema, an alias or definitions of columns."""
-    given = {name for name, value in table.args.items() if value}
-    return isinstance(table.this, exp.Anonymous) and given == {"this"}
+    present_arguments = {name for name, value in table.args.items() if value}
+    return isinstance(table.this, exp.Anonymous) and present_arguments == {"this"}

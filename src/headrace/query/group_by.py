@@ -221,12 +221,12 @@ def group_keys(select: exp.Select, scope: Scope, outputs: Outputs) -> tuple[tupl
     group = select.args.get("group")
     if group is None:
         return ()
-    known: dict[int, Key] = {}
+    known_keys: dict[int, Key] = {}
 
     def bound(node: exp.Expr) -> Key:
-        if id(node) not in known:
-            known[id(node)] = _key(node, scope, outputs)
-        return known[id(node)]
+        if id(node) not in known_keys:
+            known_keys[id(node)] = _key(node, scope, outputs)
+        return known_keys[id(node)]
 
     sets = tuple(tuple(bound(node) for node in keys) for keys in grouping_sets(group))
     if not is_distinct(group):

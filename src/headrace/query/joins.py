@@ -202,9 +202,9 @@ def shared_names(left: Scope, right: Scope) -> list[str]:
 
 
 def _one(name: str, scope: Scope, join: exp.Join) -> Visible:
-    found = find(name, scope.columns)
-    if not found:
+    matching_columns = find(name, scope.columns)
+    if not matching_columns:
         raise refuse("unknown-column", f'column "{name}" of USING does not exist', join)
-    if len(found) > 1:
+    if len(matching_columns) > 1:
         raise refuse("ambiguous-column", f'common column "{name}" is ambiguous', join)
-    return found[0]
+    return matching_columns[0]

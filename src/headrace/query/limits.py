@@ -146,9 +146,9 @@ class Outputs:
 
     def place(self, node: exp.Expr) -> int:
         """Return the output that an entry means by its number, its name, or as an expression."""
-        found = output_place(node, self._names, lambda a, b: self.scalars[a] == self.scalars[b])
-        if found is not None:
-            return found
+        output = output_place(node, self._names, lambda a, b: self.scalars[a] == self.scalars[b])
+        if output is not None:
+            return output
         scalar = self._bind(node)
         if scalar in self.scalars:
             return self.scalars.index(scalar)

@@ -25,13 +25,13 @@ def read_array(text: str) -> tuple[str | None, ...]:
         return ()
     elements: list[str | None] = []
     while True:
-        found = _ELEMENT.match(inside, place)
-        if found is None:
+        element_match = _ELEMENT.match(inside, place)
+        if element_match is None:
             raise ValueError(text)
-        elements.append(_element(found[1]))
-        if not found[2]:
+        elements.append(_element(element_match[1]))
+        if not element_match[2]:
             return tuple(elements)
-        place = found.end()
+        place = element_match.end()
 
 
 def _element(text: str) -> str | None:
@@ -124,10 +124,10 @@ def _signed(whole: str, fraction: str | None) -> int:
 
 
 def _clock(text: str) -> int:
-    found = _CLOCK.match(text)
-    if found is None:
+    clock_match = _CLOCK.match(text)
+    if clock_match is None:
         raise ValueError(text)
-    sign, hours, minutes, seconds, fraction = found.groups()
+    sign, hours, minutes, seconds, fraction = clock_match.groups()
     if int(minutes) > 59 or int(seconds or 0) > 59:
         raise ValueError(text)
     micros = int(hours) * HOUR + int(minutes) * MINUTE + int(seconds or 0) * SECOND

@@ -129,8 +129,10 @@ def output_place(
 
 def ties_by(columns: Iterable[Column], decided: Iterable[Column]) -> tuple[SortKey, ...]:
     """Return the columns that decide between rows equal in those that did before."""
-    known = frozenset(decided)
-    return tuple(SortKey(column) for column in dict.fromkeys(columns) if column not in known)
+    decided_columns = frozenset(decided)
+    return tuple(
+        SortKey(column) for column in dict.fromkeys(columns) if column not in decided_columns
+    )
 
 
 def breaks_ties(plan: Operator) -> bool:

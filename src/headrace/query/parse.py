@@ -154,8 +154,14 @@ def parse(text: str) -> exp.Query:
 
 def _selected(node: exp.Expr) -> exp.Expr:
     """`VALUES … ORDER BY … LIMIT …` as a SELECT from VALUES."""
-    given = [name for name in ("order", "limit", "offset") if node.args.get(name) is not None]
-    return _star_of(node, *given) if isinstance(node, exp.Values) and given else node
+    present_clauses = [
+        name for name in ("order", "limit", "offset") if node.args.get(name) is not None
+    ]
+    return (
+        _star_of(node, *present_clauses)
+        if isinstance(node, exp.Values) and present_clauses
+        else node
+    )
 
 
 def _star_of(values: exp.Values, *moved: str) -> exp.Select:

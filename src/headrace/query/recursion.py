@@ -89,12 +89,12 @@ def _roomy(type_: Type) -> Type:
 def _names(cte: exp.CTE, base: Block) -> tuple[str, ...]:
     """Return the names of the first term, unless the list after the query's name replaces them."""
     alias = cte.args["alias"]
-    given = tuple(name_of(identifier) for identifier in alias.args.get("columns") or ())
-    if len(given) > len(base.names):
-        available = f"{len(base.names)} columns available but {len(given)} columns specified"
+    aliases = tuple(name_of(identifier) for identifier in alias.args.get("columns") or ())
+    if len(aliases) > len(base.names):
+        available = f"{len(base.names)} columns available but {len(aliases)} columns specified"
         message = f'WITH query "{name_of(alias.this)}" has {available}'
         raise refuse("invalid-query", message, alias)
-    return given + base.names[len(given) :]
+    return aliases + base.names[len(aliases) :]
 
 
 def _require_same(name: str, base: Block, overall: tuple[Type, ...], cte: exp.CTE) -> None:

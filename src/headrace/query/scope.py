@@ -188,15 +188,17 @@ class Scope:
         alias = name_of(node.args["table"])
         schema = node.args.get("db")
         schema_name = None if schema is None else name_of(schema)
-        found = [s for s in self.sources if s.alias == alias and schema_name in (None, s.schema)]
-        shown = alias if schema_name is None else f"{schema_name}.{alias}"
-        if len(found) > 1:
-            message = f'table reference "{shown}" is ambiguous'
+        matching_sources = [
+            s for s in self.sources if s.alias == alias and schema_name in (None, s.schema)
+        ]
+        spelled_name = alias if schema_name is None else f"{schema_name}.{alias}"
+        if len(matching_sources) > 1:
+            message = f'table reference "{spelled_name}" is ambiguous'
             raise refuse("ambiguous-column", message, node, "Give one of them an alias.")
-        if found:
-            return found[0]
+        if matching_sources:
+            return matching_sources[0]
         hint = did_you_mean(alias, (source.alias for source in self.sources))
-        raise refuse("unknown-table", f'no table "{shown}" in FROM', node, hint)
+        raise refuse("unknown-table", f'no table "{spelled_name}" in FROM', node, hint)
 
     def label(self, column: Column) -> str:
         """Return the column's name as the user knows it, for messages."""

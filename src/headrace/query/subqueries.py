@@ -116,10 +116,10 @@ def _count(query: exp.Query, clause: str) -> int | None:
 
     LIMIT ALL counts as more than 0.
     """
-    found = query.args.get(clause)
-    if found is None:
+    clause_node = query.args.get(clause)
+    if clause_node is None:
         return 1 if clause == "limit" else 0
-    number = found.args.get("count" if isinstance(found, exp.Fetch) else "expression")
+    number = clause_node.args.get("count" if isinstance(clause_node, exp.Fetch) else "expression")
     if number is None:
         return 1
     constant = isinstance(number, exp.Literal) and number.name.isdigit()

@@ -176,10 +176,10 @@ def rows_in_select(
     select: exp.Select, item: Item, context: Context, inner: BindQuery
 ) -> tuple[exp.Select, Item]:
     """Return the block with such a function in its FROM; its own FROM is bound as `item`."""
-    found = [(i, call) for i, node in enumerate(select.expressions) for call in _calls(node)]
-    if not found:
+    placed_calls = [(i, call) for i, node in enumerate(select.expressions) for call in _calls(node)]
+    if not placed_calls:
         return select, item
-    (place, call), *others = found
+    (place, call), *others = placed_calls
     name = name_of(call.this)
     if others or call is not _value(select.expressions[place]) or _is_computed(select):
         message = f"{name} beside other rows, groups or windows is not maintained"
@@ -210,15 +210,15 @@ def _value(target: exp.Expr) -> exp.Expr:
 
 def _calls(target: exp.Expr) -> list[exp.Anonymous]:
     """Return the functions that give rows, those of inner queries left out."""
-    found: list[exp.Anonymous] = []
+    calls: list[exp.Anonymous] = []
     waiting: list[exp.Expr] = [target]
     while waiting:
         node = waiting.pop()
         if isinstance(node, exp.Anonymous) and _gives_rows(name_of(node.this)):
-            found.append(node)
+            calls.append(node)
         if not isinstance(node, exp.Query):
             waiting.extend(node.iter_expressions())
-    return found
+    return calls
 
 
 def _gives_rows(name: str) -> bool:

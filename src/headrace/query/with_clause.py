@@ -158,7 +158,7 @@ def _check(cte: exp.CTE, references: list[exp.Table]) -> None:
 
 def _wrong_place(reference: exp.Table, union: exp.Union) -> str | None:
     """Return what the reference stands in that it must not; of several what PostgreSQL names."""
-    found: str | None = None
+    place: str | None = None
     node: exp.Expr = reference
     while node is not union:
         parent = node.parent
@@ -168,11 +168,11 @@ def _wrong_place(reference: exp.Table, union: exp.Union) -> str | None:
         if isinstance(node, exp.With) and parent is union:
             return "a subquery"
         if _is_padded(node, parent):
-            found = "an outer join"
+            place = "an outer join"
         elif isinstance(parent, exp.SetOperation):
-            found = _in_set_operation(node, parent, union) or found
+            place = _in_set_operation(node, parent, union) or place
         node = parent
-    return found
+    return place
 
 
 def _in_set_operation(side: exp.Expr, node: exp.SetOperation, union: exp.Union) -> str | None:

@@ -108,8 +108,8 @@ def any_stale(state: GroupState, left: dict[str, exp.Expression]) -> exp.Express
     `left` gives the new totals by their columns' ids.
     """
     each_one = (stale(each, left[each.present.id].copy()) for each in state.extrema)
-    found = exp.Paren(this=exp.or_(*each_one))
+    stale_groups = exp.Paren(this=exp.or_(*each_one))
     if not state.keys:
-        return found
+        return stale_groups
     stays = exp.NEQ(this=left[state.rows.id].copy(), expression=bigint(0))
-    return exp.Paren(this=exp.and_(stays, found))
+    return exp.Paren(this=exp.and_(stays, stale_groups))

@@ -64,13 +64,13 @@ def _needs_copies(plan: Window) -> bool:
 def _placed(plan: Window, rows: exp.Select, alias: Callable[[], str]) -> exp.Subquery:
     """Return the rows with the places that some calls are computed from."""
     table = as_table(rows, alias())
-    found = [
+    places = [
         each for number, call in enumerate(plan.calls) for each in positions(plan, call, number)
     ]
-    if not found:
+    if not places:
         return table
     known = [*columns_named(plan.child.columns), column(COPY)]
-    return as_table(exp.Select(expressions=[*known, *found]).from_(table, copy=False), alias())
+    return as_table(exp.Select(expressions=[*known, *places]).from_(table, copy=False), alias())
 
 
 def _results(plan: Window) -> list[exp.Expression]:

@@ -87,8 +87,8 @@ def joined(select: exp.Select, kind: str, table: exp.Expression, on: exp.Expr | 
 
 def hinted(select: exp.Select, hint: str, *arguments: exp.Expression) -> exp.Select:
     """Return the SELECT, itself changed, with one more hint for Spark."""
-    found = select.args.get("hint")
-    hints = [] if found is None else found.expressions
+    existing = select.args.get("hint")
+    hints = [] if existing is None else existing.expressions
     more = exp.Anonymous(this=hint, expressions=list(arguments))
     select.set("hint", exp.Hint(expressions=[*hints, more]))
     return select

@@ -250,10 +250,10 @@ class _Renderer:
                 .from_(keys, copy=False)
                 .group_by(*(n.copy() for n in names), copy=False)
             )
-            found = joined(select, "inner", as_table(each, touched), matches)
+            matching = joined(select, "inner", as_table(each, touched), matches)
         else:
-            found = joined(select, "left semi", keys, matches)
-        return self._hashing(found, touched)
+            matching = joined(select, "left semi", keys, matches)
+        return self._hashing(matching, touched)
 
     def _unseen(self, plan: Unseen) -> exp.Select:
         """What was found comes to the driver, so it can be hashed; what is known streams past."""

@@ -39,7 +39,7 @@ def top_merge(
     plan: TopMerge, stored: exp.Expression, change: exp.Expression, alias: Callable[[], str]
 ) -> exp.Select:
     """Old rows with negative, new rows with positive weights, and which groups are stale."""
-    known = columns_named(plan.stored.columns)
+    stored_columns = columns_named(plan.stored.columns)
     sides = exp.Union(
         this=_side(plan, column(WEIGHT)).from_(stored, copy=False),
         expression=_side(plan, bigint(0)).from_(change, copy=False),
@@ -50,11 +50,17 @@ def top_merge(
     rows = exp.Select(expressions=[*shown, *sums]).from_(as_table(sides, alias()), copy=False)
     rows = rows.group_by(*groups, copy=False)
     placed = exp.Select(
-        expressions=[*known, *_counts(), *_places(plan)],
+        expressions=[*stored_columns, *_counts(), *_places(plan)],
     ).from_(as_table(rows, alias()), copy=False)
     last = over(spark_function("max", _if(_positive(_OLD), column(_PLACE))), plan.keys)
     bounded = exp.Select(
-        expressions=[*known, *_counts(), column(_HELD), column(_PLACE), aliased(last, _LAST)]
+        expressions=[
+            *stored_columns,
+            *_counts(),
+            column(_HELD),
+            column(_PLACE),
+            aliased(last, _LAST),
+        ]
     ).from_(as_table(placed, alias()), copy=False)
     inside = exp.or_(
         exp.LT(this=column(_HELD), expression=bigint(plan.limit)),
@@ -66,14 +72,14 @@ def top_merge(
         .where(inside, copy=False)
     )
     counted = exp.Select(
-        expressions=[*known, *_counts(), column(_HELD), *_sums(plan)],
+        expressions=[*stored_columns, *_counts(), column(_HELD), *_sums(plan)],
     ).from_(as_table(kept, alias()), copy=False)
     moved: exp.Expression = exp.Paren(this=exp.Sub(this=_taken(plan), expression=column(_OLD)))
     marks = []
     if not plan.grows:
         moved = _if(_is_stale(plan), exp.Neg(this=column(_OLD)), moved)
         marks = [named(_is_stale(plan), STALE)]
-    result = weighted(moved, *known, *marks).from_(as_table(counted, alias()), copy=False)
+    result = weighted(moved, *stored_columns, *marks).from_(as_table(counted, alias()), copy=False)
     some = exp.NEQ(this=column(WEIGHT), expression=bigint(0))
     return (
         select_weighted(plan.columns)
@@ -83,8 +89,10 @@ def top_merge(
 
 
 def _side(plan: TopMerge, old: exp.Expression) -> exp.Select:
-    known = columns_named(plan.stored.columns)
-    return exp.Select(expressions=[*known, aliased(old, _OLD), aliased(column(WEIGHT), _NEW)])
+    stored_columns = columns_named(plan.stored.columns)
+    return exp.Select(
+        expressions=[*stored_columns, aliased(old, _OLD), aliased(column(WEIGHT), _NEW)]
+    )
 
 
 def _counts() -> list[exp.Expression]:

@@ -36,15 +36,15 @@ def positions(plan: Window, call: WindowCall, number: int) -> list[exp.Expressio
     if call.frame is None or _first(plan, call) != number:
         return []
     alike = [c for c in plan.calls if (c.order, c.ties) == (call.order, call.ties)]
-    found: list[exp.Expression] = []
+    counted: list[exp.Expression] = []
     if any(_by_place(c) for c in alike):
         place = over(spark_function("row_number"), plan.keys, _total_order(call))
-        found.append(aliased(spark_cast(place, BIGINT), _place(number)))
+        counted.append(aliased(spark_cast(place, BIGINT), _place(number)))
     if any(_by_group(c) for c in alike):
         order = some_order(sorted_by(call.order))
         group = over(spark_function("dense_rank"), plan.keys, order)
-        found.append(aliased(spark_cast(group, BIGINT), _group(number)))
-    return found
+        counted.append(aliased(spark_cast(group, BIGINT), _group(number)))
+    return counted
 
 
 def _first(plan: Window, call: WindowCall) -> int:
@@ -223,8 +223,8 @@ def _of_list(call: WindowCall, rows: exp.Expression) -> exp.Expression:
     if call.function == "last_value":
         ordered = spark_function("reverse", ordered)
     place = call.number - 1 if call.number is not None else 0
-    found = spark_function("get", ordered, exp.Literal.number(place))
-    return exp.Dot(this=found, expression=identifier("value"))
+    element = spark_function("get", ordered, exp.Literal.number(place))
+    return exp.Dot(this=element, expression=identifier("value"))
 
 
 def _field(name: str) -> exp.Expression:

@@ -275,8 +275,12 @@ def from_postgres(
     an array, `element` is the oid of its elements' type; all else is about that.
     """
     if element is not None:
-        found = from_postgres(element, typmod, enum=enum, ordered=ordered, folds=folds)
-        return array_of(found) if found is not None and has_arrays(found) else None
+        element_type = from_postgres(element, typmod, enum=enum, ordered=ordered, folds=folds)
+        return (
+            array_of(element_type)
+            if element_type is not None and has_arrays(element_type)
+            else None
+        )
     if enum is not None:
         return Type("enum", enum=enum)
     kind = KIND_BY_OID.get(oid)

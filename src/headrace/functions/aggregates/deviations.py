@@ -182,10 +182,10 @@ def _evaluate(inputs: Inputs, fewer: int, root: bool, type_: Type) -> Value:
         if not all(map(math.isfinite, values)):
             return math.nan
         mean = sum(values) / count
-        found = sum((value - mean) * (value - mean) for value in values) / (count - fewer)
-        if math.isinf(found):
+        about_mean = sum((value - mean) * (value - mean) for value in values) / (count - fewer)
+        if math.isinf(about_mean):
             raise EvaluationError("value out of range: overflow")
-        return math.sqrt(found) if root else found
+        return math.sqrt(about_mean) if root else about_mean
     exact = [Fraction(value) for value in values]
     center = sum(exact, Fraction(0)) / count
     ratio = sum(((value - center) ** 2 for value in exact), Fraction(0)) / (count - fewer)

@@ -63,10 +63,10 @@ def unnested(
     types = tuple(column.type for column in plan.outputs)
     added = plan.columns[len(plan.child.columns) :]
     for row, weight in rows:
-        found = function.rows([scalar(argument, row) for argument in plan.arguments], types)
-        for number, values in enumerate(found, 1):
+        function_rows = function.rows([scalar(argument, row) for argument in plan.arguments], types)
+        for number, values in enumerate(function_rows, 1):
             yield {**row, **dict(zip(added, (*values, number), strict=False))}, weight
-        if plan.keep and not found:
+        if plan.keep and not function_rows:
             yield {**row, **dict.fromkeys(added)}, weight
 
 

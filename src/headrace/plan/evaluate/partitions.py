@@ -59,18 +59,18 @@ def merged_top(plan: TopMerge, stored: Rows, change: Rows) -> Bag:
     bag: Bag = Counter()
     for before, changed in _grouped(plan.keys, stored, change):
         held = [row for row, weight in before for _ in range(weight)]
-        known = Counter({tuple(row.values()): weight for row, weight in before})
+        stored_rows = Counter({tuple(row.values()): weight for row, weight in before})
         full = len(held) >= plan.limit
         order = plan.order if plan.with_ties else (*plan.order, *plan.ties)
         last = sorted_rows(held, (*plan.order, *plan.ties))[-1] if full else None
         for row, weight in changed:
             if last is None or sorted_rows([row, last], order)[0] is row:
-                known[tuple(row.values())] += weight
-        if full and sum(known.values()) < plan.limit:
+                stored_rows[tuple(row.values())] += weight
+        if full and sum(stored_rows.values()) < plan.limit:
             for row, weight in before:
                 bag[(*(row[column] for column in columns), True)] -= weight
             continue
-        rows = [dict(zip(columns, values, strict=True)) for values in known.elements()]
+        rows = [dict(zip(columns, values, strict=True)) for values in stored_rows.elements()]
         for row in held:
             bag[(*(row[column] for column in columns), *known_mark)] -= 1
         for row_ in _first(plan, rows):
@@ -108,14 +108,14 @@ def _called(call: WindowCall, members: Sequence[Row]) -> list[tuple[int, Value]]
         groups.append(groups[-1] + (standing != standings[i - 1]) if i else 0)
     arguments = [tuple(row[argument] for argument in call.arguments) for row in ordered]
     function = WINDOW_FUNCTION_BY_NAME[call.function]
-    found: list[tuple[int, Value]] = []
+    values: list[tuple[int, Value]] = []
     for i, row in enumerate(ordered):
         frame = () if call.frame is None else framed(call.frame, i, groups, ordered, call.order)
         seen = Seen(i, groups, arguments, frame, call.number, call.output.type)
         place = row[_PLACE]
         assert isinstance(place, int)
-        found.append((place, function.evaluate(seen)))
-    return found
+        values.append((place, function.evaluate(seen)))
+    return values
 
 
 _PLACE: Any = object()

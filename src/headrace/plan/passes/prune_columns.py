@@ -34,9 +34,9 @@ def prune_columns(plan: Operator) -> Operator:
     """Return the same rows and output columns, with scans reading what is used and no more."""
     pruning = _Pruning()
     while True:
-        known = dict(pruning.read)
+        previous = dict(pruning.read)
         pruned = pruning.prune(plan, frozenset(plan.columns))
-        if pruning.read == known:
+        if pruning.read == previous:
             return pruned
 
 

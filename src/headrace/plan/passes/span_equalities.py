@@ -73,14 +73,16 @@ def _bare(plan: Operator) -> Operator:
 
 def _spanned(plan: Operator, terms: list[Scalar]) -> list[Scalar] | None:
     """Return the conditions with equalities as they are needed; None if they are already."""
-    given = {pair: term for term in terms if (pair := equal_pair(term)) is not None}
-    if not given:
+    written = {pair: term for term in terms if (pair := equal_pair(term)) is not None}
+    if not written:
         return None
-    equal = EqualColumns(given)
-    needed = [given.get(pair) or call("=", *pair) for pair in _needed(plan, equal, tuple(given))]
+    equal = EqualColumns(written)
+    needed = [
+        written.get(pair) or call("=", *pair) for pair in _needed(plan, equal, tuple(written))
+    ]
     constants = list(_constants(plan, equal, terms))
-    known = {*given.values(), *constants}
-    spanned = [*(term for term in dict.fromkeys(terms) if term not in known), *constants, *needed]
+    implied = {*written.values(), *constants}
+    spanned = [*(term for term in dict.fromkeys(terms) if term not in implied), *constants, *needed]
     return None if len(terms) == len(spanned) and set(terms) == set(spanned) else spanned
 
 
@@ -125,15 +127,17 @@ def _constants(plan: Operator, equal: EqualColumns, terms: list[Scalar]) -> Iter
 
     For other columns of the class it follows.
     """
-    known: dict[Column, dict[Scalar, Literal]] = {}
+    constants_by_class: dict[Column, dict[Scalar, Literal]] = {}
     for term in terms:
         if (found := _constant(term)) is not None:
-            known.setdefault(found[0], {})[term] = found[1]
+            constants_by_class.setdefault(found[0], {})[term] = found[1]
     for members in equal.classes(plan.columns):
-        values = [value for column in members for value in known.get(column, {}).values()]
+        values = [
+            value for column in members for value in constants_by_class.get(column, {}).values()
+        ]
         for column in members if values else ():
-            yield from known.get(column, ())
-            if column not in known and alike(column.type, values[0].type):
+            yield from constants_by_class.get(column, ())
+            if column not in constants_by_class and alike(column.type, values[0].type):
                 yield call("=", column, values[0])
 
 

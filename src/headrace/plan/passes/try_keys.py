@@ -55,16 +55,18 @@ def _key(term: Scalar, inputs: Inputs) -> Scalar | None:
 
 def _inputs(plans: Iterable[Operator], numbers: count[int]) -> Inputs:
     """Return which inputs of the joins below each column comes from; they are numbered."""
-    found: Inputs = {}
+    inputs_by_column: Inputs = {}
     for plan in plans:
         match plan:
             case Join() | MatchJoin() | FullJoin() | Filter():
                 below = _inputs(plan.children, numbers)
-                found |= {column: below[column] for column in plan.columns}
+                inputs_by_column |= {column: below[column] for column in plan.columns}
             case Project(outputs=outputs):
                 below = _inputs(plan.children, numbers)
                 for column, scalar in outputs:
-                    found[column] = frozenset[int]().union(*(below[c] for c in columns_of(scalar)))
+                    inputs_by_column[column] = frozenset[int]().union(
+                        *(below[c] for c in columns_of(scalar))
+                    )
             case _:
-                found |= dict.fromkeys(plan.columns, frozenset({next(numbers)}))
-    return found
+                inputs_by_column |= dict.fromkeys(plan.columns, frozenset({next(numbers)}))
+    return inputs_by_column
