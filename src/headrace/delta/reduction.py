@@ -348,8 +348,6 @@ def _among(other: Operator, path: Path, equal: tuple[_Equal, ...], place: int) -
 def _through_equals(other: Operator, equal: tuple[_Equal, ...], place: int) -> tuple[_Equal, ...]:
     """Return the pairs, and those with columns that the other side makes equal to its own.
 
-    These are further paths:
-
     (ΔL ⋈[l = o] O) ⋈[l = c] C        C: c among l of ΔL, or among o of the rows of O found
     """
     inside = EqualColumns(_equated(other))
@@ -375,10 +373,7 @@ def _equated(plan: Operator) -> Iterator[Pair]:
 def _by_scans(
     other: Operator, path: Path, pairs: list[_Equal], place: int
 ) -> Iterable[list[_Equal]]:
-    """Return the pairs, those together whose values come from the same scans.
-
-    Rows of these scans have all of the values.
-    """
+    """Return the pairs, those together whose values come from the same scans."""
     together: dict[frozenset[Path], list[_Equal]] = {}
     for pair in pairs:
         found = origins_of(other, path, (pair.columns[1 - place],))
