@@ -43,7 +43,7 @@ class Operator(ABC):
 
     @abstractmethod
     def with_children(self, *children: Operator) -> Operator:
-        """The same node over other inputs."""
+        """Return the same node over other inputs."""
 
     @property
     def scalars(self) -> tuple[Scalar, ...]:
@@ -51,12 +51,12 @@ class Operator(ABC):
         return ()
 
     def with_scalars(self, scalars: tuple[Scalar, ...]) -> Operator:
-        """The same node with other expressions of the same types."""
+        """Return the same node with other expressions of the same types."""
         assert not scalars
         return self
 
     def delta(self, of: Delta) -> Operator:
-        """The node's change, built from what `of` says of its children."""
+        """Return the node's change, built from what `of` says of its children."""
         raise TypeError(f"{type(self).__name__} is stateful: its stage has the rule")
 
 

@@ -92,7 +92,7 @@ Scalar = Column | Literal | Call | Outer | Subquery
 
 
 def walk(scalar: Scalar) -> Iterator[Scalar]:
-    """Every node of the expression that its own query evaluates, the outermost first."""
+    """Return every node of the expression that its own query evaluates, the outermost first."""
     yield scalar
     if isinstance(scalar, Call):
         for argument in scalar.arguments:
@@ -103,14 +103,14 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
 
 
 def outer_scalars(subquery: Subquery) -> Iterator[Scalar]:
-    """What an inner query reads of the enclosing one, as expressions of that."""
+    """Return what an inner query reads of the enclosing one, as expressions of that."""
     if subquery.test is not None:
         yield from _read_outside(subquery.test)
     yield from outer_reads(subquery.plan)
 
 
 def outer_reads(plan: Operator) -> Iterator[Scalar]:
-    """What a plan reads of the query around it, as expressions of that."""
+    """Return what a plan reads of the query around it, as expressions of that."""
     for scalar in plan.scalars:
         yield from _read_outside(scalar)
     for child in plan.children:
@@ -124,12 +124,12 @@ def _read_outside(scalar: Scalar) -> Iterator[Scalar]:
 
 
 def columns_of(scalar: Scalar) -> frozenset[Column]:
-    """The columns that the expression reads of its own query's rows."""
+    """Return the columns that the expression reads of its own query's rows."""
     return frozenset(node for node in walk(scalar) if isinstance(node, Column))
 
 
 def substitute(scalar: Scalar, with_: Callable[[Column], Scalar]) -> Scalar:
-    """The expression with every column of its own query replaced."""
+    """Return the expression with every column of its own query replaced."""
     match scalar:
         case Column():
             return with_(scalar)
@@ -142,7 +142,7 @@ def substitute(scalar: Scalar, with_: Callable[[Column], Scalar]) -> Scalar:
 
 
 def map_outer(subquery: Subquery, change: Callable[[Scalar], Scalar]) -> Subquery:
-    """The inner query with what it reads of the enclosing one replaced."""
+    """Return the inner query with what it reads of the enclosing one replaced."""
 
     def outward(outer: Outer) -> Scalar:
         return Outer(change(outer.scalar))
@@ -152,7 +152,7 @@ def map_outer(subquery: Subquery, change: Callable[[Scalar], Scalar]) -> Subquer
 
 
 def map_outers(scalar: Scalar, change: Callable[[Outer], Scalar]) -> Scalar:
-    """The expression with everything that it reads of the enclosing query replaced."""
+    """Return the expression with everything that it reads of the enclosing query replaced."""
     match scalar:
         case Outer():
             return change(scalar)
@@ -165,7 +165,7 @@ def map_outers(scalar: Scalar, change: Callable[[Outer], Scalar]) -> Scalar:
 
 
 def map_outers_of_plan(plan: Operator, change: Callable[[Outer], Scalar]) -> Operator:
-    """The plan with everything that it reads of the query around it replaced."""
+    """Return the plan with everything that it reads of the query around it replaced."""
     children = (map_outers_of_plan(child, change) for child in plan.children)
     scalars = tuple(map_outers(scalar, change) for scalar in plan.scalars)
     return plan.with_children(*children).with_scalars(scalars)

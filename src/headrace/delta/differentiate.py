@@ -47,7 +47,7 @@ from headrace.plan.stages import Stage
 
 
 def relations_of(plan: Operator) -> frozenset[str]:
-    """The relations that a plan reads."""
+    """Return the relations that a plan reads."""
     if isinstance(plan, Scan):
         return frozenset({plan.relation})
     return frozenset[str]().union(*(relations_of(child) for child in plan.children))
@@ -77,7 +77,7 @@ class Differentiation:
 
 
 def drop_empty(plan: Operator) -> Operator:
-    """The node without inputs that have no rows; children are taken as they are."""
+    """Return the node without inputs that have no rows; children are taken as they are."""
     match plan:
         case UnionAll(inputs=inputs):
             terms = tuple(term for term in map(drop_empty, inputs) if not isinstance(term, Empty))
@@ -94,7 +94,7 @@ def drop_empty(plan: Operator) -> Operator:
 
 
 def stage_change(stage: Stage, changed: frozenset[str], *, grows: bool = False) -> Operator:
-    """The stage's stored columns with the weights to append, given what changed below it.
+    """Return the stage's stored columns with the weights to append, given what changed below it.
 
     `grows` says that no row of the region went. No group is stale then, and none is marked so.
     """
@@ -121,7 +121,7 @@ def _stage_change(stage: Stage, changed: frozenset[str], grows: bool) -> Operato
 
 
 def _merged_top(stage: Stage, partitions: Partitions, change: Operator, grows: bool) -> Operator:
-    """The first rows of touched groups, told from the stored ones and the change."""
+    """Return the first rows of touched groups, computed from the stored ones and the change."""
     top = partitions.operator
     assert isinstance(top, Top) and top.limit is not None
     stored: Operator = Scan(stage.relation, stage.state_fields, "before")
@@ -137,7 +137,7 @@ def _merged_top(stage: Stage, partitions: Partitions, change: Operator, grows: b
 
 
 def stale_change(stage: Stage, changed: frozenset[str]) -> Operator:
-    """The change of the stage's stale groups, whose keys the caller gives."""
+    """Return the change of the stage's stale groups, whose keys the caller gives."""
     keys = (replace(column, id=f"touched_{column.id}") for column, _ in stage.keys)
     fields = tuple((f"k{i}", touched) for i, touched in enumerate(keys, 1))
     stale = Scan(stage.relation, fields, "stale")
@@ -145,7 +145,7 @@ def stale_change(stage: Stage, changed: frozenset[str]) -> Operator:
 
 
 def _ordered(stage: Stage) -> Stage:
-    """The stage with joins of which each connects something, as far as conditions do.
+    """Return the stage with joins of which each connects something, as far as conditions do.
 
     Of a product of two relations the change is a sum, into which no join above it could be moved.
     """
@@ -153,13 +153,13 @@ def _ordered(stage: Stage) -> Stage:
 
 
 def _touched(stage: Stage, change: Operator) -> Operator:
-    """The keys of the groups or partitions that a change of the region touches."""
+    """Return the keys of the groups or partitions that a change of the region touches."""
     columns = ((replace(c, id=f"touched_{c.id}"), key) for c, key in stage.keys)
     return Project(change, tuple(columns))
 
 
 def _recomputed(stage: Stage, touched: Operator, of: Differentiation) -> Operator:
-    """The groups of these keys anew, minus their stored rows."""
+    """Return the groups of these keys recomputed, minus their stored rows."""
     rows = guard_errors(of.after(stage.region))
     old: Operator = Scan(stage.relation, stage.stored, "before")
     if stage.keys:
@@ -171,7 +171,7 @@ def _recomputed(stage: Stage, touched: Operator, of: Differentiation) -> Operato
 
 
 def stage_full(stage: Stage, *, stored: bool) -> Operator:
-    """The stage evaluated anew, minus everything stored (if anything is)."""
+    """Return the stage evaluated in full, minus everything stored (if anything is)."""
     region = guard_errors(Differentiation(frozenset()).after(stage.region))
     raw = stage.additive and not stage.may_be_stale
     new = order_joins(stage.computed(region if raw else Net(region)))
@@ -181,7 +181,9 @@ def stage_full(stage: Stage, *, stored: bool) -> Operator:
 
 
 def only_grows(plan: Operator, changed: frozenset[str], grown: frozenset[str]) -> bool:
-    """Whether no row of the plan can go; of the relations that `changed`, those `grown` lost none.
+    """Return whether no row of the plan can go.
+
+    Of the relations that `changed`, those in `grown` lost no rows.
 
     Relations that the plan reads and that did not change do not matter.
     """

@@ -35,7 +35,7 @@ from headrace.plan.operators import (
 
 
 def drop_terms(plan: Operator, empty: frozenset[Path], path: Path = ()) -> Operator:
-    """The plan with the scans at these paths taken as empty, Empty if it then has no rows.
+    """Return the plan with the scans at these paths taken as empty, Empty if it then has no rows.
 
     An input without rows that its operator does not drop stays as it was.
     """
@@ -55,7 +55,7 @@ def drop_terms(plan: Operator, empty: frozenset[Path], path: Path = ()) -> Opera
 
 
 def _has_no_rows(plan: Operator, empty: tuple[bool, ...]) -> bool:
-    """Whether a node has no rows, given which of its inputs have none."""
+    """Return whether a node has no rows, given which of its inputs have none."""
     match plan:
         case Empty():
             return True
@@ -81,7 +81,7 @@ def _has_no_rows(plan: Operator, empty: tuple[bool, ...]) -> bool:
 
 
 def scans(plan: Operator, path: Path = ()) -> Iterator[tuple[Path, Scan]]:
-    """Every scan of the plan with its path."""
+    """Return every scan of the plan with its path."""
     if isinstance(plan, Scan):
         yield path, plan
     for place, child in enumerate(plan.children):

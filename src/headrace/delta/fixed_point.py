@@ -1,6 +1,6 @@
 """The rounds of a loop, on whatever evaluates plans: Spark over logs, or the pure evaluator.
 
-What a loop needs to know of rows is little: to evaluate a plan, to add, to tell whether there are
+What a loop needs to know of rows is little: to evaluate a plan, to add, to test whether there are
 any. So the rounds are written once, and tests run them on small bags in milliseconds.
 """
 
@@ -35,11 +35,11 @@ class Machine(Protocol[Rows]):
     """What evaluates the plans of a loop's rounds."""
 
     def run(self, variable: Variable, plan: Operator, given: RoundInputs[Rows]) -> Rows:
-        """The plan's rows, netted."""
+        """Return the plan's rows, netted."""
         ...
 
     def sum(self, variable: Variable, *rows: Rows) -> Rows:
-        """All of the rows together, netted."""
+        """Return all of the rows together, netted."""
         ...
 
     def negated(self, rows: Rows) -> Rows: ...
@@ -47,7 +47,7 @@ class Machine(Protocol[Rows]):
     def count(self, rows: Rows) -> int: ...
 
     def lowest(self, rows: Rows) -> tuple[Rows, Rows]:
-        """The rows of the lowest level, and the others."""
+        """Return the rows of the lowest level, and the others."""
         ...
 
 
@@ -77,7 +77,7 @@ class Rounds(Generic[Rows]):
     iterations: int = 0
 
     def full(self) -> FixedPoint[Rows]:
-        """All rows from the states after, as if nothing were stored."""
+        """Return all rows from the states after, as if nothing were stored."""
         if self.loop.levels:
             (variable,) = self.loop.variables
             rows = self._run(variable, started(self.loop, variable), RoundInputs())
@@ -89,7 +89,7 @@ class Rounds(Generic[Rows]):
         return FixedPoint(rows_of, self.iterations)
 
     def changed(self, relations: Names, grown: Names = NONE) -> FixedPoint[Rows]:
-        """The change of all rows that follows from the changes of relations outside.
+        """Return the change of all rows that follows from the changes of relations outside.
 
         Those of them that have `grown` lost no row. Where no derivation can be lost, none is looked
         for.
@@ -138,24 +138,24 @@ class Rounds(Generic[Rows]):
             }
         return deleted
 
-    def _follow(self, found: dict[str, Rows], stored: Mapping[str, Rows]) -> dict[str, Rows]:
-        """Rows found, and what follows from them; `stored` is added to what is stored."""
-        total = dict(found)
+    def _follow(self, rows_found: dict[str, Rows], stored: Mapping[str, Rows]) -> dict[str, Rows]:
+        """Return rows found, and what follows from them; `stored` is added to what is stored."""
+        total = dict(rows_found)
         for number in count(1):
-            names = self._some(found)
+            names = self._some(rows_found)
             if not names:
                 break
-            self._count(number, found)
+            self._count(number, rows_found)
             after = {
                 v.relation: self._sum(v, stored.get(v.relation), total[v.relation])
                 for v in self._variables
             }
-            given = RoundInputs(found=found, after=after)
-            found = {
+            given = RoundInputs(found=rows_found, after=after)
+            rows_found = {
                 v.relation: self._run(v, self._gained(v, names), given) for v in self._variables
             }
             for v in self._variables:
-                total[v.relation] = self._sum(v, total[v.relation], found[v.relation])
+                total[v.relation] = self._sum(v, total[v.relation], rows_found[v.relation])
         return total
 
     def _levels(self, variable: Variable, waiting: Rows) -> FixedPoint[Rows]:
@@ -184,8 +184,8 @@ class Rounds(Generic[Rows]):
     def _some(self, rows: Mapping[str, Rows]) -> Names:
         return frozenset(name for name, one in rows.items() if self.machine.count(one))
 
-    def _lost(self, variable: Variable, changed: Names, found: Names) -> Operator:
-        read = _read(variable, found)
+    def _lost(self, variable: Variable, changed: Names, found_names: Names) -> Operator:
+        read = _read(variable, found_names)
         return lost(self.loop, variable, changed, read) if read else Empty(variable.body.columns)
 
     def _gained(self, variable: Variable, found: Names) -> Operator:

@@ -96,19 +96,19 @@ class OneSided:
         return _sum(rows, drop_empty(replace(plan, left=touched, right=state)))
 
     def _outside(self, plan: Operator) -> Operator:
-        """The signed change of a plan that reads nothing of the loop."""
+        """Return the signed change of a plan that reads nothing of the loop."""
         changed = NONE if self.found else self.changed
         return Differentiation(changed).change(plan)
 
     def _touched(self, plan: MatchJoin, moved: Operator) -> MatchJoin:
-        """Rows of the left side that match a changed row of the other."""
+        """Return rows of the left side that match a changed row of the other."""
         left = self.state(plan.left)
         if not isinstance(moved, Empty):
             left = restricted(left, moved, _equal_columns(plan))
         return replace(plan, kind="semi", left=left, right=moved)
 
     def state(self, plan: Operator) -> Operator:
-        """The plan over the states of this side."""
+        """Return the plan over the states of this side."""
         if isinstance(plan, Scan):
             own = plan.relation in self.own
             before = self.sign == "removed" and (own or plan.relation in self.changed)
@@ -117,7 +117,7 @@ class OneSided:
 
 
 def _equal_columns(plan: MatchJoin) -> dict[Column, Column]:
-    """Columns of the left side that the condition makes equal to one of the right."""
+    """Return columns of the left side that the condition makes equal to one of the right."""
     left, right = frozenset(plan.left.columns), frozenset(plan.right.columns)
     pairs: dict[Column, Column] = {}
     for term in () if plan.condition is None else conjuncts(plan.condition):
@@ -136,20 +136,20 @@ def _sum(*terms: Operator) -> Operator:
 
 @lru_cache(maxsize=4096)
 def lost(loop: Loop, variable: Variable, changed: Names, found: Names) -> Operator:
-    """Rows to delete that were not deleted yet."""
+    """Return rows to delete that were not deleted yet."""
     part = OneSided("removed", loop.relations, changed, found).part(variable.body)
     return _unseen(variable, part, "lost")
 
 
 @lru_cache(maxsize=4096)
 def gained(loop: Loop, variable: Variable, found: Names) -> Operator:
-    """Rows that follow from those found in the round before, and are not there yet."""
+    """Return rows that follow from those found in the round before, and are not there yet."""
     return _unseen(variable, _gained(loop, variable, NONE, found), "after")
 
 
 @lru_cache(maxsize=1024)
 def again(loop: Loop, variable: Variable, changed: Names, lost: Names) -> Operator:
-    """Rows that follow from what came outside, and deleted rows that follow from what is left."""
+    """Return rows derived from rows added outside, and deleted rows still derived from the rest."""
     came = _gained(loop, variable, changed, NONE)
     if variable.relation not in lost:
         return _unseen(variable, came, "after")
@@ -163,7 +163,7 @@ def again(loop: Loop, variable: Variable, changed: Names, lost: Names) -> Operat
 
 @lru_cache(maxsize=1024)
 def started(loop: Loop, variable: Variable) -> Operator:
-    """The rows that follow without any row of the loop, from the states after."""
+    """Return the rows that follow without any row of the loop, from the states after."""
     rows = _without(OneSided("added", loop.relations).state(variable.body), loop.relations)
     return guard_errors(Net(rows)) if loop.levels else _unseen(variable, rows, "after")
 
@@ -176,45 +176,50 @@ def _unseen(variable: Variable, rows: Operator, version: Version) -> Operator:
     if isinstance(rows, Empty):
         return rows
     columns = tuple(replace(column, id=f"known_{column.id}") for column in variable.body.columns)
-    known = Scan(variable.relation, tuple(zip(variable.physical, columns, strict=True)), version)
-    return Unseen(guard_errors(rows), known)
+    known_rows = Scan(
+        variable.relation, tuple(zip(variable.physical, columns, strict=True)), version
+    )
+    return Unseen(guard_errors(rows), known_rows)
 
 
-def _near(plan: Operator, rows: Operator, wanted: dict[Column, Column]) -> Operator:
-    """Rows of the plan with all that are among `rows`: as few others as its scans can be told."""
+def _near(plan: Operator, rows: Operator, row_columns: dict[Column, Column]) -> Operator:
+    """Return rows of the plan with all that are among `rows`.
+
+    As few other rows are read as the restrictions of its scans allow.
+    """
     if isinstance(plan, UnionAll):
-        return plan.with_children(*(_near(branch, rows, wanted) for branch in plan.children))
-    fewer = restricted(plan, rows, wanted)
-    return Restrict(plan, rows, tuple(wanted.items())) if fewer == plan else fewer
+        return plan.with_children(*(_near(branch, rows, row_columns) for branch in plan.children))
+    fewer = restricted(plan, rows, row_columns)
+    return Restrict(plan, rows, tuple(row_columns.items())) if fewer == plan else fewer
 
 
-def restricted(plan: Operator, rows: Operator, wanted: dict[Column, Column]) -> Operator:
-    """The plan without rows of its scans that cannot come to one of `rows`, as far as it is told.
+def restricted(plan: Operator, rows: Operator, row_columns: dict[Column, Column]) -> Operator:
+    """Return the plan with its scans restricted to rows that can contribute to one of `rows`.
 
-    `wanted` pairs columns of the plan with columns of `rows`; only whole rows are left out.
+    `row_columns` pairs columns of the plan with columns of `rows`; only whole rows are left out.
     """
     match plan:
         case Project(child=child, outputs=outputs):
             below = {
-                scalar: wanted[column]
+                scalar: row_columns[column]
                 for column, scalar in outputs
-                if isinstance(scalar, Column) and column in wanted
+                if isinstance(scalar, Column) and column in row_columns
             }
             return replace(plan, child=restricted(child, rows, below))
         case Filter(child=child) | Unnest(child=child):
-            below = {a: b for a, b in wanted.items() if a in child.columns}
+            below = {a: b for a, b in row_columns.items() if a in child.columns}
             return replace(plan, child=restricted(child, rows, below))
         case UnionAll() | Join():
             children = (
-                restricted(c, rows, {a: b for a, b in wanted.items() if a in c.columns})
+                restricted(c, rows, {a: b for a, b in row_columns.items() if a in c.columns})
                 for c in plan.children
             )
             return plan.with_children(*children)
         case MatchJoin(left=left):
-            below = {a: b for a, b in wanted.items() if a in left.columns}
+            below = {a: b for a, b in row_columns.items() if a in left.columns}
             return replace(plan, left=restricted(left, rows, below))
-        case Scan() if wanted:
-            return Restrict(plan, rows, tuple(wanted.items()))
+        case Scan() if row_columns:
+            return Restrict(plan, rows, tuple(row_columns.items()))
         case _:
             return plan
 
@@ -236,14 +241,17 @@ def moved(variable: Variable, changed: Names) -> Operator:
 
 
 def _without(plan: Operator, relations: Names) -> Operator:
-    """The plan with no rows in these relations."""
+    """Return the plan with no rows in these relations."""
     if isinstance(plan, Scan):
         return Empty(plan.columns) if plan.relation in relations else plan
     return drop_empty(plan.with_children(*(_without(c, relations) for c in plan.children)))
 
 
 def rounds(loop: Loop, variable: Variable, changed: Names) -> dict[str, Operator]:
-    """The plans by which a variable takes in a change, by what they find; empty ones left out."""
+    """Return the plans by which a variable takes in a change, by what they find.
+
+    Empty plans are left out.
+    """
     outside = changed - loop.relations
     plans = (
         {"moved": moved(variable, outside), "carried": carried(loop, variable)}

@@ -40,7 +40,7 @@ from headrace.plan.operators import (
 
 
 def guard_errors(plan: Operator) -> Operator:
-    """The plan with `Net` below every node whose expressions can raise on rows of a raw log."""
+    """Return the plan with `Net` below every node whose expressions can raise on a raw log."""
     plan = plan.with_children(*(guard_errors(child) for child in plan.children))
     if isinstance(plan, FullJoin) or _raises(plan):
         return plan.with_children(*map(_netted, plan.children))
@@ -69,7 +69,7 @@ def _raises(node: Operator) -> bool:
 
 
 def is_net(plan: Operator) -> bool:
-    """Whether every row of the plan was there before or after, so that expressions may see it.
+    """Return whether every row existed before or after, so that expressions may be evaluated on it.
 
     It may still stand beside its own opposite: an update of a column that a projection leaves out
     gives −(k, v) and +(k, v). State read raw from a log has rows that were added and removed again.
@@ -98,7 +98,7 @@ def is_net(plan: Operator) -> bool:
 
 
 def drop_nets(plan: Operator, adding: frozenset[str]) -> Operator:
-    """The plan without `Net` where its input has positive weights only.
+    """Return the plan without `Net` where its input has positive weights only.
 
     `adding` are relations whose logs, up to the state that is read, take no row away.
     """
@@ -111,7 +111,10 @@ def drop_nets(plan: Operator, adding: frozenset[str]) -> Operator:
 
 
 def _only_adds(plan: Operator, adding: frozenset[str]) -> bool:
-    """Whether every row of the plan has a positive weight; one that is replicated may have none."""
+    """Return whether every row of the plan has a positive weight.
+
+    A replicated row may have weight 0.
+    """
     match plan:
         case Scan(relation=relation, version=version):
             return version == "after" and relation in adding
@@ -127,7 +130,7 @@ def _only_adds(plan: Operator, adding: frozenset[str]) -> bool:
 
 
 def is_grouped(plan: Operator) -> bool:
-    """Whether the plan's rows are groups with their keys and states, so that each is there once."""
+    """Return whether the plan's rows are groups with keys and states, so that none occurs twice."""
     match plan:
         case Accumulate():
             return True

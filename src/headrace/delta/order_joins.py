@@ -18,7 +18,7 @@ from headrace.plan.passes.push_filters import conjuncts
 
 
 def order_joins(plan: Operator) -> Operator:
-    """The same rows; joins with a condition that can raise stay as they are."""
+    """Return the same rows; joins with a condition that can raise stay as they are."""
     if not isinstance(plan, Join):
         return plan.with_children(*map(order_joins, plan.children))
     leaves = [order_joins(leaf) for leaf in _leaves(plan)]
@@ -32,7 +32,9 @@ def order_joins(plan: Operator) -> Operator:
 
 
 def connect_joins(plan: Operator) -> Operator:
-    """The same rows; joins are reordered if that leaves fewer products of unconnected relations.
+    """Return the same rows.
+
+    Joins are reordered if that leaves fewer products of unconnected relations.
 
     A query may name the table that connects all others last. Cut into stages as it is written, a
     product would be kept as a relation of its own.
@@ -63,7 +65,7 @@ def _leaves(plan: Operator) -> Iterator[Operator]:
 
 
 def _over(plan: Operator, leaves: Iterator[Operator]) -> Operator:
-    """The same joins over other leaves."""
+    """Return the same joins over other leaves."""
     if not isinstance(plan, Join):
         return next(leaves)
     left = _over(plan.left, leaves)
@@ -75,7 +77,7 @@ def _terms(join: Join) -> tuple[Scalar, ...]:
 
 
 def _joined(leaves: list[Operator], conditions: list[Scalar]) -> Operator:
-    """One leaf after the other, each connected with those before it as far as possible.
+    """Return one leaf after the other, each connected with those before it as far as possible.
 
     Columns that are equal are compared with the first of them that is known, of the change if it
     has one: so every other relation is found by the keys of the change itself, where it can be.
@@ -119,7 +121,7 @@ class _Links:
         self._unsaid: list[list[Column]] = [[] for _ in classes]
 
     def reach(self, leaf: Operator) -> bool:
-        """Whether a column of the leaf is equal to a known one."""
+        """Return whether a column of the leaf is equal to a known one."""
         return any(
             self._known[self._class[column]] for column in leaf.columns if column in self._class
         )
@@ -143,13 +145,13 @@ class _Links:
         return found
 
 
-def _connected(known: frozenset[Column], leaf: Operator, terms: list[Scalar]) -> bool:
-    """Whether something of the leaf is equal to something known."""
+def _connected(known_columns: frozenset[Column], leaf: Operator, terms: list[Scalar]) -> bool:
+    """Return whether something of the leaf is equal to something known."""
     own = frozenset(leaf.columns)
     for term in terms:
         if isinstance(term, Call) and term.function in ("=", "is not distinct from"):
             read = columns_of(term)
-            if read & own and read & known and read <= own | known:
+            if read & own and read & known_columns and read <= own | known_columns:
                 return True
     return False
 

@@ -61,7 +61,7 @@ class Inverse:
         return self.how == "plain"
 
     def of(self, value: Scalar) -> Scalar:
-        """The column's value, as an expression; NULL where no column could have it."""
+        """Return the column's value, as an expression; NULL where no column could have it."""
         if self.amount is None:
             return value
         match self.how:
@@ -78,7 +78,7 @@ class Inverse:
 
 
 def inverse_of(scalar: Scalar) -> Inverse | None:
-    """How a column follows from the expression's value, None if it does not."""
+    """Return how a column follows from the expression's value, None if it does not."""
     match scalar:
         case Column():
             return Inverse(scalar)
@@ -144,7 +144,7 @@ class ValueOrigins:
 
 
 def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> ValueOrigins | None:
-    """Scans whose rows have all these values together, None if there are none such."""
+    """Return scans whose rows have all these values together, None if there are none such."""
     match plan:
         case Empty():
             return ValueOrigins(frozenset())
@@ -179,7 +179,7 @@ def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> ValueO
 
 
 def _is_known(value: Scalar) -> bool:
-    """Whether it is a column of a scan, or can be computed from one without an error."""
+    """Return whether it is a column of a scan, or can be computed from one without an error."""
     if isinstance(value, Column):
         return True
     read = columns_of(value)
@@ -220,8 +220,11 @@ def _all(parts: Iterable[ValueOrigins | None]) -> ValueOrigins | None:
     return ValueOrigins(origins, padded)
 
 
-def _padded(found: ValueOrigins | None, values: tuple[Scalar, ...]) -> ValueOrigins | None:
-    """What is found on a side that is padded: columns are NULL then, expressions need not be."""
-    if found is None or not all(isinstance(value, Column) for value in values):
+def _padded(origins: ValueOrigins | None, values: tuple[Scalar, ...]) -> ValueOrigins | None:
+    """Return what is found on a side that is padded.
+
+    Columns are NULL then, expressions need not be.
+    """
+    if origins is None or not all(isinstance(value, Column) for value in values):
         return None
-    return replace(found, padded=True)
+    return replace(origins, padded=True)

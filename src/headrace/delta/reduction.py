@@ -56,7 +56,7 @@ class Restriction:
     """Of the scan at `path` only rows matter whose `columns` are among the keys of the origins.
 
     `null_safe` says that NULL equals NULL, and `padded` that there is a key of NULLs besides.
-    `steps` is how far from the change this way is: no scan needs one with more than its least.
+    `steps` is how far from the change this path is: no scan needs one with more than its least.
     """
 
     path: Path
@@ -83,7 +83,7 @@ class Reduction:
 
 
 def reduction(plan: Operator) -> Reduction:
-    """All ways from the change to the scans of states that it reaches."""
+    """Return all paths from the change to the scans of states that it reaches."""
     found: dict[Path, list[Restriction]] = {}
     scans: dict[Path, Scan] = {}
     known: dict[Path, int] = {}
@@ -95,16 +95,16 @@ def reduction(plan: Operator) -> Reduction:
             found[path] = [_restriction(path, scan, demand) for demand in demands]
     while reached := {
         path: 1 + max((known[origin.path] for origin in one.origins), default=0)
-        for path, ways in found.items()
+        for path, restrictions in found.items()
         if path not in known
-        for one in ways
+        for one in restrictions
         if all(origin.path in known for origin in one.origins)
     }:
         known |= reached
     restrictions = (
         replace(one, steps=1 + max((known[origin.path] for origin in one.origins), default=0))
-        for ways in found.values()
-        for one in ways
+        for restrictions in found.values()
+        for one in restrictions
         if all(origin.path in known for origin in one.origins)
     )
     whole = {(scan.relation, scan.version) for path, scan in scans.items() if path not in known}
@@ -114,7 +114,7 @@ def reduction(plan: Operator) -> Reduction:
 def _conditions(
     plan: Operator, path: Path, above: tuple[Scalar, ...]
 ) -> Iterator[tuple[Path, tuple[Scalar, ...]]]:
-    """Scans with the conditions of filters and inner joins above them."""
+    """Return scans with the conditions of filters and inner joins above them."""
     match plan:
         case Scan():
             alone = tuple(implied for condition in above for implied in _implied(condition))
@@ -170,11 +170,14 @@ class _Demand:
     padded: bool
 
     def mapped(self, to: Mapping[Column, Column]) -> Iterator[_Demand]:
-        """The demand on other names of its columns; those without one are left out."""
+        """Return the demand on other names of its columns; those without one are left out."""
         return self.inverted({column: Inverse(name) for column, name in to.items()})
 
     def inverted(self, to: Mapping[Column, Inverse]) -> Iterator[_Demand]:
-        """The demand on what its columns are computed from; those without it are left out."""
+        """Return the demand on what its columns are computed from.
+
+        Columns without it are left out.
+        """
         inverses = {i: to[column] for i, column in enumerate(self.columns) if column in to}
         if inverses:
             origins = frozenset(
@@ -205,7 +208,7 @@ class _Demand:
             yield from replace(self, columns=part, origins=origins).once_each()
 
     def on(self, columns: Iterable[Column]) -> Iterator[_Demand]:
-        """The part of the demand that is about these columns."""
+        """Return the part of the demand that is about these columns."""
         return self.mapped({column: column for column in columns})
 
 
@@ -240,7 +243,7 @@ def _restriction(path: Path, scan: Scan, demand: _Demand) -> Restriction:
 def _demanded(
     plan: Operator, path: Path, demands: Demands, *, risky: bool
 ) -> Iterator[tuple[Path, Scan, Demands]]:
-    """Every scan with the demands on it, given those on the plan's own rows.
+    """Return every scan with the demands on it, given those on the plan's own rows.
 
     `risky` says that some expression above can raise. It must not see a row that only seems to
     have no match: where the preserved side may have rows that do not matter, its matches stay.
@@ -263,7 +266,7 @@ def _has_given(plan: Operator) -> bool:
 
 
 def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Demands:
-    """What a node demands of one of its children; of those not named here, nothing."""
+    """Return what a node demands of one of its children; of those not named here, nothing."""
     match plan:
         case Filter() | Net() | Negate() | Replicate() | UnionAll():
             return demands
@@ -315,7 +318,7 @@ def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Dema
 
 
 def _of(demands: Demands, side: Operator) -> Demands:
-    """The demands that are about columns of a side."""
+    """Return the demands that are about columns of a side."""
     return tuple(one for demand in demands for one in demand.on(side.columns))
 
 
@@ -343,7 +346,7 @@ def _among(other: Operator, path: Path, equal: tuple[_Equal, ...], place: int) -
 
 
 def _through_equals(other: Operator, equal: tuple[_Equal, ...], place: int) -> tuple[_Equal, ...]:
-    """The pairs, and those with columns that the other side makes equal to its own: ways besides.
+    """Return the pairs, and those with columns that the other side makes equal to its own.
 
     (ΔL ⋈[l = o] O) ⋈[l = c] C        C: c among l of ΔL, or among o of the rows of O found
     """
@@ -357,7 +360,7 @@ def _through_equals(other: Operator, equal: tuple[_Equal, ...], place: int) -> t
 
 
 def _equated(plan: Operator) -> Iterator[Pair]:
-    """The columns that inner joins and filters make equal in all rows of a plan."""
+    """Return the columns that inner joins and filters make equal in all rows of a plan."""
     if isinstance(plan, Join | Filter):
         for scalar in plan.scalars:
             for term in conjuncts(scalar):
@@ -370,7 +373,7 @@ def _equated(plan: Operator) -> Iterator[Pair]:
 def _by_scans(
     other: Operator, path: Path, pairs: list[_Equal], place: int
 ) -> Iterable[list[_Equal]]:
-    """The pairs, those together whose values come from the same scans: rows there have them all."""
+    """Return the pairs, those together whose values come from the same scans."""
     together: dict[frozenset[Path], list[_Equal]] = {}
     for pair in pairs:
         found = origins_of(other, path, (pair.columns[1 - place],))
@@ -381,7 +384,7 @@ def _by_scans(
 
 
 def _equal(condition: Scalar | None, left: Operator, right: Operator) -> Iterator[_Equal]:
-    """The columns of the sides that a condition equates."""
+    """Return the columns of the sides that a condition equates."""
     for term in () if condition is None else conjuncts(condition):
         if not isinstance(term, Call) or term.function not in ("=", "is not distinct from"):
             continue

@@ -70,7 +70,7 @@ _KEEPING_BLANKS = frozenset(
 
 
 def call(name: str, *arguments: Scalar) -> Call:
-    """A typed call, or UserError if both engines do not agree on these arguments.
+    """Return a typed call, or UserError if both engines do not agree on these arguments.
 
     Other functions take a bpchar as text, which has no trailing blanks.
     """
@@ -96,7 +96,7 @@ def _without_blanks(scalar: Scalar) -> Scalar:
 
 
 def cast(scalar: Scalar, target: Type) -> Scalar:
-    """The scalar brought to another type; itself if it has that type already."""
+    """Return the scalar brought to another type; itself if it has that type already."""
     if scalar.type == target:
         return scalar
     if isinstance(scalar, Literal) and scalar.value is None:
@@ -115,27 +115,30 @@ def cast(scalar: Scalar, target: Type) -> Scalar:
 
 
 def can_raise(scalar: Scalar) -> bool:
-    """Whether evaluating the scalar can fail on some row."""
+    """Return whether evaluating the scalar can fail on some row."""
     return any(isinstance(node, Call) and _raises(node) for node in walk(scalar))
 
 
 def tried(scalar: Scalar) -> Scalar | None:
-    """The expression with NULL wherever it would raise; None if that cannot be written.
+    """Return the expression with NULL wherever it would raise; None if that cannot be written.
 
     Whatever stands above a part that may become NULL so has to be NULL then, too.
     """
     if not isinstance(scalar, Call) or not can_raise(scalar):
         return scalar
     arguments = [tried(argument) for argument in scalar.arguments]
-    given = tuple(argument for argument in arguments if argument is not None)
+    present_arguments = tuple(argument for argument in arguments if argument is not None)
     strict = FUNCTION_BY_NAME[scalar.function].strict and scalar.function not in LAZY
-    if not strict or len(given) < len(arguments):
+    if not strict or len(present_arguments) < len(arguments):
         return None
     if not _raises(scalar):
-        return Call(scalar.function, given, scalar.type)
+        return Call(scalar.function, present_arguments, scalar.type)
     for name in (f"try {scalar.function}", f"try {scalar.type.kind} {scalar.function}"):
-        if name in FUNCTION_BY_NAME and FUNCTION_BY_NAME[name].type_of(given) == scalar.type:
-            return Call(name, given, scalar.type)
+        if (
+            name in FUNCTION_BY_NAME
+            and FUNCTION_BY_NAME[name].type_of(present_arguments) == scalar.type
+        ):
+            return Call(name, present_arguments, scalar.type)
     return None
 
 

@@ -23,12 +23,12 @@ SAME = next(f for f in COMPARISONS if f.name == "is not distinct from")
 
 
 def variable(name: str) -> Expression:
-    """What stands for an element in a lambda."""
+    """Return what stands for an element in a lambda."""
     return exp.Column(this=exp.to_identifier(name))
 
 
 def each(name: str, array: Expression, body: Expression, element: str = "item") -> Expression:
-    """One of Spark's functions with a lambda over the elements."""
+    """Return one of Spark's functions with a lambda over the elements."""
     return spark_function(
         name, array, exp.Lambda(this=body, expressions=[exp.to_identifier(element)])
     )
@@ -105,8 +105,8 @@ def _position_type(arguments: Sequence[Scalar]) -> Type | None:
 
 def _position_spark(arguments: Sequence[Expression], types: Sequence[Type], _: Type) -> Expression:
     array, value = arguments
-    found = each("transform", array, _same(variable("item"), value, types[1]))
-    place = spark_function("array_position", found, exp.Boolean(this=True))
+    matches = each("transform", array, _same(variable("item"), value, types[1]))
+    place = spark_function("array_position", matches, exp.Boolean(this=True))
     return spark_cast(spark_function("nullif", place, number(0)), INTEGER)
 
 
@@ -154,7 +154,7 @@ def _text_type(arguments: Sequence[Scalar]) -> Type | None:
     if element is None or element.kind != TEXT.kind or not all(t.type.is_text for t in texts):
         return None
     typed = [(array, element), *((text, text.type) for text in texts)]
-    # The collation of constants gives way, as everywhere.
+    # The collation of constants yields, as everywhere.
     types = [type_ for scalar, type_ in typed if not _is_constant(scalar)]
     types = types or [type_ for _, type_ in typed]
     return Type(
@@ -165,7 +165,7 @@ def _text_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _is_constant(scalar: Scalar) -> bool:
-    """Whether it is a constant, or an array of constants that is spelled out."""
+    """Return whether it is a constant, or an array of constants that is spelled out."""
     if isinstance(scalar, Call) and scalar.function in ("array", "cast"):
         return all(map(_is_constant, scalar.arguments))
     return isinstance(scalar, Literal)
@@ -306,7 +306,7 @@ def _both_spark(name: str) -> Rendering:
 
 
 def _is_true(test: Expression) -> Expression:
-    """The test, false where it is NULL."""
+    """Return the test, false where it is NULL."""
     return exp.Paren(this=exp.NullSafeEQ(this=test, expression=exp.Boolean(this=True)))
 
 

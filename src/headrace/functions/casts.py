@@ -50,7 +50,7 @@ def _form(target: Type) -> str:
 
 
 def spark_read(text: Expression, target: Type) -> Expression:
-    """The text as a value of the type; an error in any other form."""
+    """Return the text as a value of the type; an error in any other form."""
 
     def read(found: Expression) -> Expression:
         fits = spark_function("rlike", found.copy(), string(f"\\A({_form(target)})\\z"))
@@ -105,7 +105,7 @@ def _python(text: str, target: Type) -> Value:
 
 
 def castable(source: Type, target: Type) -> bool:
-    """Whether the cast has one meaning in both engines."""
+    """Return whether the cast has one meaning in both engines."""
     if source == target:
         return True
     if source.element is not None and target.element is not None:
@@ -134,7 +134,7 @@ def _is_sized_text(target: Type) -> bool:
 
 
 def widening(source: Type, target: Type) -> bool:
-    """Whether every value of the source type has a place in the target type."""
+    """Return whether every value of the source type has a place in the target type."""
     if source.element is not None and target.element is not None:
         return source.element == target.element or widening(source.element, target.element)
     if source.is_integer and target.is_integer:
@@ -186,7 +186,7 @@ def _spark(
 
 
 def convert(value: Value, source: Type, target: Type) -> Value:
-    """The cast on a Python value; None stays None."""
+    """Return the cast on a Python value; None stays None."""
     if value is None or source == target:
         return value
     if isinstance(value, tuple):

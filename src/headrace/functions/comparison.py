@@ -51,7 +51,7 @@ _STRICT: dict[Comparison, Comparison] = {
 def compared_by_parts(
     operator: Comparison, left: Expression, right: Expression, types: tuple[Type, Type]
 ) -> Expression:
-    """The comparison of two decimals of any digits."""
+    """Return the comparison of two decimals of any digits."""
     scale = max(type_.scale or 0 for type_ in types)
 
     def compared(x: Expression, y: Expression) -> Expression:
@@ -71,20 +71,23 @@ def compared_by_parts(
 
 
 def _whole(number: Expression, type_: Type) -> Expression:
-    """The largest integer that is not above the number."""
+    """Return the largest integer that is not above the number."""
     return spark_function("floor", number.copy()) if type_.scale else number.copy()
 
 
 def _rest(number: Expression, type_: Type, scale: int) -> Expression:
-    """What the number has above its whole part: at least 0, less than 1."""
+    """Return what the number has above its whole part: at least 0, less than 1."""
     rest = spark_binary(exp.Sub, number.copy(), _whole(number, type_))
     return spark_cast(rest, result_numeric(scale, scale))
 
 
 def comparable(left: Type, right: Type, *, order: bool) -> bool:
-    """Whether both engines agree on comparing the two types; `order` asks for < as well as =."""
-    wanted = ("ordered",) if order else ("ordered", "equality")
-    if left.comparison not in wanted or right.comparison not in wanted:
+    """Return whether both engines agree on comparing the two types.
+
+    `order` asks for < as well as =.
+    """
+    accepted = ("ordered",) if order else ("ordered", "equality")
+    if left.comparison not in accepted or right.comparison not in accepted:
         return False
     if left.is_number and right.is_number:
         return True
@@ -131,7 +134,7 @@ def _spark(operator: type[exp.Binary]) -> Rendering:
 
 
 def order_key(value: Value) -> Any:
-    """A Python key that sorts values of one type as PostgreSQL does under collation C."""
+    """Return a Python key that sorts values of one type as PostgreSQL does under collation C."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
     if isinstance(value, str):

@@ -32,17 +32,19 @@ def digits_before_point(type_: Type) -> int:
 
 
 def is_lossless(left: Type, right: Type) -> bool:
-    """Whether one decimal of 38 digits holds every value of both, with every digit."""
+    """Return whether one decimal of 38 digits holds every value of both, with every digit."""
     whole = max(map(digits_before_point, (left, right)))
     return whole + max(left.scale or 0, right.scale or 0) <= MAXIMUM_DIGITS
 
 
 def common_decimal(types: Sequence[Type]) -> Type | None:
-    """The decimal with all digits after the point that its types have; None if values lack room.
+    """Return the decimal with all digits after the point that its types have.
+
+    Return None if values lack room.
 
     Values that columns and constants can have must fit. Sums of many rows are seldom as large as
     their types allow: one that does not fit is an error when it is computed. Quotients are promised
-    12 digits after the point; those beyond give way to digits before it.
+    12 digits after the point; further ones yield to digits before it.
     """
     scale = max(type_.scale or 0 for type_ in types)
     whole = max(map(digits_before_point, types))
@@ -94,7 +96,7 @@ def is_negative(number: exp.Expression, type_: Type) -> exp.Expression:
 def spark_product(
     left: exp.Expression, right: exp.Expression, types: tuple[Type, Type], result: Type
 ) -> exp.Expression:
-    """The product of two decimals as `result`."""
+    """Return the product of two decimals as `result`."""
     if _is_exact(*types):
         return spark_cast(spark_binary(exp.Mul, left, right), result)
     return let((left, right), lambda a, b: _long_product(a, b, types, result))
@@ -136,7 +138,7 @@ def _long_product(
 def spark_quotient(
     left: exp.Expression, right: exp.Expression, types: tuple[Type, Type], result: Type
 ) -> exp.Expression:
-    """The quotient of two decimals as `result`.
+    """Return the quotient of two decimals as `result`.
 
     Spark gives DECIMAL(38,s1) / DECIMAL(38,s2) 18 digits after the point and 20 before it if
     s1 ≤ s2, and fewer before it otherwise; so the divisor gets the dividend's scale. A divisor

@@ -41,7 +41,7 @@ _TYPES = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "bool
 
 
 def path_text(keys: Sequence[str]) -> str:
-    """A path as the constant that a call carries."""
+    """Return a path as the constant that a call carries."""
     return json.dumps(list(keys), ensure_ascii=False)
 
 
@@ -60,11 +60,11 @@ def _schema(keys: Sequence[str], type_: str) -> str:
 
 
 def _at(document: Expression, keys: Sequence[str], type_: str) -> Expression:
-    """What stands at the keys, if it is of Spark's type; anything can be read as STRING."""
-    found: Expression = spark_function("from_json", document.copy(), string(_schema(keys, type_)))
+    """Return what stands at the keys, if it is of Spark's type; anything can be read as STRING."""
+    field: Expression = spark_function("from_json", document.copy(), string(_schema(keys, type_)))
     for key in keys:
-        found = exp.Dot(this=found, expression=exp.to_identifier(key, quoted=True))
-    return found
+        field = exp.Dot(this=field, expression=exp.to_identifier(key, quoted=True))
+    return field
 
 
 def _path_spark(arguments: Sequence[Expression], *_: object) -> Expression:

@@ -74,22 +74,22 @@ _SPELLINGS = {
 
 
 def field_name(written: str) -> str:
-    """The field's one name among its spellings."""
+    """Return the field's one name among its spellings."""
     name = written.lower()
     return _SPELLINGS.get(name, name)
 
 
 def field_type(field: str, source: Type) -> Type | None:
-    """The numeric that EXTRACT gives; None where the field is not one of the type's."""
+    """Return the numeric that EXTRACT gives; None where the field is not one of the type's."""
     if source.kind == "interval":
-        known = field in _OF_INTERVALS
+        has_field = field in _OF_INTERVALS
     elif source == DATE:
-        known = field in _DATED or field == "epoch"
+        has_field = field in _DATED or field == "epoch"
     elif source in (TIMESTAMP, TIMESTAMPTZ):
-        known = field in _DATED or field in _TIMED or field == "epoch"
+        has_field = field in _DATED or field in _TIMED or field == "epoch"
     else:
-        known = False
-    if not known:
+        has_field = False
+    if not has_field:
         return None
     if field == "epoch":
         return {"date": result_numeric(12, 0), "interval": result_numeric(24, 6)}.get(

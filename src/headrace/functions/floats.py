@@ -17,7 +17,7 @@ from headrace.types import Type
 def float_arithmetic(
     symbol: type[exp.Binary], left: exp.Expression, right: exp.Expression, type_: Type
 ) -> exp.Expression:
-    """The operation on two floats of the type, with PostgreSQL's range checks."""
+    """Return the operation on two floats of the type, with PostgreSQL's range checks."""
 
     def checked(a: exp.Expression, b: exp.Expression) -> exp.Expression:
         # Spark divides two FLOATs into a DOUBLE.
@@ -58,7 +58,7 @@ def _underflow(
 
 
 def narrowed(value: exp.Expression, type_: Type) -> exp.Expression:
-    """A DOUBLE as a FLOAT, with PostgreSQL's range checks."""
+    """Return a DOUBLE as a FLOAT, with PostgreSQL's range checks."""
     result = spark_cast(value.copy(), type_)
     overflow = exp.and_(_infinite(result), exp.not_(_infinite(value)))
     underflow = exp.and_(_zero(result), exp.not_(_zero(value)))
@@ -68,7 +68,7 @@ def narrowed(value: exp.Expression, type_: Type) -> exp.Expression:
 
 
 def evaluated(symbol: str, left: float, right: float) -> float:
-    """The operation in double precision, with the same checks."""
+    """Return the operation in double precision, with the same checks."""
     operation: Callable[[float, float], float] = _OPERATIONS[symbol]
     if symbol == "/" and right == 0:
         if math.isnan(left):
@@ -94,7 +94,7 @@ _OPERATIONS: dict[str, Callable[[float, float], float]] = {
 
 
 def as_stored(value: float, type_: Type) -> float:
-    """The nearest value of the type; EvaluationError if a finite one has no place in it."""
+    """Return the nearest value of the type; EvaluationError if a finite one has no place in it."""
     if type_.kind != "real" or not math.isfinite(value):
         return value
     try:

@@ -96,33 +96,33 @@ _FRACTIONS = ("MS", "US")
 
 
 def pieces_of(format_: str) -> list[tuple[str, bool, str]] | None:
-    """The format as (pattern, unpadded, literal text); None if it has anything else."""
+    """Return the format as (pattern, unpadded, literal text); None if it has anything else."""
     pieces, rest = _read(format_)
     return None if rest else pieces
 
 
 def unmaintained(format_: str) -> str:
-    """What of the format is not maintained: a pattern or a letter of it; empty if all is."""
+    """Return what of the format is not maintained: a pattern or a letter of it; empty if all is."""
     _, rest = _read(format_)
     found = _PIECE.match(rest)
     return found[0] if found else rest[:1]
 
 
 def _read(format_: str) -> tuple[list[tuple[str, bool, str]], str]:
-    """The pieces up to the first that is not maintained, and the text from there."""
+    """Return the pieces up to the first that is not maintained, and the text from there."""
     pieces: list[tuple[str, bool, str]] = []
     at = 0
     while at < len(format_):
-        found = _PIECE.match(format_, at)
-        if found is None:
+        piece_match = _PIECE.match(format_, at)
+        if piece_match is None:
             break
-        fill, key, quoted, plain = found.groups()
+        fill, key, quoted, plain = piece_match.groups()
         # A suffix such as th changes what stands before it.
-        suffix = format_[found.end() :][:2].lower()
+        suffix = format_[piece_match.end() :][:2].lower()
         if key and (key not in _MAINTAINED or suffix in ("th", "sp", "tm")):
             break
         pieces.append((key or "", bool(fill) and key not in _FRACTIONS, quoted or plain or ""))
-        at = found.end()
+        at = piece_match.end()
     return pieces, format_[at:]
 
 

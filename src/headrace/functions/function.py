@@ -55,12 +55,12 @@ def _data_type(name: str) -> exp.DataType:
 
 
 def spark_function(name: str, *arguments: exp.Expression) -> exp.Expression:
-    """A call by Spark's own name, taken as it is."""
+    """Return a call by Spark's own name, taken as it is."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def spark_binary(
     operator: type[exp.Binary], left: exp.Expression, right: exp.Expression
 ) -> exp.Expression:
-    """An infix operator in parentheses, so that no precedence is ever left to chance."""
+    """Return an infix operator in parentheses, so that no precedence is ever left to chance."""
     return exp.Paren(this=operator(this=left, expression=right))

@@ -54,12 +54,12 @@ class IntervalParts:
 
 
 def parts_of(text: str) -> IntervalParts:
-    """The parts of a text in ISO 8601; ValueError for any other."""
-    found = re.fullmatch(_FORM, text, re.ASCII)
-    if found is None:
+    """Return the parts of a text in ISO 8601; ValueError for any other."""
+    interval_match = re.fullmatch(_FORM, text, re.ASCII)
+    if interval_match is None:
         raise ValueError(text)
-    years, months, days, hours, minutes = (int(found[i] or 0) for i in range(1, 6))
-    sign, whole, fraction = re.fullmatch(r"(-?)(\d+)\.?(\d*)", found[6] or "0").groups()  # type: ignore[union-attr]
+    years, months, days, hours, minutes = (int(interval_match[i] or 0) for i in range(1, 6))
+    sign, whole, fraction = re.fullmatch(r"(-?)(\d+)\.?(\d*)", interval_match[6] or "0").groups()  # type: ignore[union-attr]
     micros = int(whole) * SECOND + int(fraction.ljust(6, "0") or 0)
     micros = -micros if sign else micros
     time = hours * HOUR + minutes * MINUTE + micros
@@ -109,7 +109,7 @@ def spark_parts(interval: Expression) -> tuple[Expression, Expression, Expressio
 
 
 def spark_text(months: Expression, days: Expression, micros: Expression) -> Expression:
-    """The canonical text of the parts, which are BIGINTs."""
+    """Return the canonical text of the parts, which are BIGINTs."""
 
     def written(months: Expression, days: Expression, micros: Expression) -> Expression:
         def part(value: Expression, unit: str) -> Expression:
@@ -182,7 +182,7 @@ def _value_spark(arguments: Sequence[Expression], *_: object) -> Expression:
 
 
 def checked(months: int, days: int, micros: int) -> str:
-    """The text of the parts, if PostgreSQL has place for them."""
+    """Return the text of the parts, if PostgreSQL has place for them."""
     for value, limit in ((months, 2**31), (days, 2**31), (micros, 2**63)):
         if not -limit <= value < limit:
             raise EvaluationError("interval out of range")
@@ -190,7 +190,7 @@ def checked(months: int, days: int, micros: int) -> str:
 
 
 def spark_checked(months: Expression, days: Expression, micros: Expression) -> Expression:
-    """The same on Spark; BIGINTs that overflow have failed already."""
+    """Return the same on Spark; BIGINTs that overflow have failed already."""
 
     def fitting(months: Expression, days: Expression, micros: Expression) -> Expression:
         def fits(value: Expression) -> Expression:

@@ -29,7 +29,7 @@ _STATE, _TOKEN = exp.to_identifier("state"), exp.to_identifier("token")
 
 
 def spark_parts(text: Expression) -> Expression:
-    """What stands between the outermost brackets, as an array of texts."""
+    """Return what stands between the outermost brackets, as an array of texts."""
     return let((text,), _parts)
 
 
@@ -72,9 +72,9 @@ def _parts(text: Expression) -> Expression:
     tokens = spark_function("regexp_extract_all", text.copy(), string(_TOKENS), number(0))
     step = exp.Lambda(this=_struct(after), expressions=[_STATE.copy(), _TOKEN.copy()])
     result = exp.Lambda(this=parts, expressions=[_STATE.copy()])
-    found = spark_function("aggregate", tokens, _struct(start), step, result)
+    tokens_state = spark_function("aggregate", tokens, _struct(start), step, result)
     some = exp.GT(this=spark_function("length", text.copy()), expression=number(2))
-    return case(some, found, exp.Null())
+    return case(some, tokens_state, exp.Null())
 
 
 def _state(name: str) -> Expression:
@@ -91,18 +91,18 @@ def _struct(fields: Mapping[str, Expression]) -> Expression:
 
 
 def spark_key(member: Expression) -> Expression:
-    """The key of an object's member, as a JSON string."""
+    """Return the key of an object's member, as a JSON string."""
     return spark_function("regexp_extract", member.copy(), string(_STRING), number(0))
 
 
 def spark_value(member: Expression) -> Expression:
-    """The value of an object's member, as a JSON text."""
+    """Return the value of an object's member, as a JSON text."""
     length = spark_function("length", spark_key(member))
     return spark_function("substring", member.copy(), plus(length, number(3)))
 
 
 def spark_text(value: Expression) -> Expression:
-    """A JSON text as SQL's text: a string without its quotes, null as NULL."""
+    """Return a JSON text as SQL's text: a string without its quotes, null as NULL."""
     whole = spark_function("concat", string("["), value.copy(), string("]"))
     mode = spark_function("map", string("mode"), string("FAILFAST"))
     read = spark_function("from_json", whole, string("ARRAY<STRING>"), mode)
@@ -122,7 +122,7 @@ Evaluate = Callable[[Sequence[Value], Types], Rows]
 
 
 def _printed(value: Any) -> str | None:
-    """A value as `_text` functions give it."""
+    """Return a value as `_text` functions give it."""
     return value if value is None or isinstance(value, str) else _canonical(value)
 
 
@@ -155,7 +155,7 @@ def _one_jsonb(*types: Callable[[], Type]) -> Callable[[Sequence[Scalar]], Types
 
 
 def _parts_of(text: Expression, opening: str, message: str) -> Expression:
-    """The parts of an array or object; an error if the value is neither that nor NULL."""
+    """Return the parts of an array or object; an error if the value is neither that nor NULL."""
     first = spark_function("substring", text.copy(), number(1), number(1))
     other = exp.NEQ(this=first, expression=string(opening))
     return case(other, fails(message), spark_parts(text))

@@ -19,7 +19,7 @@ _ANY_NUMERIC = result_numeric(1, 0)
 
 
 def common_type(types: Sequence[Type]) -> Type | None:
-    """The type that the branches of CASE, COALESCE and the like are brought to.
+    """Return the type that the branches of CASE, COALESCE and the like are brought to.
 
     None if there is none, or if it is a numeric that a column has too many digits for.
     """
@@ -57,7 +57,7 @@ def common_type(types: Sequence[Type]) -> Type | None:
 
 
 def _are_numerics(types: Sequence[Type]) -> bool:
-    """Whether all are exact numbers, and not integers alone."""
+    """Return whether all are exact numbers, and not integers alone."""
     exact = all(type_.is_number and not type_.is_float for type_ in types)
     return exact and any(type_.kind == "numeric" for type_ in types)
 
@@ -73,7 +73,7 @@ def _common_number(left: Type, right: Type) -> Type:
 
 
 def lossless(types: Sequence[Type]) -> bool:
-    """Whether one decimal holds all digits of all of the types, as far as they are numerics."""
+    """Return whether one decimal holds all digits of all numerics among the types."""
     if not any(type_.kind == "numeric" for type_ in types):
         return True
     exact = [as_numeric(type_) for type_ in types if not type_.is_float and type_.is_number]
@@ -82,7 +82,7 @@ def lossless(types: Sequence[Type]) -> bool:
 
 
 def chain(name: str, terms: Sequence[Scalar]) -> Scalar:
-    """The terms joined by AND or OR in their order, as a tree of least depth."""
+    """Return the terms joined by AND or OR in their order, as a tree of least depth."""
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2

@@ -39,7 +39,7 @@ END = datetime(9999, 12, 31)  # noqa: DTZ001
 
 
 def stored_moment(value: datetime) -> datetime:
-    """The timestamp, if it is within what can be stored; see `types.KINDS`."""
+    """Return the timestamp, if it is within what can be stored; see `types.KINDS`."""
     zoned = value.tzinfo is not None
     first, end = (FIRST_IN_UTC, END.replace(tzinfo=UTC)) if zoned else (FIRST, END)
     if not first <= value < end:
@@ -48,15 +48,15 @@ def stored_moment(value: datetime) -> datetime:
 
 
 def stored_in_spark(value: Expression, type_: Type) -> Expression:
-    """The date or timestamp; an error if it is beyond what can be stored."""
+    """Return the date or timestamp; an error if it is beyond what can be stored."""
     assert type_.row.bounds is not None
     first, last = type_.row.bounds
 
-    def check(found: Expression) -> Expression:
+    def check(moment: Expression) -> Expression:
         low, high = (spark_cast(string(text), type_) for text in (first, last))
-        fits = exp.Between(this=found.copy(), low=low, high=high)
-        missing = exp.Is(this=found.copy(), expression=exp.Null())
-        return case(fits, found.copy(), missing, exp.Null(), fails(f"{type_.kind} does not fit"))
+        fits = exp.Between(this=moment.copy(), low=low, high=high)
+        missing = exp.Is(this=moment.copy(), expression=exp.Null())
+        return case(fits, moment.copy(), missing, exp.Null(), fails(f"{type_.kind} does not fit"))
 
     return let((value,), check)
 
@@ -207,7 +207,7 @@ MOMENTS: tuple[Function, ...] = (
 
 
 def _zone_type(arguments: Sequence[Scalar]) -> Type | None:
-    """A place's time is clear on the way from UTC; on the way back it has gaps and doubles."""
+    """Accept a place's time from UTC only: to UTC, local times have gaps and repetitions."""
     zone, moment = arguments
     if not isinstance(zone, Literal) or not isinstance(zone.value, str):
         return None
@@ -268,8 +268,8 @@ ZONES: tuple[Function, ...] = (
         _zone,
         "a AT TIME ZONE 'zone', timezone('zone', a)",
         raises=True,
-        note="'UTC' both ways; a place as in 'Europe/Berlin' for timestamptz, by the rules of"
-        " Spark's own time zone data.",
+        note="'UTC' in both directions; a place as in 'Europe/Berlin' for timestamptz, by the rules"
+        " of Spark's own time zone data.",
     ),
     Function("make_date", _date_type, _date_spark, _date, "make_date(y, m, d)", raises=True),
 )

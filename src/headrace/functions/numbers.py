@@ -41,21 +41,21 @@ WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
 def as_numeric(type_: Type) -> Type:
-    """The decimal that holds every value of an integer type; numerics stay as they are."""
+    """Return the decimal that holds every value of an integer type; numerics stay as they are."""
     if type_.kind == "numeric":
         return type_
     return result_numeric(DIGITS_OF_INTEGERS[type_.kind], 0)
 
 
 def own_digits(scalar: Scalar) -> Type:
-    """The decimal of an exact number; for an integer constant, of the digits that it has."""
+    """Return the decimal of an exact number; for an integer constant, of the digits that it has."""
     if scalar.type.is_integer and isinstance(scalar, Literal) and scalar.value is not None:
         return result_numeric(len(Decimal(scalar.value).as_tuple().digits), 0)  # type: ignore[arg-type]
     return as_numeric(scalar.type)
 
 
 def common_number(left: Type, right: Type) -> Type | None:
-    """The type both operands of an arithmetic operator or comparison are brought to."""
+    """Return the type both operands of an arithmetic operator or comparison are brought to."""
     if not (left.is_number and right.is_number):
         return None
     if left.is_float or right.is_float:
@@ -76,7 +76,10 @@ def round_to(value: Decimal, scale: int) -> Decimal:
 
 
 def fitted(value: Value, type_: Type) -> Value:
-    """The value as the type holds it; EvaluationError where PostgreSQL would report overflow."""
+    """Return the value as the type holds it.
+
+    Raise EvaluationError where PostgreSQL would report overflow.
+    """
     if type_.is_integer:
         limit = RANGE_OF_INTEGERS[type_.kind]
         if not -limit <= value < limit:  # type: ignore[operator]
@@ -143,7 +146,7 @@ def _same_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def undeclared(type_: Type) -> Type:
-    """The type of a computed value: the same digits, but not as a column declares them."""
+    """Return the type of a computed value: the same digits, but not as a column declares them."""
     if type_.kind != "numeric":
         return type_
     assert type_.precision is not None and type_.scale is not None

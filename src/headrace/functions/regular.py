@@ -58,7 +58,7 @@ class _Refused(ValueError):
 
 
 def understood(pattern: str) -> Regular | None:
-    """The pattern, or None if both engines are not known to read it alike."""
+    """Return the pattern, or None if both engines are not known to read it alike."""
     try:
         return _Reader(pattern).read()
     except _Refused:
@@ -202,7 +202,7 @@ def _is_range(first: str, last: str) -> bool:
 
 
 def from_similar(pattern: str) -> str | None:
-    """A pattern of SIMILAR TO as the regular expression that it means, or None."""
+    """Return a pattern of SIMILAR TO as the regular expression that it means, or None."""
     parts, inside, characters = [], False, iter(pattern)
     for character in characters:
         if character == "\\":

@@ -48,7 +48,7 @@ def _to_scale(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def _has_place(arguments: Sequence[Scalar]) -> bool:
-    """Whether the digit that rounding may add has a place, so that it cannot overflow."""
+    """Return whether the digit that rounding may add has a place, so that it cannot overflow."""
     type_ = arguments[0].type
     if type_.kind != "numeric" or type_.precision is None or type_.scale is None:
         return True
@@ -58,7 +58,7 @@ def _has_place(arguments: Sequence[Scalar]) -> bool:
 
 
 def _digits(expression: Expression) -> Expression:
-    """The number of digits as a plain constant, which Spark's rounding wants."""
+    """Return the number of digits as a plain constant, which Spark's rounding wants."""
     text = expression.this.name if isinstance(expression, exp.Cast) else expression.name
     return number(int(text))
 

@@ -34,7 +34,7 @@ _DAYS_OF_ALL_MONTHS = 28
 
 
 def time_type(arguments: Sequence[Scalar]) -> Type | None:
-    """The type of the series, if it is one of times with a step as above."""
+    """Return the type of the series, if it is one of times with a step as above."""
     start, stop, step = arguments
     kinds = {start.type.kind, stop.type.kind}
     if len(kinds) != 1 or not kinds <= {"timestamp", "timestamptz"} or step.type.kind != "interval":
@@ -48,7 +48,7 @@ def time_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def step_of(interval: object) -> IntervalParts:
-    """The step's parts; of a NULL, none."""
+    """Return the step's parts; of a NULL, none."""
     return IntervalParts(0, 0, 0) if interval is None else parts_of(str(interval))
 
 
@@ -60,13 +60,13 @@ def _starts_early(start: Scalar) -> bool:
 
 
 def sign(step: IntervalParts) -> int:
-    """Whether the step leads forward (1), backward (-1) or nowhere."""
+    """Return whether the step leads forward (1), backward (-1) or nowhere."""
     length = step.months or step.days * DAY + step.micros
     return (length > 0) - (length < 0)
 
 
 def spark_step(step: IntervalParts) -> Expression:
-    """The step as an interval of Spark's."""
+    """Return the step as an interval of Spark's."""
     if step.months:
         return spark_function("make_ym_interval", number(0), number(step.months))
     micros = step.days * DAY + step.micros
@@ -75,7 +75,7 @@ def spark_step(step: IntervalParts) -> Expression:
 
 
 def following(at: datetime, step: IntervalParts) -> datetime:
-    """The time one step later."""
+    """Return the time one step later."""
     month = at.month - 1 + step.months
     year, month = at.year + month // 12, month % 12 + 1
     day = min(at.day, calendar.monthrange(year, month)[1])
@@ -133,7 +133,10 @@ def _ordered(low: Expression, high: Expression) -> Expression:
 def _guarded(
     start: Expression, stop: Expression, still: Expression, leads: Expression, steps: Expression
 ) -> Expression:
-    """The steps if they lead to the stop; an error if they stand still, but not beside a NULL."""
+    """Return the steps if they lead to the stop.
+
+    A step of zero is an error, but not beside a NULL.
+    """
     nulls = (exp.Is(this=end.copy(), expression=exp.Null()) for end in (start, stop))
     missing = spark_binary(exp.Or, *nulls)
     return case(missing, exp.Null(), still, fails(ZERO_STEP), leads, steps, exp.Null())

@@ -72,13 +72,13 @@ def long(expression: Expression) -> Expression:
 
 
 def at_least(expression: Expression, constant: int) -> Expression:
-    """The larger of both; NULL stays NULL, which Spark's own `greatest` leaves out."""
+    """Return the larger of both; NULL stays NULL, which Spark's own `greatest` leaves out."""
     less = exp.LT(this=expression.copy(), expression=number(constant))
     return case(less, number(constant), expression)
 
 
 def short(expression: Expression) -> Expression:
-    """A BIGINT as the INT that Spark's functions of text take, cut to its largest value."""
+    """Return a BIGINT as the INT that Spark's functions of text take, cut to its largest value."""
     more = exp.GT(this=expression.copy(), expression=number(2**31 - 1))
     return spark_cast(case(more, number(2**31 - 1), expression), INTEGER)
 
@@ -103,11 +103,11 @@ def case(*parts: exp.Expr) -> Expression:
 
 
 def fails(message: str) -> Expression:
-    """An expression of any type whose evaluation is an error."""
+    """Return an expression of any type whose evaluation is an error."""
     return spark_function("raise_error", string(message))
 
 
 def unless(test: exp.Expr, message: str, value: Expression, *operands: Expression) -> Expression:
-    """The value; an error where the test holds and no operand is NULL."""
+    """Return the value; an error where the test holds and no operand is NULL."""
     present = [exp.Not(this=exp.Is(this=o.copy(), expression=exp.Null())) for o in operands]
     return case(exp.and_(*present, test), fails(message), value)

@@ -156,7 +156,7 @@ def _translate(text: str, old: str, new: str) -> str:
 
 
 def _chr_spark(arguments: Sequence[Expression], *_: object) -> Expression:
-    """The code point's four bytes, read as UTF-32."""
+    """Return the code point's four bytes, read as UTF-32."""
 
     def character(code: Expression) -> Expression:
         digits = spark_function("lpad", spark_function("hex", code), number(8), string("0"))

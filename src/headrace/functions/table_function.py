@@ -23,7 +23,7 @@ class TableFunction:
     `types_of` gives the types of its columns, or None if the arguments are not among those that
     both engines treat alike. `spark` renders an array with an element for each row: a value, or
     where there are several columns a `row`; the array is NULL or empty where there are no rows.
-    `evaluate` computes the rows on Python values; both are told the types of the columns. A strict
+    `evaluate` computes the rows on Python values; both take the types of the columns. A strict
     function gives no rows where an argument is NULL. `unique` says that no row comes twice.
     `columns` are names that PostgreSQL gives the columns itself; without them a single column is
     called as the function's alias. `raises`, `syntax` and `note` are as for any function.
@@ -41,14 +41,14 @@ class TableFunction:
     note: str = ""
 
     def rows(self, values: Sequence[Value], types: Types) -> Rows:
-        """The rows for the arguments' values."""
+        """Return the rows for the arguments' values."""
         if self.strict and any(value is None for value in values):
             return []
         return self.evaluate(values, types)
 
 
 def row(values: Sequence[exp.Expression]) -> exp.Expression:
-    """An element of the array where there are several columns."""
+    """Return an element of the array where there are several columns."""
     parts: list[exp.Expression] = []
     for i, value in enumerate(values, 1):
         parts += (string(field_name(i)), value)
@@ -56,5 +56,5 @@ def row(values: Sequence[exp.Expression]) -> exp.Expression:
 
 
 def field_name(position: int) -> str:
-    """The name of a row's field, positions counted from 1."""
+    """Return the name of a row's field, positions counted from 1."""
     return f"f{position}"

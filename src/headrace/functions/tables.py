@@ -23,17 +23,17 @@ Expression = exp.Expression
 
 def _types(arguments: Sequence[Scalar]) -> Types | None:
     elements = [argument.type.element for argument in arguments]
-    found = tuple(element for element in elements if element is not None)
-    return found if len(found) == len(elements) else None
+    present_types = tuple(element for element in elements if element is not None)
+    return present_types if len(present_types) == len(elements) else None
 
 
-def _spark(arrays: Sequence[Expression], given: Sequence[Type], types: Types) -> Expression:
+def _spark(arrays: Sequence[Expression], given_types: Sequence[Type], types: Types) -> Expression:
     if len(arrays) == 1:
         return arrays[0]
     # NULL is an array without elements where another one has some.
     full = (
         spark_function("coalesce", array, spark_cast(spark_function("array"), type_))
-        for array, type_ in zip(arrays, given, strict=True)
+        for array, type_ in zip(arrays, given_types, strict=True)
     )
     fields = ", ".join(f"{field_name(i)}: {type_.spark}" for i, type_ in enumerate(types, 1))
     rows = exp.DataType.build(f"ARRAY<STRUCT<{fields}>>", dialect="spark")
@@ -62,7 +62,7 @@ def _cells_types(arguments: Sequence[Scalar]) -> Types | None:
 
 
 def _cells(cells: Sequence[Expression], _: Sequence[Type], types: Types) -> Expression:
-    """The entries row by row."""
+    """Return the entries row by row."""
     width = len(types)
     typed = [spark_cast(cell, types[i % width]) for i, cell in enumerate(cells)]
     if width == 1:
@@ -139,9 +139,9 @@ def _matched_rows(values: Sequence[Value], _: Types) -> Rows:
     read = _pattern(pattern)
     assert read is not None
     whole, start, rows = str(text), 0, list[tuple[Value, ...]]()
-    for found in re.finditer(read.python, whole, re.DOTALL | re.ASCII):
-        rows.append((whole[start : found.start()],))
-        start = found.end()
+    for match in re.finditer(read.python, whole, re.DOTALL | re.ASCII):
+        rows.append((whole[start : match.start()],))
+        start = match.end()
     return [*rows, (whole[start:],)]
 
 

@@ -17,7 +17,7 @@ def all_text(arguments: Sequence[Scalar]) -> bool:
 
 
 def text_of(arguments: Sequence[Scalar]) -> Type:
-    """Text with the collation that its text arguments agree on; a constant's gives way."""
+    """Text with the collation that its text arguments agree on; a constant's yields."""
     texts = [argument for argument in arguments if argument.type.is_text]
     deciding = [text for text in texts if not isinstance(text, Literal)] or texts
     return Type(
@@ -77,7 +77,10 @@ def _like_type(arguments: Sequence[Scalar]) -> Type | None:
 
 
 def escaped_by(pattern: str, escape: str) -> str | None:
-    """The pattern of LIKE … ESCAPE with a backslash as its escape; None if it ends in one."""
+    """Return the pattern of LIKE … ESCAPE with a backslash as its escape.
+
+    Return None if it ends in one.
+    """
     parts, characters = [], iter(pattern)
     for character in characters:
         if character == escape:
@@ -91,7 +94,7 @@ def escaped_by(pattern: str, escape: str) -> str | None:
 
 
 def _translate(pattern: str) -> str | None:
-    """A LIKE pattern as a regular expression, or None if it ends in a lone escape."""
+    """Return a LIKE pattern as a regular expression, or None if it ends in a lone escape."""
     parts, characters = [], iter(pattern)
     for character in characters:
         if character == "\\":
@@ -130,7 +133,7 @@ def _java(pattern: str) -> str:
 
 
 def quoted(character: str) -> str:
-    """A character as a regular expression that matches it alone."""
+    """Return a character as a regular expression that matches it alone."""
     means_itself = character.isalnum() or not character.isascii() or character.isspace()
     return character if means_itself else "\\" + character
 

@@ -168,7 +168,7 @@ WINDOW_FUNCTIONS: tuple[WindowFunction, ...] = (
 
 
 def _aggregate(function: AggregateFunction) -> WindowFunction:
-    """An aggregate that only all rows of a frame can tell; its rendering is its own."""
+    """Return an aggregate that needs all rows of a frame; it has a rendering of its own."""
 
     def evaluate(seen: Seen) -> Value:
         rows = [seen.arguments[place] for place in seen.frame]
@@ -190,7 +190,7 @@ WINDOW_FUNCTION_BY_NAME = {function.name: function for function in WINDOW_FUNCTI
 
 
 def has_places(call: WindowCall) -> bool:
-    """Whether it matters to a call which of several peers comes first."""
+    """Return whether it matters to a call which of several peers comes first."""
     if WINDOW_FUNCTION_BY_NAME[call.function].placed:
         return True
     frame = call.frame

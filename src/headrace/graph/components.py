@@ -36,25 +36,25 @@ class Component(Generic[Name]):
 
 
 def components(reads: Mapping[Name, Iterable[Name]]) -> tuple[Component[Name], ...]:
-    """All names, also those that are only read, each component after those that it reads.
+    """Return all names, also those that are only read, each component after those that it reads.
 
     Among equals the order is that of their first members' names, so it is always the same.
     """
     graph = graph_of(reads)
     condensed = nx.condensation(graph)
     members = {node: tuple(sorted(names)) for node, names in condensed.nodes(data="members")}
-    found: list[Component[Name]] = []
+    ordered_components: list[Component[Name]] = []
     number = 0
     for node in nx.lexicographical_topological_sort(condensed, key=lambda node: members[node]):
         first = members[node][0]
         cyclic = len(members[node]) > 1 or graph.has_edge(first, first)
         number += cyclic
-        found.append(Component(members[node], number if cyclic else None))
-    return tuple(found)
+        ordered_components.append(Component(members[node], number if cyclic else None))
+    return tuple(ordered_components)
 
 
 def graph_of(reads: Mapping[Name, Iterable[Name]]) -> nx.DiGraph[Name]:
-    """An edge from everything that is read to who reads it."""
+    """Return an edge from everything that is read to who reads it."""
     graph: nx.DiGraph[Name] = nx.DiGraph()
     for name, others in reads.items():
         graph.add_node(name)
@@ -71,7 +71,7 @@ class Cycle(Exception):
 
 
 def find_cycle(reads: Mapping[Name, Iterable[Name]]) -> Cycle | None:
-    """The whole way round of the first component that reads itself; a shortest one."""
+    """Return the whole cycle in the first component that reads itself; a shortest one."""
     graph = graph_of(reads)
     for component in components(reads):
         if component.is_cyclic:
@@ -82,8 +82,8 @@ def find_cycle(reads: Mapping[Name, Iterable[Name]]) -> Cycle | None:
 def way_round(graph: nx.DiGraph[Name], name: Name, last: Name | None = None) -> tuple[Name, ...]:
     """From a name on, each read by the next, to one that it reads: `last`, or the nearest."""
     lasts = sorted(graph.predecessors(name)) if last is None else [last]
-    ways = [tuple(nx.shortest_path(graph, name, one)) for one in lasts]
-    return min(ways, key=len)
+    cycles_found = [tuple(nx.shortest_path(graph, name, one)) for one in lasts]
+    return min(cycles_found, key=len)
 
 
 Reads = tuple[tuple[str, tuple[str, ...]], ...]

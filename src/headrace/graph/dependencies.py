@@ -11,32 +11,38 @@ from headrace.graph.components import Name, components, graph_of
 
 
 def upstream(tables: Iterable[StreamTable], table: StreamTable) -> tuple[StreamTable, ...]:
-    """The table and every stream table below it, each after all that it reads.
+    """Return the table and every stream table below it, each after all that it reads.
 
     Tables that read each other stand side by side, in the order of their names.
     """
-    known = {one.relation: one for one in (*tables, table)}
-    graph = graph_of({one.relation: one.inputs for one in known.values()})
-    wanted = nx.ancestors(graph, table.relation) | {table.relation}
-    return ordered(known[relation] for relation in wanted if relation in known)
+    tables_by_relation = {one.relation: one for one in (*tables, table)}
+    graph = graph_of({one.relation: one.inputs for one in tables_by_relation.values()})
+    relations = nx.ancestors(graph, table.relation) | {table.relation}
+    return ordered(
+        tables_by_relation[relation] for relation in relations if relation in tables_by_relation
+    )
 
 
 def downstream(tables: Iterable[StreamTable], *relations: str) -> tuple[StreamTable, ...]:
-    """Every other stream table that reads one of them, directly or not, after all that it reads."""
-    known = {one.relation: one for one in tables}
-    graph = graph_of({one.relation: one.inputs for one in known.values()})
-    wanted = {t for one in relations if one in graph for t in nx.descendants(graph, one)}
-    return ordered(known[relation] for relation in wanted if relation in known)
+    """Return every other stream table that reads one of them, directly or not, in order."""
+    tables_by_relation = {one.relation: one for one in tables}
+    graph = graph_of({one.relation: one.inputs for one in tables_by_relation.values()})
+    relations_below = {t for one in relations if one in graph for t in nx.descendants(graph, one)}
+    return ordered(
+        tables_by_relation[relation]
+        for relation in relations_below
+        if relation in tables_by_relation
+    )
 
 
 def in_order(reads: Mapping[Name, Iterable[Name]]) -> tuple[Name, ...]:
-    """The names, each after those that it reads; names that read each other side by side."""
+    """Return the names, each after those that it reads; names that read each other side by side."""
     return tuple(name for component in components(reads) for name in component.members)
 
 
-def ordered(wanted: Iterable[StreamTable]) -> tuple[StreamTable, ...]:
+def ordered(stream_tables: Iterable[StreamTable]) -> tuple[StreamTable, ...]:
     """In the order of the components, and among equals by name: the order is always the same."""
-    tables = {(table.schema, table.name, table.relation): table for table in wanted}
+    tables = {(table.schema, table.name, table.relation): table for table in stream_tables}
     keys = {table.relation: key for key, table in tables.items()}
     reads = {
         key: [keys[relation] for relation in table.inputs if relation in keys]

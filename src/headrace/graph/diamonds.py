@@ -1,17 +1,17 @@
-"""Diamonds: ways that part at one relation and meet again in one stream table. Pure.
+"""Diamonds: paths that part at one relation and meet again in one stream table. Pure.
 
-    gate(s, t)     the last before t that is on every way from s to t
-    between(s, t)  stream tables on ways from gate(s, t) to t, without the two
+    gate(s, t)     the last before t that is on every path from s to t
+    between(s, t)  stream tables on paths from gate(s, t) to t, without the two
 
 A stream table t with something between is a convergence. If it is always refreshed together with
-that, at one epoch, every source s reaches it at one epoch through all ways: they come from the
+that, at one epoch, every source s reaches it at one epoch through all paths: they come from the
 gate, which is read as it is published, once. Members of a component are always refreshed
 together; here they count as one table.
 
 A user may declare stream tables to be a group, too. Then it is as if one more table read all of
 them: whatever source two of them show, they show it as of one epoch.
 
-Gates are immediate dominators, one search for each relation that reads nothing; ways are never
+Gates are immediate dominators, one search for each relation that reads nothing; paths are never
 listed, because there can be exponentially many.
 """
 
@@ -31,7 +31,7 @@ from headrace.graph.components import Component, Name, components
 
 @dataclass(frozen=True)
 class Diamond(Generic[Name]):
-    """Where ways meet, the relations that they come from, and the stream tables between.
+    """Where paths meet, the relations that they come from, and the stream tables between.
 
     `convergence` is one table, or all of a component. All names are in the order of components.
     """
@@ -47,7 +47,7 @@ class ConsistencyGroup(Generic[Name]):
     were declared to be a group, or one.
 
     `parts` are its components, each after those that it reads; `convergences` the members in which
-    ways meet; `declared` those that were declared. `pieces` are its parts again: those of a piece
+    paths meet; `declared` those that were declared. `pieces` are its parts again: those of a piece
     are published together even where diamonds are not.
     """
 
@@ -72,14 +72,17 @@ class ConsistencyGroup(Generic[Name]):
 
 
 def diamonds(reads: Mapping[Name, Iterable[Name]]) -> tuple[Diamond[Name], ...]:
-    """Every convergence, after those that it reads; what is read and is no key is a source."""
+    """Return every convergence, after those that it reads.
+
+    What is read and is no key is a source.
+    """
     return _diamonds(reads, ())[0]
 
 
 def _diamonds(
     reads: Mapping[Name, Iterable[Name]], declared: Iterable[Iterable[Name]]
 ) -> tuple[tuple[Diamond[Name], ...], tuple[Diamond[Name], ...]]:
-    """The diamonds, and those that there would be if a table read all that is declared as one."""
+    """Return the diamonds, and those that would exist if a table read all declared members."""
     parts = components(reads)
     graph = _condensed(parts, reads)
     number = {name: index for index, part in enumerate(parts) for name in part.members}
@@ -101,9 +104,9 @@ def _diamonds(
             below[node] |= below[other] | 1 << other
 
     def found(node: int, convergence: tuple[Name, ...]) -> Iterator[Diamond[Name]]:
-        ways = {gate: below[gate] & above[node] for gate in gates[node]}
-        between = reduce(or_, ways.values(), 0)
-        shared = sum(1 << gate for gate, way in ways.items() if way) & ~between
+        paths = {gate: below[gate] & above[node] for gate in gates[node]}
+        between = reduce(or_, paths.values(), 0)
+        shared = sum(1 << gate for gate, path in paths.items() if path) & ~between
         if between:
             yield Diamond(convergence, names_of(shared), names_of(between))
 
@@ -120,7 +123,7 @@ def _diamonds(
 def groups(
     reads: Mapping[Name, Iterable[Name]], declared: Mapping[Name, str] | None = None
 ) -> tuple[ConsistencyGroup[Name], ...]:
-    """Every stream table in one group, and each group after those that it reads.
+    """Return every stream table in one group, and each group after those that it reads.
 
     Diamonds with a table in common are one group, and so is what stands between two members of
     one: it reads one of them and is read by the other. Both follow from letting the intermediates
@@ -132,13 +135,13 @@ def groups(
         if name in reads:
             by_group.setdefault(group, []).append(name)
     several = [tuple(names) for names in by_group.values() if len(names) > 1]
-    found, meeting = _diamonds(reads, several)
+    own_diamonds, meeting = _diamonds(reads, several)
     always = {name: set(others) for name, others in reads.items()}
     for names in several:
         for name, other in zip(names, names[1:] + names[:1], strict=True):
             always[name].add(other)
     together = {name: set(others) for name, others in always.items()}
-    for diamond in (*found, *meeting):
+    for diamond in (*own_diamonds, *meeting):
         for name in diamond.intermediates:
             together[name].update(diamond.convergence)
     joined, number = _numbered(together, reads)
@@ -151,7 +154,7 @@ def groups(
             parts[number[first]].append(part.members)
             pieces[number[first]].setdefault(piece[first], []).append(part.members)
     convergences: list[list[Name]] = [[] for _ in range(joined)]
-    for diamond in found:
+    for diamond in own_diamonds:
         convergences[number[diamond.convergence[0]]] += diamond.convergence
     chosen = frozenset(chain.from_iterable(several))
     return tuple(
@@ -168,15 +171,17 @@ def groups(
 def _numbered(
     reads: Mapping[Name, Iterable[Name]], tables: Container[Name]
 ) -> tuple[int, dict[Name, int]]:
-    """How many components of these tables there are, and the number of each table's."""
-    found = [one.members for one in components(reads) if one.members[0] in tables]
-    return len(found), {name: index for index, names in enumerate(found) for name in names}
+    """Return how many components of these tables there are, and the number of each table's."""
+    member_sets = [one.members for one in components(reads) if one.members[0] in tables]
+    return len(member_sets), {
+        name: index for index, names in enumerate(member_sets) for name in names
+    }
 
 
 def _condensed(
     parts: tuple[Component[Name], ...], reads: Mapping[Name, Iterable[Name]]
 ) -> nx.DiGraph[int]:
-    """The components by their numbers in their order, with edges from those that each reads."""
+    """Return the components by number, in order, with edges from those that each reads."""
     number = {name: index for index, part in enumerate(parts) for name in part.members}
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(parts)))

@@ -13,7 +13,7 @@ from headrace.graph.network import Network
 
 
 def draw_text(network: Network) -> str:
-    """One paragraph a stratum, one line a table, below it what it reads."""
+    """Return one paragraph a stratum, one line a table, below it what it reads."""
     lines = ["sources", *(f"  {name}" for name in network.sources)] if network.sources else []
     for stratum, parts in _layers(network):
         lines.append(f"stratum {stratum}")
@@ -33,7 +33,7 @@ def draw_text(network: Network) -> str:
 
 
 def draw_mermaid(network: Network) -> str:
-    """A flowchart; strata and components are subgraphs."""
+    """Return a flowchart; strata and components are subgraphs."""
     ids = _ids(network)
     lines = ["flowchart LR"]
     lines += [f"  {ids[name]}[({_mermaid(name)})]" for name in network.sources]
@@ -55,7 +55,7 @@ def draw_mermaid(network: Network) -> str:
 
 
 def draw_dot(network: Network) -> str:
-    """A digraph for Graphviz; strata and components are clusters."""
+    """Return a digraph for Graphviz; strata and components are clusters."""
     ids = _ids(network)
     lines = ["digraph headrace {", "  rankdir=LR;", "  node [shape=box];"]
     lines += [f"  {ids[name]} [label={_dot(name)}, shape=cylinder];" for name in network.sources]
@@ -87,7 +87,7 @@ FORMATS: dict[str, Callable[[Network], str]] = {
 
 
 def _layers(network: Network) -> Iterator[tuple[int, list[Component[str]]]]:
-    """The strata that have stream tables, with their components."""
+    """Return the strata that have stream tables, with their components."""
     layers: dict[int, list[Component[str]]] = {}
     for component in network.components:
         layers.setdefault(network.strata[component.members[0]], []).append(component)

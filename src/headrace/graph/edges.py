@@ -64,21 +64,21 @@ class Edge:
 
 
 def classify(written: Operator) -> tuple[Edge, ...]:
-    """An edge for every relation that a plan reads, in the order in which it first does.
+    """Return an edge for every relation that a plan reads, in the order in which it first does.
 
     A relation that is read several times has the operators of all its readings.
     """
-    found: dict[str, dict[str, None]] = {}
+    operators_by_relation: dict[str, dict[str, None]] = {}
     for relation, words in _reads(written, ()):
-        found.setdefault(relation, {}).update(dict.fromkeys(words))
-    return tuple(Edge(relation, tuple(words)) for relation, words in found.items())
+        operators_by_relation.setdefault(relation, {}).update(dict.fromkeys(words))
+    return tuple(Edge(relation, tuple(words)) for relation, words in operators_by_relation.items())
 
 
 Read = tuple[str, Words]
 
 
 def _reads(plan: Operator, above: Words) -> Iterator[Read]:
-    """Every reading of a relation, with the non-monotone operators on the way to it."""
+    """Return every reading of a relation, with the non-monotone operators on the path to it."""
     match plan:
         case Scan(relation=relation):
             yield relation, above
@@ -175,7 +175,7 @@ def _negated(subquery: Subquery) -> str:
 
 
 def _is_equality(test: Scalar) -> bool:
-    """Whether the test of an ANY is what IN asks."""
+    """Return whether the test of an ANY is what IN asks."""
     return all(isinstance(term, Call) and term.function == "=" for term in conjuncts(test))
 
 

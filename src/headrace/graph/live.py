@@ -103,7 +103,7 @@ class LiveGraph:
         return self._places[table]
 
     def readers(self, relation: str) -> Set[str]:
-        """The stream tables that read a source or a stream table themselves."""
+        """Return the stream tables that read a source or a stream table themselves."""
         return self._readers.get(relation, frozenset())
 
     def _change(self, given: Mapping[str, tuple[Edges, str | None]], gone: Collection[str]) -> int:
@@ -121,7 +121,7 @@ class LiveGraph:
         return len(region)
 
     def _region(self, changed: Iterable[str]) -> set[str]:
-        """The changed and all downstream, closed under what tables read and under groups."""
+        """Return the changed and all downstream, closed under what tables read and under groups."""
         declared: dict[str, set[str]] = {}
         for name, group in self._declared.items():
             declared.setdefault(group, set()).add(name)
@@ -190,7 +190,10 @@ class LiveGraph:
 
 
 def moves_with(table: StreamTable) -> tuple[str, ...]:
-    """The inputs that a table can be in a group with; one without rows yet keeps nobody waiting."""
+    """Return the inputs that a table can be in a group with.
+
+    An input without rows yet keeps no table waiting.
+    """
     return () if table.is_uninitialized else table.inputs
 
 

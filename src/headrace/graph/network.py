@@ -78,11 +78,11 @@ class Network:
         return tuple(one for one in groups(self.reads, self.declared) if not one.is_single)
 
     def group(self, table: str) -> int | None:
-        """The number of a table's group, from 1 on in their order; None if it is alone."""
+        """Return the number of a table's group, from 1 on in their order; None if it is alone."""
         return self._numbers.get(table)
 
     def group_members(self, table: str) -> tuple[str, ...]:
-        """The tables of a table's group, with it; none if it is alone."""
+        """Return the tables of a table's group, with it; none if it is alone."""
         number = self.group(table)
         return () if number is None else tuple(self.groups[number - 1].members)
 
@@ -94,12 +94,12 @@ class Network:
         return next(one for one in self.components if table in one.members)
 
     def with_tables(self, reads: Mapping[str, Mapping[str, Operators]]) -> Network:
-        """The network with these stream tables, new or in the place of those with their names."""
+        """Return the network with these stream tables, added or replaced by name."""
         return Network({**self.reads, **reads}, self.declared)
 
     def below(self, tables: Iterable[str]) -> Network:
-        """The part that these stream tables rest on, with them."""
+        """Return the part that these stream tables rest on, with them."""
         graph = graph_of(self.reads)
-        wanted = {one for name in tables for one in (name, *nx.ancestors(graph, name))}
-        reads = {name: reads for name, reads in self.reads.items() if name in wanted}
+        names = {one for name in tables for one in (name, *nx.ancestors(graph, name))}
+        reads = {name: reads for name, reads in self.reads.items() if name in names}
         return Network(reads, self.declared)

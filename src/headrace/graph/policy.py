@@ -3,7 +3,7 @@
 | a group is | if |
 |---|---|
 | atomic | it is one component or table, was declared as one, or all its members are `atomic` |
-| due with its first member (`fastest`) | no table in which ways meet, or declared, is `slowest` |
+| due with its first member (`fastest`) | no table in which paths meet, or declared, is `slowest` |
 | due with its last member (`slowest`) | one of them is |
 
 What a table does not say itself the settings of the project say.
@@ -25,7 +25,7 @@ Policy = Literal["fastest", "slowest"]
 def atomic(
     group: ConsistencyGroup[Name], tables: Mapping[Name, StreamTable], settings: Settings
 ) -> bool:
-    """Whether all of a group is published together or not at all."""
+    """Return whether all of a group is published together or not at all."""
     return len(group.pieces) == 1 or all(
         tables[name].options.get("diamond_consistency", settings.diamond_consistency) == "atomic"
         for name in group.members
@@ -36,11 +36,11 @@ def policy(
     group: ConsistencyGroup[Name], tables: Mapping[Name, StreamTable], settings: Settings
 ) -> Policy:
     """When a group that is atomic is due; in others every table follows its own schedule."""
-    found: Policy = "fastest"
+    strictest: Policy = "fastest"
     for name in (*group.convergences, *group.declared):
         own = tables[name].options.get("diamond_schedule_policy", settings.diamond_schedule_policy)
-        found = stricter(found, own)
-    return found
+        strictest = stricter(strictest, own)
+    return strictest
 
 
 def stricter(one: Policy, other: Policy) -> Policy:
@@ -51,15 +51,17 @@ def stricter(one: Policy, other: Policy) -> Policy:
 def units(
     groups: Iterable[ConsistencyGroup[Name]], tables: Mapping[Name, StreamTable], settings: Settings
 ) -> tuple[ConsistencyGroup[Name], ...]:
-    """What is refreshed as one, in order: groups that are atomic, and the pieces of those that
+    """Return what is refreshed as one, in order.
+
+    Groups that are atomic, and the pieces of those that
     are not, each as a group of its own."""
-    found: list[ConsistencyGroup[Name]] = []
+    atomic_groups: list[ConsistencyGroup[Name]] = []
     for group in groups:
         if atomic(group, tables, settings):
-            found.append(group)
+            atomic_groups.append(group)
         else:
-            found += (_piece(group, parts) for parts in group.pieces)
-    return tuple(found)
+            atomic_groups += (_piece(group, parts) for parts in group.pieces)
+    return tuple(atomic_groups)
 
 
 def _piece(

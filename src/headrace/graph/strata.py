@@ -27,7 +27,7 @@ Reads = Mapping[Name, Mapping[Name, Operators]]
 class Unstratifiable(Generic[Name]):
     """A table that is not monotone in another of its component: `reader` reads `read`.
 
-    `path` is the whole way round, each read by the next: it begins with the reader, and the reader
+    `path` is the whole cycle, each read by the next: it begins with the reader, and the reader
     reads its last.
     """
 
@@ -38,26 +38,26 @@ class Unstratifiable(Generic[Name]):
 
 
 def strata(reads: Reads[Name]) -> dict[Name, int]:
-    """The lowest strata that are possible, of the names in the order of their components.
+    """Return the lowest strata that are possible, of the names in the order of their components.
 
     Edges that make a component unstratifiable count nothing.
     """
-    found: dict[Name, int] = {}
+    stratum_by_name: dict[Name, int] = {}
     for component in components(reads):
         inside = frozenset(component.members)
         below = (
-            found[other] + bool(operators)
+            stratum_by_name[other] + bool(operators)
             for member in component.members
             for other, operators in reads.get(member, {}).items()
             if other not in inside
         )
         stratum = max(below, default=0)
-        found.update(dict.fromkeys(component.members, stratum))
-    return found
+        stratum_by_name.update(dict.fromkeys(component.members, stratum))
+    return stratum_by_name
 
 
 def unstratifiable(reads: Reads[Name]) -> tuple[Unstratifiable[Name], ...]:
-    """Every edge inside a component that is not monotone, with a shortest way round."""
+    """Return every edge inside a component that is not monotone, with a shortest cycle."""
     graph = graph_of(reads)
     return tuple(
         Unstratifiable(

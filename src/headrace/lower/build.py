@@ -13,14 +13,17 @@ COUNTS = frozenset({"count", "regr_count"})
 
 
 def on_empty_input(aggregate: AggregateCall) -> Scalar:
-    """The call's result after a left join: a count is 0 where there is no group, others NULL."""
+    """Return the call's result after a left join.
+
+    A count is 0 where there is no group, others NULL.
+    """
     if aggregate.function not in COUNTS:
         return aggregate.output
     return call("coalesce", aggregate.output, Literal(0, BIGINT))
 
 
 def selects(plan: Values) -> tuple[Operator, ...]:
-    """Every row as a SELECT without FROM, all with the same columns."""
+    """Return every row as a SELECT without FROM, all with the same columns."""
     rows = (tuple(zip(plan.fields, row, strict=True)) for row in plan.rows)
     return tuple(Project(Values((), ((),)), outputs) for outputs in rows)
 
@@ -30,9 +33,9 @@ Fresh = Callable[[str, Type], Column]
 
 
 def conjunction(terms: Iterable[Scalar]) -> Scalar | None:
-    """All of the terms, or None for no condition at all."""
-    found = tuple(terms)
-    return chain("and", found) if found else None
+    """Return all of the terms, or None for no condition at all."""
+    conditions = tuple(terms)
+    return chain("and", conditions) if conditions else None
 
 
 def same(left: Iterable[Scalar], right: Iterable[Scalar]) -> tuple[Scalar, ...]:
@@ -41,11 +44,11 @@ def same(left: Iterable[Scalar], right: Iterable[Scalar]) -> tuple[Scalar, ...]:
 
 
 def keep(plan: Operator, columns: Iterable[Column]) -> Operator:
-    """The plan with exactly these of its columns."""
-    wanted = tuple(columns)
-    if plan.columns == wanted:
+    """Return the plan with exactly these of its columns."""
+    requested_columns = tuple(columns)
+    if plan.columns == requested_columns:
         return plan
-    return Project(plan, tuple((column, column) for column in wanted))
+    return Project(plan, tuple((column, column) for column in requested_columns))
 
 
 def distinct(plan: Operator) -> Operator:

@@ -41,7 +41,7 @@ class Correlated:
 
 
 def correlate(inner: Operator, enclosing: Operator, fresh: Fresh) -> Correlated:
-    """The inner query's rows for all rows of `enclosing`, its own columns among theirs."""
+    """Return the inner query's rows for all rows of `enclosing`, its own columns among theirs."""
     if not reads_of(inner):
         return Correlated(map_outers_of_plan(inner, _inward))
     pulled = None if raises(inner) else pull(inner)
@@ -52,7 +52,7 @@ def correlate(inner: Operator, enclosing: Operator, fresh: Fresh) -> Correlated:
 
 
 def depending(inner: Operator, enclosing: Operator, fresh: Fresh) -> Correlated:
-    """The general way: the inner query for every distinct value that it reads."""
+    """Return the general form: the inner query for every distinct value that it reads."""
     reads = reads_of(inner)
     columns = tuple(fresh("read", read.type) for read in reads)
     values = distinct(Project(enclosing, tuple(zip(columns, reads, strict=True))))
@@ -61,12 +61,12 @@ def depending(inner: Operator, enclosing: Operator, fresh: Fresh) -> Correlated:
 
 
 def raises(inner: Operator) -> bool:
-    """Whether evaluating some row of the inner query can fail."""
+    """Return whether evaluating some row of the inner query can fail."""
     return any(map(can_raise, inner.scalars)) or any(map(raises, inner.children))
 
 
 def reads_of(inner: Operator) -> tuple[Scalar, ...]:
-    """What the inner query reads of the enclosing row, each expression once.
+    """Return what the inner query reads of the enclosing row, each expression once.
 
     What it reads further out, through no column of that row, is a constant here.
     """
@@ -74,7 +74,7 @@ def reads_of(inner: Operator) -> tuple[Scalar, ...]:
 
 
 def inward(scalar: Scalar) -> Scalar:
-    """An inner query's expression where the enclosing row stands beside its own."""
+    """Return an inner query's expression where the enclosing row stands beside its own."""
     return map_outers(scalar, _inward)
 
 
@@ -83,7 +83,7 @@ def _inward(outer: Outer) -> Scalar:
 
 
 def inline(inner: Operator, enclosing: Operator) -> Operator | None:
-    """Every enclosing row beside the inner query's rows for it; None if it has tables."""
+    """Return every enclosing row beside the inner query's rows for it; None if it has tables."""
     match inner:
         case Values(fields=(), rows=((),)):
             return enclosing
@@ -110,7 +110,7 @@ def inline(inner: Operator, enclosing: Operator) -> Operator | None:
 
 
 def inline_kept(inner: Operator, enclosing: Operator) -> Operator | None:
-    """The same where a row without inner rows is kept, padded with NULLs."""
+    """Return the same where a row without inner rows is kept, padded with NULLs."""
     if _has_rows(inner):
         return inline(inner, enclosing)
     if isinstance(inner, Unnest) and _has_rows(inner.child):
@@ -119,7 +119,7 @@ def inline_kept(inner: Operator, enclosing: Operator) -> Operator | None:
 
 
 def _has_rows(inner: Operator) -> bool:
-    """Whether the inner query has a row for every enclosing one."""
+    """Return whether the inner query has a row for every enclosing one."""
     match inner:
         case Values():
             return True

@@ -49,7 +49,7 @@ from headrace.plan.rename import made_in, renamed
 
 
 def is_correlated(plan: Operator) -> bool:
-    """Whether the plan reads anything of the query around it."""
+    """Return whether the plan reads anything of the query around it."""
     return next(outer_reads(plan), None) is not None
 
 
@@ -58,7 +58,7 @@ def reads_outside(scalar: Scalar) -> bool:
 
 
 def pull(plan: Operator) -> tuple[Operator, tuple[Scalar, ...]] | None:
-    """The plan without the conditions that read the enclosing row, and these.
+    """Return the plan without the conditions that read the enclosing row, and these.
 
     The plan keeps its columns, and gains those that the conditions read. None if it reads the
     enclosing row anywhere else.
@@ -104,7 +104,7 @@ def pull(plan: Operator) -> tuple[Operator, tuple[Scalar, ...]] | None:
 def _read(
     conditions: tuple[Scalar, ...], inside: Operator, outer: Operator
 ) -> tuple[tuple[Column, Column], ...]:
-    """The columns that conditions read and a projection would drop."""
+    """Return the columns that conditions read and a projection would drop."""
     read = frozenset[Column]().union(*map(columns_of, conditions))
     shown = frozenset(outer.columns)
     return tuple((c, c) for c in inside.columns if c in read and c not in shown)
@@ -126,7 +126,7 @@ class Depend:
     reads: tuple[Scalar, ...]
 
     def plan(self, plan: Operator) -> Carried:
-        """The inner query for every d, its own columns first, then those of d."""
+        """Return the inner query for every d, its own columns first, then those of d."""
         carried, keys = self._carry(plan)
         return keep(carried, (*plan.columns, *keys)), keys
 
@@ -221,6 +221,8 @@ class Depend:
 
 
 def bound(outer: Outer, places: Mapping[Scalar, Scalar]) -> Scalar:
-    """What stands for an expression of the enclosing query; one that reads still further out, and
-    no row of it, stays as it is."""
+    """Return the column that stands for an expression of the enclosing query.
+
+    An expression that reads only queries further out stays as it is.
+    """
     return places.get(outer.scalar, outer.scalar)

@@ -50,7 +50,7 @@ FALSE, TRUE = Literal(False, BOOLEAN), Literal(True, BOOLEAN)
 
 
 def lower(plan: Operator, fresh: Fresh) -> Operator:
-    """The same rows and columns without `Subquery`, `Outer`, `Lateral` and
+    """Return the same rows and columns without `Subquery`, `Outer`, `Lateral` and
     `SetOperation`."""
     return Lowering(fresh).plan(plan)
 
@@ -112,7 +112,7 @@ class Lowering:
     def _existence(
         self, rows: Operator, enclosing: Operator, subquery: Subquery, kind: Matching
     ) -> Operator:
-        """Rows by whether the subquery is true (semi) or false (anti) for them.
+        """Return rows by whether the subquery is true (semi) or false (anti) for them.
 
         NOT IN is false for a row as soon as some comparison is not false, NULL included.
         """
@@ -128,7 +128,7 @@ class Lowering:
     def _values(
         self, rows: Operator, enclosing: Operator, scalars: Sequence[Scalar]
     ) -> tuple[Operator, list[Scalar]]:
-        """The rows with what the subqueries need beside them, and the expressions over that."""
+        """Return the rows with the columns that subqueries need, and the expressions over them."""
         values: dict[Scalar, Scalar] = {}
         for scalar in scalars:
             for node in _subqueries(scalar):
@@ -190,7 +190,7 @@ class Lowering:
 
 
 def _subqueries(scalar: Scalar) -> Iterator[Subquery]:
-    """The subqueries of an expression that stand inside no other."""
+    """Return the subqueries of an expression that stand inside no other."""
     if isinstance(scalar, Subquery):
         yield scalar
     elif isinstance(scalar, Call):

@@ -34,7 +34,7 @@ _NOT_HERE = Literal(None, INTEGER)
 
 
 def counted(plan: SetOperation, fresh: Fresh) -> Operator:
-    """The same rows from groups of equal rows that count both sides."""
+    """Return the same rows from groups of equal rows that count both sides."""
     if plan.kind == "intersect":
         return _intersection(plan, fresh)
     return _difference(plan, fresh)
@@ -42,11 +42,11 @@ def counted(plan: SetOperation, fresh: Fresh) -> Operator:
 
 def _intersection(plan: SetOperation, fresh: Fresh) -> Operator:
     groups, lefts, rights = _by_side(plan, fresh)
-    found = Filter(groups, call("and", call(">", lefts, _NONE), call(">", rights, _NONE)))
+    matching_groups = Filter(groups, call("and", call(">", lefts, _NONE), call(">", rights, _NONE)))
     if plan.once:
-        return keep(found, plan.columns)
+        return keep(matching_groups, plan.columns)
     lesser = call("case", call("<", lefts, rights), lefts, rights)
-    return keep(Replicate(found, lesser), plan.columns)
+    return keep(Replicate(matching_groups, lesser), plan.columns)
 
 
 def _difference(plan: SetOperation, fresh: Fresh) -> Operator:
@@ -62,7 +62,7 @@ def _difference(plan: SetOperation, fresh: Fresh) -> Operator:
 
 
 def _by_side(plan: SetOperation, fresh: Fresh) -> tuple[Aggregate, Column, Column]:
-    """The groups of equal rows, with the number of rows on each side."""
+    """Return the groups of equal rows, with the number of rows on each side."""
     on_left, on_right = fresh("on_left", INTEGER), fresh("on_right", INTEGER)
     lefts, rights = fresh("lefts", BIGINT), fresh("rights", BIGINT)
     both = UnionAll(
@@ -80,7 +80,7 @@ def _with(side: Operator, *added: tuple[Column, Scalar]) -> Project:
 
 
 def as_matches(plan: Operator, fresh: Fresh) -> Operator:
-    """The plan with every EXCEPT and INTERSECT, not those with ALL, as a DISTINCT over matches."""
+    """Return the plan with every EXCEPT and INTERSECT without ALL as a DISTINCT over matches."""
     plan = plan.with_children(*(as_matches(child, fresh) for child in plan.children))
     plan = plan.with_scalars(tuple(_scalar_as_matches(scalar, fresh) for scalar in plan.scalars))
     if not isinstance(plan, SetOperation) or not plan.once:
@@ -96,8 +96,8 @@ def as_matches(plan: Operator, fresh: Fresh) -> Operator:
 def _scalar_as_matches(scalar: Scalar, fresh: Fresh) -> Scalar:
     match scalar:
         case Call(arguments=arguments):
-            found = tuple(_scalar_as_matches(argument, fresh) for argument in arguments)
-            return replace(scalar, arguments=found)
+            rewritten = tuple(_scalar_as_matches(argument, fresh) for argument in arguments)
+            return replace(scalar, arguments=rewritten)
         case Outer(scalar=outside):
             return Outer(_scalar_as_matches(outside, fresh))
         case Subquery(plan=inner, test=test):

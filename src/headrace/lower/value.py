@@ -64,7 +64,7 @@ class Summary(CorrelatedGroups):
 def attach_value(
     plan: Operator, enclosing: Operator, subquery: Subquery, fresh: Fresh
 ) -> tuple[Operator, Scalar]:
-    """The plan with what the subquery's value needs beside every row, and the value.
+    """Return the plan with what the subquery's value needs beside every row, and the value.
 
     `enclosing` has the columns that the subquery reads, and no fewer values of them than `plan`.
     """
@@ -76,7 +76,7 @@ def attach_value(
 
 
 def attach_row(plan: Operator, inner: Operator, fresh: Fresh, *, padded: bool) -> Operator | None:
-    """Every row beside the one of an inner query that aggregates all that it reads for it.
+    """Return every row beside the one of an inner query that aggregates all that it reads for it.
 
     A row whose HAVING does not hold goes. None if the query is another, or reads nothing of the
     row, or a row without any shall be `padded` and there may be none.
@@ -106,7 +106,7 @@ def _attach(
 def _beside(
     plan: Operator, enclosing: Operator, groups: CorrelatedGroups, fresh: Fresh
 ) -> tuple[Operator, Callable[[Scalar], Scalar]]:
-    """The plan with the aggregates beside every row, and how expressions over them are read."""
+    """Return the plan with the aggregates beside every row, and a reader of their expressions."""
     if not reads_of(groups.rows):
         rows = correlate(groups.rows, enclosing, fresh).plan
         return Join(plan, Aggregate(rows, (), groups.calls)), inward
@@ -139,7 +139,7 @@ def _summary(subquery: Subquery, fresh: Fresh) -> Summary:
 
 
 def _comparison(subquery: Subquery) -> tuple[Scalar, Scalar] | None:
-    """What is compared outside and inside, if the test is one comparison."""
+    """Return what is compared outside and inside, if the test is one comparison."""
     match subquery.test:
         case Call(function="=" | "<>" | "<" | "<=" | ">" | ">=", arguments=(left, right)):
             for outside, inside in ((left, right), (right, left)):
@@ -201,7 +201,10 @@ def _positive(count: Scalar) -> Scalar:
 
 
 def _global_aggregate(plan: Operator) -> Summary | None:
-    """A query whose rows are one group: exactly one row, or none if its HAVING does not hold."""
+    """Return a query whose rows are one group.
+
+    It has exactly one row, or none if its HAVING does not hold.
+    """
     match _one_project(plan):
         case Aggregate(child=rows, keys=(), calls=calls):
             return Summary(rows, calls, plan.columns[0])
@@ -219,7 +222,7 @@ def _global_aggregate(plan: Operator) -> Summary | None:
 
 
 def _one_project(plan: Operator) -> Operator:
-    """The same rows with projections that stand above each other as one."""
+    """Return the same rows with projections that stand above each other as one."""
     while isinstance(plan, Project) and isinstance(plan.child, Project):
         below = dict(plan.child.outputs)
         composed = [(column, compose(scalar, below)) for column, scalar in plan.outputs]
@@ -243,7 +246,7 @@ def _above_aggregate(plan: Operator) -> tuple[Aggregate, Scalar | None] | None:
 def _grouped(
     groups: CorrelatedGroups, enclosing: Operator, fresh: Fresh
 ) -> tuple[Operator, Scalar | None]:
-    """One group of inner rows for each value that they are for, and how it is found."""
+    """Return one group of inner rows for each value that they are for, and how it is found."""
     if raises(groups.rows):
         return _by_reads(groups, enclosing, fresh)
     rows = correlate(groups.rows, enclosing, fresh)
@@ -279,7 +282,7 @@ def _by_reads(
 
 
 def _equality(condition: Scalar, own: frozenset[Column]) -> tuple[Scalar, Scalar, str] | None:
-    """The sides of `outside = inside`, if equal rows inside are exactly those that it finds."""
+    """Return the sides of `outside = inside`, if exactly the equal inner rows satisfy it."""
     match condition:
         case Call(function="=" | "is not distinct from" as symbol, arguments=(left, right)):
             for outside, inside in ((left, right), (right, left)):
@@ -290,7 +293,10 @@ def _equality(condition: Scalar, own: frozenset[Column]) -> tuple[Scalar, Scalar
 
 
 def _alike(left: Scalar, right: Scalar) -> bool:
-    """Whether both sides compare as they are: two numerics may equal one double precision."""
+    """Return whether both sides compare as they are.
+
+    Two numerics may equal one double precision.
+    """
     both_text = left.type.is_text and right.type.is_text
     both_integer = left.type.is_integer and right.type.is_integer
     return left.type.kind == right.type.kind or both_text or both_integer

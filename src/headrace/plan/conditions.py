@@ -22,7 +22,7 @@ from headrace.types import Type
 
 
 def rejects_nulls(condition: Scalar, columns: frozenset[Column]) -> bool:
-    """Whether the condition is false or NULL on every row where all `columns` are NULL."""
+    """Return whether the condition is false or NULL on every row where all `columns` are NULL."""
     match condition:
         case Call(function="and", arguments=arguments):
             return any(rejects_nulls(argument, columns) for argument in arguments)
@@ -37,7 +37,7 @@ def rejects_nulls(condition: Scalar, columns: frozenset[Column]) -> bool:
 
 
 def is_null(scalar: Scalar, columns: frozenset[Column]) -> bool:
-    """Whether the expression is NULL on every row where all `columns` are NULL."""
+    """Return whether the expression is NULL on every row where all `columns` are NULL."""
     match scalar:
         case Column():
             return scalar in columns
@@ -61,7 +61,7 @@ Pair = tuple[Column, Column]
 
 
 def equal_pair(term: Scalar) -> Pair | None:
-    """The two different columns that a condition equates, if their equality is transitive."""
+    """Return the two columns that a condition equates, if their equality is transitive."""
     match term:
         case Call(function="=", arguments=(Column() as left, Column() as right)):
             return (left, right) if left != right and alike(left.type, right.type) else None
@@ -69,7 +69,7 @@ def equal_pair(term: Scalar) -> Pair | None:
 
 
 def alike(left: Type, right: Type) -> bool:
-    """Whether equality is transitive within columns of these types and others like them."""
+    """Return whether equality is transitive within columns of these types and others like them."""
     if left.is_integer and right.is_integer:
         return True
     return left == right or {left.kind, right.kind} <= _TEXTS
@@ -92,12 +92,12 @@ class EqualColumns:
         return True
 
     def others(self, column: Column) -> tuple[Column, ...]:
-        """The other columns of its class."""
+        """Return the other columns of its class."""
         first = self._of(column)
         return tuple(one for one in self._above if one != column and self._of(one) == first)
 
     def classes(self, columns: Iterable[Column]) -> tuple[tuple[Column, ...], ...]:
-        """The classes of two columns and more among these, in their order."""
+        """Return the classes of two columns and more among these, in their order."""
         found: dict[Column, list[Column]] = {}
         for column in columns:
             if column in self._above:
@@ -105,7 +105,7 @@ class EqualColumns:
         return tuple(tuple(members) for members in found.values() if len(members) > 1)
 
     def _of(self, column: Column) -> Column:
-        """The column that stands for its class."""
+        """Return the column that stands for its class."""
         above = self._above.setdefault(column, column)
         while above != column:
             self._above[column] = self._above[above]

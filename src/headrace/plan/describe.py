@@ -47,7 +47,7 @@ _INFIX = frozenset(
 
 
 def describe(plan: Operator, names: Mapping[str, str] | None = None) -> str:
-    """The whole plan, two blanks a level; `names` gives relations the names people know."""
+    """Return the whole plan, two blanks a level; `names` gives relations the names people know."""
     return "\n".join(_lines(plan, 0, names or {}))
 
 
@@ -113,7 +113,7 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
 
 
 def describe_unnest(plan: Unnest) -> str:
-    """The function, its arguments and the columns it gives."""
+    """Return the function, its arguments and the columns it gives."""
     arguments = ", ".join(map(describe_scalar, plan.arguments))
     number = () if plan.ordinality is None else (plan.ordinality,)
     kept = " left" * plan.keep
@@ -125,7 +125,7 @@ def _growing(grows: bool) -> str:
 
 
 def describe_partitions(plan: Window | Top | TopMerge) -> str:
-    """The keys, and what is computed in each partition."""
+    """Return the keys, and what is computed in each partition."""
     if isinstance(plan, TopMerge):
         taken = [f"first {plan.limit}", *(["with ties"] * plan.with_ties)]
         order = _in_order(plan.order, plan.ties)
@@ -195,7 +195,7 @@ def _state(state: GroupState) -> str:
 
 
 def describe_scalar(scalar: Scalar) -> str:
-    """An expression in infix form, every operation in parentheses."""
+    """Return an expression in infix form, every operation in parentheses."""
     match scalar:
         case Column(id=id_):
             return id_

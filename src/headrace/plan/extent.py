@@ -10,7 +10,7 @@ from headrace.plan.operators import Operator
 
 
 def depth(plan: Operator) -> int:
-    """The number of operators on the longest way down."""
+    """Return the number of operators on the longest path down."""
     deepest = 0
     stack = [(plan, 1)]
     while stack:
@@ -37,7 +37,7 @@ ONE = Extent(1, 1)
 
 
 def extent(scalar: Scalar, of: Mapping[Column, Extent] | None = None) -> Extent:
-    """The expression's extent; `of` gives those of what would replace its columns."""
+    """Return the expression's extent; `of` gives those of what would replace its columns."""
     if isinstance(scalar, Column) and of is not None:
         return of.get(scalar, ONE)
     if not isinstance(scalar, Call):
@@ -48,7 +48,10 @@ def extent(scalar: Scalar, of: Mapping[Column, Extent] | None = None) -> Extent:
 
 
 def compose(scalar: Scalar, values: Mapping[Column, Scalar]) -> Scalar | None:
-    """The expression with columns replaced by their values; None if it would become too large."""
+    """Return the expression with columns replaced by their values.
+
+    Return None if it would become too large.
+    """
     before = extent(scalar)
     after = extent(scalar, {column: extent(value) for column, value in values.items()})
     if after.nodes > max(before.nodes, LARGEST) or after.depth > max(before.depth, DEEPEST):

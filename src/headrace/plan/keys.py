@@ -1,7 +1,7 @@
 """Which output columns of a plan are unique together.
 
 A row of the plan is identified by the rows it was made from: `identity` is a set of columns that
-tells them apart. Columns determine each other through keys, equalities and projections; a set of
+identifies them. Columns determine each other through keys, equalities and projections; a set of
 output columns is a key if it determines the identity.
 
 A left join adds rows in which the columns of one side are all NULL. What the columns of that side
@@ -48,7 +48,7 @@ class FunctionalDependency:
 
 
 def are_unique(columns: Iterable[Column], plan: Operator, keys: Keys) -> bool:
-    """Whether no two rows of the plan agree on these of its columns."""
+    """Return whether no two rows of the plan agree on these of its columns."""
     identity = _identity(plan, keys)
     if identity is None:
         return False
@@ -92,7 +92,7 @@ def _identity(plan: Operator, keys: Keys) -> Columns | None:
             a, b = _identity(left, keys), _identity(right, keys)
             return None if a is None or b is None else a | b
         case FullJoin(left=left, right=right):
-            # Rows of both sides may be padded: one side must tell its own from those.
+            # Rows of both sides may be padded: one side must distinguish its own rows from those.
             a, b = _identity(left, keys), _identity(right, keys)
             known = _is_present(left, keys) or _is_present(right, keys)
             return None if a is None or b is None or not known else a | b
@@ -109,17 +109,17 @@ def _identity(plan: Operator, keys: Keys) -> Columns | None:
 
 
 def row_numbers(plan: Window) -> list[Column]:
-    """The columns that number the rows of a partition."""
+    """Return the columns that number the rows of a partition."""
     return [call.output for call in plan.calls if call.function == "row_number"]
 
 
 def is_single(plan: Top) -> bool:
-    """Whether at most one row of each group is taken."""
+    """Return whether at most one row of each group is taken."""
     return plan.limit == 1 and not plan.with_ties
 
 
 def _is_present(plan: Operator, keys: Keys) -> bool:
-    """Whether every row has a column of its identity that is not NULL."""
+    """Return whether every row has a column of its identity that is not NULL."""
     match plan:
         case Scan(relation=relation):
             return bool(_scan_keys(plan, keys.get(relation, ())))
@@ -134,7 +134,7 @@ def _is_present(plan: Operator, keys: Keys) -> bool:
 
 
 def _unnest_identity(plan: Unnest, outside: Columns | None) -> Columns | None:
-    """The function's rows are told apart by their number, or if it repeats none by themselves."""
+    """Identify the function's rows by their number, or if none repeats by themselves."""
     if outside is None:
         return None
     if plan.ordinality is not None:
@@ -143,7 +143,7 @@ def _unnest_identity(plan: Unnest, outside: Columns | None) -> Columns | None:
 
 
 def _scan_keys(scan: Scan, keys: Iterable[frozenset[str]]) -> list[Columns]:
-    """The relation's keys as columns of the scan, those of which it reads every column."""
+    """Return the relation's keys as columns of the scan, those of which it reads every column."""
     read = dict(scan.fields)
     return [frozenset(read[physical] for physical in key) for key in keys if key <= read.keys()]
 
@@ -199,7 +199,7 @@ def _match_dependencies(join: MatchJoin, keys: Keys) -> Iterator[FunctionalDepen
 
 
 def _padded(plan: Operator, keys: Keys) -> Iterator[FunctionalDependency]:
-    """What still holds when rows of NULLs join the plan's."""
+    """Return what still holds when rows of NULLs join the plan's."""
     return (each for each in _dependencies(plan, keys) if each.padded)
 
 
@@ -214,7 +214,7 @@ def _equalities(condition: Scalar) -> Iterator[FunctionalDependency]:
 
 
 def _same_values(left: Scalar, right: Scalar) -> bool:
-    """Whether equal means the same value: 0.1 as numeric and as double precision are not."""
+    """Return whether equal means the same value: 0.1 as numeric and as double precision are not."""
     both_text = {left.type.kind, right.type.kind} <= {"text", "character varying"}
     both_integer = left.type.is_integer and right.type.is_integer
     return left.type.kind == right.type.kind or both_text or both_integer
@@ -234,13 +234,13 @@ def _equal(left: Scalar, right: Scalar) -> Iterator[FunctionalDependency]:
 
 
 def _closure(columns: Iterable[Column], dependencies: tuple[FunctionalDependency, ...]) -> Columns:
-    """Every column that the given ones determine."""
-    known = set(columns)
+    """Return every column that the given ones determine."""
+    determined = set(columns)
     growing = True
     while growing:
         growing = False
         for each in dependencies:
-            if each.premise <= known and not each.conclusion <= known:
-                known |= each.conclusion
+            if each.premise <= determined and not each.conclusion <= determined:
+                determined |= each.conclusion
                 growing = True
-    return frozenset(known)
+    return frozenset(determined)

@@ -60,7 +60,10 @@ class Loop:
 
 
 def reads(plan: Operator, relations: frozenset[str]) -> bool:
-    """Whether some scan of the plan is of one of the relations; a recursion hides its own."""
+    """Return whether some scan of the plan is of one of the relations.
+
+    A recursion hides its own.
+    """
     if isinstance(plan, Scan):
         return plan.relation in relations
     if isinstance(plan, Recursive):
@@ -76,7 +79,9 @@ def obstacle(
     nested: bool = False,
     linear: frozenset[str] = frozenset(),
 ) -> str | None:
-    """What stands above a scan of a loop's relations that its rounds cannot follow; None is none.
+    """Return what stands above a scan of a loop's relations that its rounds cannot follow.
+
+    Return None if there is no obstacle.
 
     Over levels the plan has to be additive: what it gives for two sets of rows together is the
     sum of what it gives for each. Over sets it has to be monotone, and a DISTINCT changes nothing.
@@ -133,7 +138,7 @@ def obstacle(
 
 
 def without_distincts(plan: Operator, relations: frozenset[str]) -> Operator:
-    """The plan as a set, without the DISTINCTs above scans of these relations."""
+    """Return the plan as a set, without the DISTINCTs above scans of these relations."""
     if not reads(plan, relations):
         return plan
     if isinstance(plan, Aggregate):
@@ -143,7 +148,7 @@ def without_distincts(plan: Operator, relations: frozenset[str]) -> Operator:
 
 
 def as_sets(plan: Operator, relations: frozenset[str]) -> Operator:
-    """The plan with every recursion that reads one of these relations, a cycle's, as a set."""
+    """Return the plan with every recursion that reads a relation of the cycle as a set."""
     plan = plan.with_children(*(as_sets(child, relations) for child in plan.children))
     if isinstance(plan, Recursive) and reads(plan, relations):
         return replace(plan, once=True)
@@ -151,7 +156,7 @@ def as_sets(plan: Operator, relations: frozenset[str]) -> Operator:
 
 
 def with_level(plan: Operator, relation: str, level: Column) -> Operator:
-    """An additive plan whose rows also say of which level the row is that they come from."""
+    """Return an additive plan whose rows also say of which level the row is that they come from."""
     match plan:
         case Scan(fields=fields) if plan.relation == relation:
             return Scan(relation, (*fields, (LEVEL, level)), plan.version)
@@ -162,5 +167,5 @@ def with_level(plan: Operator, relation: str, level: Column) -> Operator:
 
 
 def level_column(plan: Operator) -> Column:
-    """A column for the level that the plan does not have."""
+    """Return a column for the level that the plan does not have."""
     return Column("_".join(("level", *(column.id for column in plan.columns[:1]))), INTEGER)

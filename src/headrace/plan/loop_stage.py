@@ -43,7 +43,7 @@ Inner = Callable[[Operator], Operator]
 
 
 def recursion_below(node: Operator) -> tuple[Recursive, Outputs] | None:
-    """A recursion, or one whose columns are only named or ordered anew, with its outputs."""
+    """Return a recursion, or one whose columns are only renamed or reordered, with its outputs."""
     match node:
         case Recursive():
             return node, tuple((column, column) for column in node.columns)
@@ -67,7 +67,7 @@ def recursion_below(node: Operator) -> tuple[Recursive, Outputs] | None:
 
 
 def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) -> Stage:
-    """The stage of a recursion, which writes the relation `name`.
+    """Return the stage of a recursion, which writes the relation `name`.
 
     `inner` keeps whole what reads this relation.
     """
@@ -75,10 +75,10 @@ def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) 
     physical = tuple(places[column] for column in recursion.outputs)
     own, levels = frozenset({name}), not recursion.once
     step = over(recursion.step, recursion.variable, name, physical)
-    found = obstacle(step, own, levels=levels, linear=own)
-    if found is not None:
+    reason = obstacle(step, own, levels=levels, linear=own)
+    if reason is not None:
         whole = replace(recursion, variable=name, step=step)
-        return Stage(name, whole, outputs, recursion=whole, obstacle=found)
+        return Stage(name, whole, outputs, recursion=whole, obstacle=reason)
     if levels:
         level = level_column(recursion)
         base = _as(inner(recursion.base), recursion.outputs, (level, Literal(0, INTEGER)))
@@ -100,10 +100,10 @@ def loop_stage(name: str, recursion: Recursive, outputs: Outputs, inner: Inner) 
 
 
 def cycle_stage(name: str, plan: Operator, cycle: frozenset[str], inner: Inner) -> Stage:
-    """The last stage of a stream table in a cycle: what it shows, as a set."""
-    found = obstacle(plan, cycle, levels=False, nested=True)
-    if found is not None:
-        raise PlanError(f"a cycle through {found}")
+    """Return the last stage of a stream table in a cycle: what it shows, as a set."""
+    reason = obstacle(plan, cycle, levels=False, nested=True)
+    if reason is not None:
+        raise PlanError(f"a cycle through {reason}")
     body = inner(without_distincts(plan, cycle))
     outputs = tuple((column, column) for column in body.columns)
     physical = tuple(f"c{number}" for number in range(1, len(outputs) + 1))
@@ -112,7 +112,7 @@ def cycle_stage(name: str, plan: Operator, cycle: frozenset[str], inner: Inner) 
 
 
 def nested_stage(name: str, recursion: Recursive, cycle: frozenset[str], inner: Inner) -> Stage:
-    """A recursion that reads tables of the cycle: one more relation of the cycle's loop."""
+    """Return a recursion that reads tables of the cycle: one more relation of the cycle's loop."""
     physical = tuple(f"c{number}" for number in range(1, len(recursion.outputs) + 1))
     step = over(recursion.step, recursion.variable, name, physical)
     parts = (without_distincts(one, cycle | {name}) for one in (recursion.base, step))
@@ -122,7 +122,7 @@ def nested_stage(name: str, recursion: Recursive, cycle: frozenset[str], inner: 
 
 
 def _takes_away(plan: Operator) -> bool:
-    """Whether more rows below some operator can mean fewer above it."""
+    """Return whether more rows below some operator can mean fewer above it."""
     match plan:
         case MatchJoin(kind="left" | "anti") | FullJoin() | Window() | Top() | Replicate():
             return True
@@ -133,7 +133,7 @@ def _takes_away(plan: Operator) -> bool:
 
 
 def over(plan: Operator, variable: str, name: str, physical: tuple[str, ...]) -> Operator:
-    """The step reading the stage's relation, whose columns are named `physical`."""
+    """Return the step reading the stage's relation, whose columns are named `physical`."""
     places = {f"c{number}": place for number, place in enumerate(physical, 1)}
     return _over(plan, variable, name, places)
 

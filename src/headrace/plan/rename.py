@@ -16,35 +16,41 @@ Part = TypeVar("Part")
 
 
 def numbered(plan: Operator) -> tuple[Operator, tuple[Column, ...]]:
-    """The plan with its columns named by when they first occur in it, and their own names.
+    """Return the plan with its columns named by when they first occur in it, and their own names.
 
     Two plans are equal up to the names of their columns if the first parts are equal.
     """
-    found: dict[Column, Column] = {}
-    _collect(plan, found)
-    return renamed(plan, found), tuple(found)
+    new_columns: dict[Column, Column] = {}
+    _collect(plan, new_columns)
+    return renamed(plan, new_columns), tuple(new_columns)
 
 
 def matching(one: Operator, other: Operator) -> dict[Column, Column] | None:
-    """What to call the columns of `one` so that it is `other`; None if it is another plan."""
+    """Return what to call the columns of `one` so that it is `other`.
+
+    Return None if it is another plan.
+    """
     (first, names), (second, others) = numbered(one), numbered(other)
     return dict(zip(names, others, strict=True)) if first == second else None
 
 
 def outline(plan: Operator) -> tuple[object, ...]:
-    """What plans that are equal up to the names of their columns have in common: cheap to find."""
+    """Return what plans that are equal up to the names of their columns have in common.
+
+    It is cheap to compute.
+    """
     relation = plan.relation if isinstance(plan, Scan) else None
     return (type(plan), relation, len(plan.columns), *map(outline, plan.children))
 
 
 def made_in(plan: Operator) -> tuple[Column, ...]:
-    """The columns of the plan and of every operator in it, each once."""
+    """Return the columns of the plan and of every operator in it, each once."""
     inside = (column for child in plan.children for column in made_in(child))
     return tuple(dict.fromkeys((*plan.columns, *inside)))
 
 
 def renamed(part: Part, names: Mapping[Column, Column]) -> Part:
-    """A plan, or a part of one, with columns replaced; those not in `names` stay."""
+    """Return a plan, or a part of one, with columns replaced; those not in `names` stay."""
     return _renamed(part, names)  # type: ignore[no-any-return]
 
 
@@ -66,22 +72,22 @@ def _renamed(part: Any, names: Mapping[Column, Column]) -> Any:
             return replace(part, **changed) if changed else part
 
 
-def _collect(part: Any, found: dict[Column, Column]) -> None:
+def _collect(part: Any, new_columns: dict[Column, Column]) -> None:
     match part:
         case Column():
-            found.setdefault(part, Column(f"x{len(found)}", part.type))
+            new_columns.setdefault(part, Column(f"x{len(new_columns)}", part.type))
         case tuple():
             for each in part:
-                _collect(each, found)
+                _collect(each, new_columns)
         case _:
             kind: Any = type(part)
             for name in _parts(kind):
-                _collect(getattr(part, name), found)
+                _collect(getattr(part, name), new_columns)
 
 
 @cache
 def _parts(kind: Any) -> tuple[str, ...]:
-    """The fields of a class that may have columns in them."""
+    """Return the fields of a class that may have columns in them."""
     if not is_dataclass(kind) or kind is Type:
         return ()
     return tuple(field.name for field in fields(kind))

@@ -6,7 +6,7 @@ log holds
 
     no stateful operator   c1, c2, …             the region's columns
     an aggregate           k1 …, n, s1 …, m1 …   the state: key, row count, sums, extrema
-                           h1 …                  and what only all rows of the group can tell
+                           h1 …                  and results that need all rows of the group
                            c1, c2, …, v          the visible columns, and whether HAVING holds
     a window or a top      k1 …                  the key of the partition that the row is in
                            t1, t2, …             the rows of a top that changes are merged with
@@ -64,9 +64,9 @@ class Stage:
     which of these rows are shown. `additive` says that a change can be added to the stored sums.
 
     A stage with a `variable` is computed by a loop: one of its own, or with `cycle` the one that
-    computes all stream tables of a cycle. A `recursion` that no loop can follow is computed anew
+    computes all stream tables of a cycle. A `recursion` that no loop can follow is recomputed
     whenever something below it changes; `obstacle` says why. One that is `stratified` reads
-    something outside in a way in which more rows there can mean fewer of its own.
+    something outside of which more rows can mean fewer of its own.
     """
 
     relation: str
@@ -113,7 +113,7 @@ class Stage:
 
     @property
     def may_be_stale(self) -> bool:
-        """Whether a change can leave groups that only their rows can tell."""
+        """Whether a change can leave groups that must be recomputed from their rows."""
         if self.partitions is not None:
             return self.additive
         return self.state is not None and bool(self.state.extrema) and self.additive
@@ -131,7 +131,7 @@ class Stage:
         return () if column is None else (("v", column),)
 
     def tail(self, child: Operator) -> Project:
-        """The stored columns computed from the state's (or the region's) columns.
+        """Return the stored columns computed from the state's (or the region's) columns.
 
         The column that marks stale groups, if the child has it, is kept at the end.
         """
@@ -153,13 +153,16 @@ class Stage:
         return Project(child, (*kept, *visible, (self.condition_column, holds), *marks))
 
     def computed(self, rows: Operator) -> Operator:
-        """The stored columns from the region's rows, netted where a group's rows are counted."""
+        """Return the stored columns from the region's rows, netted if groups count their rows."""
         if self.partitions is not None:
             return self.tail(replace(self.partitions.operator, child=rows))
         return self.tail(rows if self.state is None else Accumulate(rows, self.state))
 
     def shown(self) -> Operator:
-        """What others read of this stage's output: the visible columns of the groups shown."""
+        """Return what others read of this stage's output.
+
+        These are the visible columns of the groups shown.
+        """
         if self.condition_column is None:
             return Scan(self.relation, self.visible)
         rows = Scan(self.relation, (*self.visible, *self._condition_field))
@@ -182,5 +185,5 @@ def _only_if(condition: Scalar | None, outputs: Outputs) -> Outputs:
 
 
 def stage_types(stage: Stage) -> tuple[tuple[str, Type], ...]:
-    """The physical columns of the stage's relation with their types."""
+    """Return the physical columns of the stage's relation with their types."""
     return tuple((physical, column.type) for physical, column in stage.stored)

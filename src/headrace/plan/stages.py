@@ -54,12 +54,12 @@ from headrace.types import BOOLEAN
 
 
 def can_raise_on_a_pair(plan: Operator) -> TypeGuard[MatchJoin | FullJoin]:
-    """Whether it is an outer, semi or anti join whose condition can raise."""
+    """Return whether it is an outer, semi or anti join whose condition can raise."""
     return isinstance(plan, (MatchJoin, FullJoin)) and any(map(can_raise, plan.scalars))
 
 
 def split_match(plan: MatchJoin | FullJoin) -> Operator:
-    """The same rows, with the condition tried on pairs. Both sides occur several times."""
+    """Return the same rows, with the condition tried on pairs. Both sides occur several times."""
     if isinstance(plan, FullJoin):
         left, project = plan.divided().inputs
         assert isinstance(left, MatchJoin) and isinstance(project, Project)
@@ -82,7 +82,7 @@ def split_match(plan: MatchJoin | FullJoin) -> Operator:
 
 
 def _matched(plan: MatchJoin, pairs: Operator, read: tuple[Column, ...]) -> Operator:
-    """The rows of the left side that stand in some pair, or in none."""
+    """Return the rows of the left side that stand in some pair, or in none."""
     if not read:
         found = Project(pairs, ((_seen(pairs.columns[0]), pairs.columns[0]),))
         return MatchJoin(plan.left, found, plan.kind)
@@ -109,7 +109,7 @@ TRUE = Literal(True, BOOLEAN)
 def cut_stages(
     plan: Operator, relation: str, cycle: frozenset[str] = frozenset()
 ) -> tuple[Stage, ...]:
-    """The stages of a plan in the order they are computed; the last writes `relation`.
+    """Return the stages of a plan in the order they are computed; the last writes `relation`.
 
     Hidden relations of the earlier ones are named after it. Parts of the plan that are equal up to
     what their columns are called, as a query of WITH that is used twice, share one. `cycle` has the
@@ -138,7 +138,7 @@ def cut_stages(
         return partition_stage(name, region, stateful, outputs, condition)
 
     def inner(node: Operator) -> Operator:
-        """The region below: every stateful operator in it becomes a relation of its own.
+        """Return the region below: every stateful operator in it becomes a relation of its own.
 
         What reads a loop that is being cut is part of it, and stays whole.
         """
@@ -167,11 +167,11 @@ def cut_stages(
         return node.with_children(*(own(c) if c is larger else c for c in node.children))
 
     def repeated(node: Operator) -> bool:
-        """Whether its rows are read in several places, each with expressions of its own."""
+        """Return whether its rows are read in several places, each with expressions of its own."""
         return times[numbered(node)[0]] > 1
 
     def own(node: Operator) -> Operator:
-        """The rows of a relation of its own."""
+        """Return the rows of a relation of its own."""
         alike = shared.setdefault(outline(node), [])
         for other, shown in alike:
             names = matching(other, node)
@@ -183,7 +183,7 @@ def cut_stages(
         return stage.shown()
 
     def nested(node: Recursive) -> Operator:
-        """A recursion that reads the cycle, as a relation of the cycle's loop."""
+        """Return a recursion that reads the cycle, as a relation of the cycle's loop."""
         name = f"{relation}h{next(numbers)}"
         opened.add(name)
         stage = nested_stage(name, node, cycle, inner)
@@ -207,7 +207,7 @@ def _joins(plan: Operator) -> int:
 
 
 def _compared_with_one(node: Operator) -> Operator | None:
-    """The side of a join whose other side is a single row that it is not equated with."""
+    """Return the side of a join whose other side is a single row that it is not equated with."""
     if not isinstance(node, Join) or any(map(_equates, conjuncts(node.condition or TRUE))):
         return None
     if _is_single(node.right):
@@ -216,7 +216,7 @@ def _compared_with_one(node: Operator) -> Operator | None:
 
 
 def _has_pairs(plan: Operator) -> bool:
-    """Whether the plan has joins other than with single rows."""
+    """Return whether the plan has joins other than with single rows."""
     if isinstance(plan, Join) and (_is_single(plan.left) or _is_single(plan.right)):
         return any(map(_has_pairs, plan.children))
     return bool(_joins(plan))
@@ -231,7 +231,7 @@ def _equates(term: Scalar) -> bool:
 
 
 def _is_single(plan: Operator) -> bool:
-    """Whether it is the one row of an aggregate without groups."""
+    """Return whether it is the one row of an aggregate without groups."""
     if isinstance(plan, (Project, Filter)):
         return _is_single(plan.child)
     return isinstance(plan, Aggregate) and not plan.keys

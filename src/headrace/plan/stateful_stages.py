@@ -23,7 +23,7 @@ from headrace.types import BIGINT
 def group_stage(
     name: str, region: Operator, aggregate: Aggregate, outputs: Outputs, condition: Scalar | None
 ) -> Stage:
-    """The stage of an aggregate over `region`, shown through `outputs` where `condition` holds."""
+    """Return the stage of an aggregate over `region`, with `outputs` where `condition` holds."""
     rows = Column("group_rows", BIGINT)
     sums: dict[Scalar, Column] = {Literal(1, BIGINT): rows}
     extrema: dict[tuple[Kept, Scalar], Extremum] = {}
@@ -64,14 +64,14 @@ def group_stage(
 
 
 def _states(call: AggregateCall) -> tuple[AggregateState, ...] | None:
-    """What is kept for the call, None if only all rows of the group can tell its result."""
+    """Return the states kept for the call, None if its result needs all rows of the group."""
     if call.distinct or call.only is not None:
         return None
     return AGGREGATE_BY_NAME[call.function].states(call.argument, *call.further)
 
 
 def _sum_column(term: Scalar, sums: dict[Scalar, Column]) -> Column:
-    """The column that keeps the sum of the term; equal terms share one."""
+    """Return the column that keeps the sum of the term; equal terms share one."""
     return sums.setdefault(term, Column(f"group_sum_{len(sums)}", state_type(term.type)))
 
 
@@ -82,7 +82,7 @@ def _replacing(scalars: dict[Column, Scalar]) -> Callable[[Column], Scalar]:
 def partition_stage(
     name: str, region: Operator, operator: Window | Top, outputs: Outputs, condition: Scalar | None
 ) -> Stage:
-    """The stage of `operator` over `region`, shown through `outputs` where `condition` holds.
+    """Return the stage of `operator` over `region`, with `outputs` where `condition` holds.
 
     A top whose first rows are all shown stores them whole, so that changes can be merged with it.
     """
@@ -94,5 +94,5 @@ def partition_stage(
 
 
 def _stored(name: str, columns: tuple[Column, ...]) -> tuple[tuple[Column, Column], ...]:
-    """The columns under new ids, as they are stored."""
+    """Return the columns under new ids, as they are stored."""
     return tuple((Column(f"{name}_{i}", c.type), c) for i, c in enumerate(columns, 1))

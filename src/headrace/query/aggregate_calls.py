@@ -40,7 +40,7 @@ class WrittenCall:
 
 
 def written(node: exp.Anonymous, name: str, within: exp.Order | None) -> WrittenCall:
-    """The parts of a call: the parser hangs DISTINCT and ORDER BY on the arguments."""
+    """Return the parts of a call: the parser hangs DISTINCT and ORDER BY on the arguments."""
     arguments = list(node.expressions)
     order: tuple[exp.Expr, ...] = ()
     if arguments and isinstance(arguments[-1], exp.Order):
@@ -57,7 +57,7 @@ def written(node: exp.Anonymous, name: str, within: exp.Order | None) -> Written
 def request(
     parts: WrittenCall, only: Scalar | None, inside: Expressions, *, over: bool = False
 ) -> AggregateRequest:
-    """The call, typed; `only` is its FILTER. With OVER, the window says the order."""
+    """Return the call, typed; `only` is its FILTER. With OVER, the window says the order."""
     function = AGGREGATE_BY_NAME[parts.name]
     if (parts.within is not None) != (function.order == "within"):
         required = "requires" if function.order == "within" else "does not take"
@@ -128,26 +128,26 @@ def _fraction(bound: Bound, node: exp.Expr) -> Scalar:
 
 
 def _coerced(function: AggregateFunction, bound: Sequence[Bound], node: exp.Expr) -> list[Scalar]:
-    """The arguments in the types that the function is defined on."""
-    found: list[Scalar] = []
+    """Return the arguments in the types that the function is defined on."""
+    coerced: list[Scalar] = []
     with located(node):
         for argument in bound:
             if function.takes is not None:
                 value = (
                     typed(argument, function.takes) if isinstance(argument, Untyped) else argument
                 )
-                found.append(cast(value, function.takes) if value.type.is_number else value)
+                coerced.append(cast(value, function.takes) if value.type.is_number else value)
             elif function.name == "string_agg":
-                found.append(_as_text(argument))
+                coerced.append(_as_text(argument))
             elif function.name == "array_agg":
-                found.append(as_element(without_sign_of_zero(settled(argument))))
+                coerced.append(as_element(without_sign_of_zero(settled(argument))))
             else:
-                found.append(settled(argument))
-    return _collated(found) if function.name == "string_agg" else found
+                coerced.append(settled(argument))
+    return _collated(coerced) if function.name == "string_agg" else coerced
 
 
 def _collated(texts: Sequence[Scalar]) -> list[Scalar]:
-    """The texts, of which a constant gives up its collation for that of another one."""
+    """Return the texts, of which a constant gives up its collation for that of another one."""
     decided = text_of(texts)
     return [
         replace(text, type=replace(text.type, ordered=decided.ordered, folds=decided.folds))
@@ -188,7 +188,7 @@ def _order(
     arguments: Sequence[Scalar],
     inside: Expressions,
 ) -> list[Ordered]:
-    """The sort keys, then the arguments themselves: only equal rows are left undecided.
+    """Return the sort keys, then the arguments themselves: only equal rows are left undecided.
 
     Nothing where the order of rows does not count.
     """
@@ -235,6 +235,6 @@ def _require_own_rows(arguments: Sequence[Scalar], node: exp.Expr) -> None:
 
 
 def within_aggregate(expressions: Expressions, name: str) -> Expressions:
-    """The binder of what stands inside a call: no aggregate, no window."""
+    """Return the binder of what stands inside a call: no aggregate, no window."""
     clause = f"the argument of {name}"
     return replace(expressions, clause=clause, aggregates=None, windows=None)

@@ -20,7 +20,7 @@ _NOTHING = Literal("PT0S", INTERVAL)
 
 
 def arithmetic(name: str, left: Bound, right: Bound) -> Scalar:
-    """The operator on two operands, as a call of the row that their types choose."""
+    """Return the operator on two operands, as a call of the row that their types choose."""
     if name == "+":
         left, right = _interval_beside(left, right), _interval_beside(right, left)
     first, second = operands(left, right)
@@ -35,7 +35,7 @@ def arithmetic(name: str, left: Bound, right: Bound) -> Scalar:
 
 
 def _lacks_digits(row: str, left: Scalar, right: Scalar) -> bool:
-    """Whether two numbers have no such call because no numeric has the digits of both."""
+    """Return whether two numbers have no such call because no numeric has the digits of both."""
     exact = all(side.type.is_integer or side.type.kind == "numeric" for side in (left, right))
     return exact and FUNCTION_BY_NAME[row].type_of((left, right)) is None
 
@@ -69,7 +69,7 @@ def negated(scalar: Scalar) -> Scalar:
 
 
 def folded(row: str, *arguments: Scalar) -> Scalar:
-    """The call; of constants of time a constant, so that a plan shows the point in time itself."""
+    """Return the call, or for constants of time a constant, so that a plan shows the time."""
     called = call(row, *arguments)
     timed = any(argument.type in (*_MOMENTS, INTERVAL) for argument in arguments)
     values = [argument.value for argument in arguments if isinstance(argument, Literal)]
@@ -92,7 +92,7 @@ BITS = tuple(_ROWS)
 
 
 def bits(node: exp.Expr, bounds: Sequence[Bound]) -> Scalar:
-    """The call that a node of `BITS` stands for."""
+    """Return the call that a node of `BITS` stands for."""
     with located(node):
         if len(bounds) == 1:
             return call(_ROWS[type(node)], settled(bounds[0]))

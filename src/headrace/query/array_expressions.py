@@ -18,7 +18,7 @@ from headrace.types import INTEGER, Type, array_of, has_arrays, plain_text
 
 
 def array_items(comparison: exp.Expr) -> list[exp.Expr] | None:
-    """The items of `x = ANY (ARRAY[…])` and of `x <> ALL (ARRAY[…])`, else None.
+    """Return the items of `x = ANY (ARRAY[…])` and of `x <> ALL (ARRAY[…])`, else None.
 
     A cast of the whole array is a cast of every item.
     """
@@ -32,7 +32,7 @@ def array_items(comparison: exp.Expr) -> list[exp.Expr] | None:
 
 
 def listed_items(listed: exp.Expr) -> list[exp.Expr] | None:
-    """The items of an array that is spelled out, else None."""
+    """Return the items of an array that is spelled out, else None."""
     match listed:
         case exp.Paren(this=inner):
             return listed_items(inner)
@@ -57,7 +57,7 @@ def is_array(bound: Bound) -> bool:
 
 
 def as_element(scalar: Scalar) -> Scalar:
-    """A value as an array holds it: a quotient with the digits that it is shown with."""
+    """Return a value as an array holds it: a quotient with the digits that it is shown with."""
     return cast(scalar, QUOTIENT) if scalar.type.rounded else scalar
 
 

@@ -35,7 +35,10 @@ from headrace.types import Type
 
 
 def bind_query(node: exp.Expr, context: Context) -> Block:
-    """The query's plan. A query of WITH is bound wherever it is used, each time with new ids."""
+    """Return the query's plan.
+
+    A query of WITH is bound wherever it is used, each time with new ids.
+    """
     with_ = node.args.get("with_")
     return _bind(node, context if with_ is None else with_defined(with_, context))
 
@@ -97,7 +100,9 @@ def bind(
     in_cycle: bool = False,
     rules: Rules = NO_RULES,
 ) -> BoundQuery:
-    """The plan of a query over the tables of `schema`; UserError where it cannot be maintained.
+    """Return the plan of a query over the tables of `schema`.
+
+    Raise UserError where it cannot be maintained.
 
     The query of a table in a cycle has EXCEPT and INTERSECT as joins, which a loop can follow.
     """
@@ -141,7 +146,7 @@ def _bound(text: str, schema: Schema, *, in_cycle: bool) -> BoundQuery:
 def bind_columns(
     text: str, schema: Schema, rules: Rules = NO_RULES
 ) -> tuple[tuple[str, Type], ...]:
-    """Names and types of a query's columns, also where it reads no table."""
+    """Return names and types of a query's columns, also where it reads no table."""
     ids = ColumnIds()
     with following(rules):
         block = bind_query(parse(text), Context(schema, ids))
@@ -219,7 +224,7 @@ def table_names(text: str, home: str | None = None) -> tuple[tuple[str | None, s
 
 
 def _stands_in_with(node: exp.Expr, part: exp.Expr) -> bool:
-    """Whether the node is inside a definition of WITH that is itself inside the part."""
+    """Return whether the node is inside a definition of WITH that is itself inside the part."""
     while node is not part and node.parent is not None:
         node = node.parent
         if isinstance(node, exp.CTE):

@@ -26,13 +26,13 @@ class Block:
 
 
 def distinct(plan: Operator) -> Operator:
-    """Every row once: a group by all columns, without anything to compute."""
+    """Return every row once: a group by all columns, without anything to compute."""
     return Aggregate(plan, plan.columns, ())
 
 
 @dataclass(frozen=True)
 class RowIdentity:
-    """Columns that tell rows apart; unless they are `unique`, all but equal rows."""
+    """Columns that identify rows; unless they are `unique`, all but equal rows."""
 
     columns: tuple[Column, ...]
     unique: bool
@@ -43,12 +43,12 @@ class RowIdentity:
 
 
 def row_identity(columns: tuple[Column, ...]) -> RowIdentity:
-    """All columns of FROM. A table's key would do with fewer, but a user may drop it."""
+    """Return all columns of FROM. A table's key would do with fewer, but a user may drop it."""
     return RowIdentity(columns, unique=False)
 
 
 def group_identity(plan: Operator) -> RowIdentity:
-    """The keys of groups, or all columns where those of several grouping sets are united."""
+    """Return the keys of groups, or all columns where those of several grouping sets are united."""
     while isinstance(plan, Filter):
         plan = plan.child
     if isinstance(plan, Aggregate):

@@ -41,13 +41,13 @@ _OPERATORS = (exp.StartsWith, exp.Sqrt)
 
 
 def keyword_call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
-    """The function that the node calls, and its arguments in their order."""
+    """Return the function that the node calls, and its arguments in their order."""
     name, arguments = _READ[type(node)](node)
     return name, [argument for argument in arguments if argument is not None]
 
 
 def column_name(node: exp.Expr) -> str | None:
-    """The name that PostgreSQL gives to an unnamed column of the call."""
+    """Return the name that PostgreSQL gives to an unnamed column of the call."""
     return None if isinstance(node, _OPERATORS) else keyword_call(node)[0]
 
 
@@ -187,6 +187,6 @@ REFUSED_CALLS: dict[str, Refused] = {
 
 
 def refuse_call(name: str, node: exp.Expr, because: Refused | None = None) -> Exception:
-    """The error for a function that is not maintained, with the reason if it is known."""
+    """Return the error for a function that is not maintained, with the reason if it is known."""
     refused = because or REFUSED_CALLS.get(name, UNKNOWN)
     return refuse(refused.code, f"{name}: {refused.name} is not maintained", node, refused.hint)

@@ -99,7 +99,7 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.BitwiseXor: _BINARY,
     exp.BitwiseNot: frozenset({"this"}),
     exp.BitwiseRightShift: _BINARY,
-    # `safe` and `typed` tell sqlglot's own generators about other dialects.
+    # `safe` and `typed` inform sqlglot's own generators about other dialects.
     exp.DPipe: _BINARY | {"safe"},
     exp.Add: _BINARY,
     exp.Sub: _BINARY,
@@ -126,7 +126,7 @@ ACCEPTED: dict[type[exp.Expr], frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Refused:
-    """A construct that is not maintained: what it is called, and the way out if there is one."""
+    """A construct that is not maintained: its name, and the alternative if there is one."""
 
     name: str
     hint: str | None = None

@@ -19,12 +19,12 @@ from headrace.types.kinds import MOMENTS
 
 
 def settled(bound: Bound) -> Scalar:
-    """A scalar; a constant that met nothing to take a type from is text."""
+    """Return a scalar; a constant that met nothing to take a type from is text."""
     return typed(bound, plain_text()) if isinstance(bound, Untyped) else bound
 
 
 def condition(bound: Bound, clause: str, node: exp.Expr) -> Scalar:
-    """A boolean, as WHERE, AND, NOT and their like demand."""
+    """Return a boolean, as WHERE, AND, NOT and their like demand."""
     scalar = typed(bound, BOOLEAN) if isinstance(bound, Untyped) else bound
     if scalar.type != BOOLEAN:
         raise refuse(
@@ -114,7 +114,7 @@ def _without_blanks(scalar: Scalar) -> Scalar:
 
 
 def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar, ...]:
-    """The branches of CASE, COALESCE or an IN list, all of the one type PostgreSQL gives them."""
+    """Return the branches of CASE, COALESCE or an IN list in the one type PostgreSQL gives them."""
     common = common_to(bounds, what, node)
     return tuple(
         _brought(typed(bound, common) if isinstance(bound, Untyped) else bound, common)
@@ -123,21 +123,21 @@ def unified(bounds: Sequence[Bound], what: str, node: exp.Expr) -> tuple[Scalar,
 
 
 def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
-    """The one type that PostgreSQL gives to branches."""
-    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
-    if any(type_.kind == "numeric" for type_ in known):
-        known = [_with_own_room(bound) for bound in bounds if not isinstance(bound, Untyped)]
-    common = common_type(known) if known else plain_text()
+    """Return the one type that PostgreSQL gives to branches."""
+    types = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    if any(type_.kind == "numeric" for type_ in types):
+        types = [_with_own_room(bound) for bound in bounds if not isinstance(bound, Untyped)]
+    common = common_type(types) if types else plain_text()
     if common is None:
-        raise unmatched(known, what, node)
+        raise unmatched(types, what, node)
     if common.kind == "character":
         return _common_character(common, [b for b in bounds if isinstance(b, Untyped)])
-    if len(known) < len(bounds):
+    if len(types) < len(bounds):
         # A bare constant has no length and no digits of its own, so the result has none either.
         common = common.bare
     constants = [typed(bound, common) for bound in bounds if isinstance(bound, Untyped)]
     if common.kind in ("numeric", "array"):
-        all_types = [*known, *(constant.type for constant in constants)]
+        all_types = [*types, *(constant.type for constant in constants)]
         widest = common_type(all_types)
         literals = [bound for bound in (*bounds, *constants) if isinstance(bound, Literal)]
         if widest is None or not all(_holds(widest, literal) for literal in literals):
@@ -147,14 +147,20 @@ def common_to(bounds: Sequence[Bound], what: str, node: exp.Expr) -> Type:
 
 
 def _with_own_room(scalar: Scalar) -> Type:
-    """The type of a branch beside numerics: an integer constant needs the digits that it has."""
+    """Return the type of a branch beside numerics.
+
+    An integer constant needs the digits that it has.
+    """
     if not isinstance(scalar, Literal) or not scalar.type.is_integer:
         return scalar.type
     return replace(as_numeric(scalar.type), room=own_digits(scalar).room)
 
 
 def _holds(type_: Type, literal: Literal) -> bool:
-    """Whether the digits of a constant have room; an integer may have as many as its type has."""
+    """Return whether the digits of a constant have room.
+
+    An integer may have as many digits as its type has.
+    """
     if literal.value is None:
         return True
     try:
@@ -165,7 +171,7 @@ def _holds(type_: Type, literal: Literal) -> bool:
 
 
 def _common_character(common: Type, constants: Sequence[Untyped]) -> Type:
-    """The type of char(n) beside bare constants, which are bpchar as they are written."""
+    """Return the type of char(n) beside bare constants, which are bpchar as they are written."""
     if not constants:
         return common
     padded = all(c.text is None or len(c.text) == common.length for c in constants)
@@ -173,7 +179,7 @@ def _common_character(common: Type, constants: Sequence[Untyped]) -> Type:
 
 
 def as_type(bound: Bound, common: Type) -> Scalar:
-    """A branch in exactly the common type."""
+    """Return a branch in exactly the common type."""
     if not isinstance(bound, Untyped):
         return cast(bound, common)
     literal = typed(bound, common)
@@ -181,14 +187,14 @@ def as_type(bound: Bound, common: Type) -> Scalar:
 
 
 def lossless_together(bounds: Sequence[Bound]) -> bool:
-    """Whether one type holds all of the values with all their digits."""
-    known = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
-    number = next((type_ for type_ in known if type_.kind == "numeric"), None)
-    if number is None or any(type_.is_float for type_ in known):
+    """Return whether one type holds all of the values with all their digits."""
+    types = [bound.type for bound in bounds if not isinstance(bound, Untyped)]
+    number = next((type_ for type_ in types if type_.kind == "numeric"), None)
+    if number is None or any(type_.is_float for type_ in types):
         # Beside a float all are floats.
         return True
     constants = (typed(bound, number).type for bound in bounds if isinstance(bound, Untyped))
-    return lossless([*known, *constants])
+    return lossless([*types, *constants])
 
 
 def _brought(scalar: Scalar, common: Type) -> Scalar:
@@ -205,14 +211,14 @@ def _brought(scalar: Scalar, common: Type) -> Scalar:
 
 
 def folded(scalar: Scalar) -> Literal | None:
-    """The value of an expression that reads nothing; None if it does."""
+    """Return the value of an expression that reads nothing; None if it does."""
     if not all(isinstance(node, (Literal, Call)) for node in walk(scalar)):
         return None
     return Literal(evaluate(scalar, {}), scalar.type)
 
 
 def constant(bound: Bound, what: str, node: exp.Expr, type_: Type | None = None) -> Literal:
-    """A constant, refused where it is none; one without a type is read as `type_`."""
+    """Return a constant, refused where it is none; one without a type is read as `type_`."""
     scalar = typed(bound, type_) if isinstance(bound, Untyped) and type_ else settled(bound)
     try:
         literal = folded(scalar)
@@ -229,7 +235,7 @@ def constant(bound: Bound, what: str, node: exp.Expr, type_: Type | None = None)
 
 
 def whole_number(bound: Bound, what: str, node: exp.Expr) -> int | None:
-    """A constant integer; None for NULL."""
+    """Return a constant integer; None for NULL."""
     literal = constant(bound, what, node, BIGINT)
     if literal.value is None:
         return None

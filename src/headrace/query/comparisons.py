@@ -42,7 +42,7 @@ class Comparisons:
     clause: str
 
     def comparison(self, node: exp.Expr) -> Scalar:
-        """The meaning of a node of `COMPARISONS`."""
+        """Return the meaning of a node of `COMPARISONS`."""
         match node:
             case exp.Between():
                 return self._between(node)
@@ -170,12 +170,12 @@ def _lexicographic(name: str, pairs: Sequence[tuple[Bound, Bound]], node: exp.Ex
 
 
 def row_parts(node: exp.Expr) -> list[exp.Expr]:
-    """The parts of `(a, b)`, or the one expression."""
+    """Return the parts of `(a, b)`, or the one expression."""
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
 
 
 def is_compared(node: exp.Expr) -> bool:
-    """Whether the expression is a side of a comparison, or one of its alternatives."""
+    """Return whether the expression is a side of a comparison, or one of its alternatives."""
     parent = node.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent
@@ -183,14 +183,14 @@ def is_compared(node: exp.Expr) -> bool:
 
 
 def is_constant(bound: Bound) -> bool:
-    """Whether the value is the same for every row; what an enclosing row gives is not."""
+    """Return whether the value is the same for every row; what an enclosing row gives is not."""
     if isinstance(bound, Untyped):
         return True
     return not columns_of(bound) and not any(isinstance(node, Outer) for node in walk(bound))
 
 
 def beside_array(value: Bound, items: Sequence[Bound], node: exp.Expr) -> Bound:
-    """The value as it is compared with an array that is spelled out, which has a type by itself.
+    """Return the value as it is compared with a spelled-out array, which has a type by itself.
 
     Beside a char(n) the constants of an IN list are of its type. Those of an array are text.
     """

@@ -62,7 +62,7 @@ class Context:
     keys: Keys = field(default_factory=dict)
 
     def inside(self, scope: Scope) -> Context:
-        """The same for a query that is evaluated for each row of the scope."""
+        """Return the same for a query that is evaluated for each row of the scope."""
         return replace(self.deeper(), enclosing=replace(scope, enclosing=self.enclosing))
 
     @property
@@ -71,7 +71,7 @@ class Context:
         return 0 if self.enclosing is None else self.enclosing.depth
 
     def deeper(self) -> Context:
-        """The same for a query inside this one."""
+        """Return the same for a query inside this one."""
         if self.level == MAXIMUM_NESTING:
             raise nested_too_deeply()
         return replace(self, level=self.level + 1)

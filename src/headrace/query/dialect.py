@@ -56,7 +56,7 @@ class FromParser(PostgresParser):
         parse_bracket: bool = False,
         alias_tokens: Collection[TokenType] | None = None,
     ) -> exp.Join | None:
-        """The next item after a comma, or the next join; None if neither follows."""
+        """Return the next item after a comma, or the next join; None if neither follows."""
         index = self._index
         if not self._match(TokenType.COMMA):
             return self._parse_qualified_join()
@@ -121,7 +121,7 @@ def _as_dot(column: exp.Expr) -> exp.Dot | None:
 
 
 def _plain_name(dot: exp.Dot | None) -> exp.Expr | None:
-    """What stands for the name; one of another schema stays a name with a dot."""
+    """Return what stands for the name; one of another schema stays a name with a dot."""
     if dot is None:
         return None
     match dot.this, dot.args.get("expression"):
@@ -135,7 +135,7 @@ def _plain_name(dot: exp.Dot | None) -> exp.Expr | None:
 
 
 def _only_function(table: exp.Table) -> exp.Anonymous | None:
-    """The one function that ROWS FROM stands for, if there is one."""
+    """Return the one function that ROWS FROM stands for, if there is one."""
     inside = table.args.get("rows_from") or ()
     calls = [one.this for one in inside if isinstance(one, exp.Table) and _is_bare(one)]
     if not calls or len(calls) < len(inside):
@@ -150,6 +150,6 @@ def _only_function(table: exp.Table) -> exp.Anonymous | None:
 
 
 def _is_bare(table: exp.Table) -> bool:
-    """Whether the item is a call without a schema, an alias or definitions of columns."""
-    given = {name for name, value in table.args.items() if value}
-    return isinstance(table.this, exp.Anonymous) and given == {"this"}
+    """Return whether the item is a call without a schema, an alias or definitions of columns."""
+    present_arguments = {name for name, value in table.args.items() if value}
+    return isinstance(table.this, exp.Anonymous) and present_arguments == {"this"}

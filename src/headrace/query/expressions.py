@@ -66,11 +66,11 @@ class Expressions:
     windows: Windows | None = None
 
     def condition(self, node: exp.Expr) -> Scalar:
-        """A boolean expression, the clause's whole."""
+        """Return a boolean expression, the clause's whole."""
         return condition(self.bind(node), self.clause, node)
 
     def bind(self, node: exp.Expr) -> Bound:
-        """The expression's meaning; a constant may still be without a type."""
+        """Return the expression's meaning; a constant may still be without a type."""
         match node:
             case exp.Paren():
                 return self.bind(node.this)
@@ -225,7 +225,10 @@ class Expressions:
     def _call(
         self, node: exp.Anonymous, only: Scalar | None, within: exp.Order | None = None
     ) -> Bound:
-        """A function by its name; `only` and `within` are what FILTER and WITHIN GROUP say."""
+        """Return a function by its name.
+
+        `only` and `within` are what FILTER and WITHIN GROUP say.
+        """
         name = name_of(node.this)
         if Aggregates.knows(name):
             if self.aggregates is None:
@@ -257,7 +260,7 @@ class Expressions:
         return self.windows.call(node, self)
 
     def _filtered(self, node: exp.Expr) -> Bound:
-        """An aggregate call with FILTER or WITHIN GROUP after it."""
+        """Return an aggregate call with FILTER or WITHIN GROUP after it."""
         only: Scalar | None = None
         within: exp.Order | None = None
         inner = node
@@ -276,7 +279,10 @@ class Expressions:
 
 
 def _several_percentiles(node: exp.Expr) -> exp.Expr | None:
-    """What a percentile function with ARRAY[…] of fractions stands for; None for other calls."""
+    """Return what a percentile function with ARRAY[…] of fractions stands for.
+
+    Return None for other calls.
+    """
     only = node.args["expression"] if isinstance(node, exp.Filter) else None
     match node.this if only is not None else node:
         case exp.WithinGroup(

@@ -69,7 +69,7 @@ class FromClause:
         return whole
 
     def _item(self, node: exp.Expr, left: Left) -> Item:
-        """A table or query, with the joins that stand beside it inside its own parentheses."""
+        """Return a table or query, with the joins beside it inside its own parentheses."""
         match node:
             case exp.Table(this=exp.Identifier()):
                 item = self._table(node)
@@ -144,7 +144,7 @@ class FromClause:
         return Item(Scan(table.relation, fields), Scope.of(_aliased(source, node)))
 
     def _defined(self, defined: Defined, name: str, node: exp.Table) -> Item:
-        """A query of WITH: bound where it stands, named where it is used."""
+        """Return a query of WITH: bound where it stands, named where it is used."""
         seen = replace(defined.context, level=self.context.level)
         if defined.variable is None:
             block = self.inner(defined.node.this, seen.deeper())
@@ -159,7 +159,7 @@ class FromClause:
         return Item(block.plan, Scope.of(_aliased(source, node), block.quotients))
 
     def _working_table(self, table: WorkingTable, name: str, node: exp.Table) -> Item:
-        """A recursive query's own name inside of it: the rows of the level before."""
+        """Return a recursive query's own name inside of it: the rows of the level before."""
         number = self.context.next_scan()
         fields = tuple(
             (f"c{i}", self.context.ids.scanned(number, shown, f"c{i}", type_))
@@ -193,7 +193,7 @@ class FromClause:
         return replace(item, scope=Scope.of(_aliased(hidden, node), item.scope.quotients))
 
     def _join(self, item: Item, join: exp.Join, left: Left) -> Item:
-        """The item joined with the next one, which sees it, and what is to the left of both."""
+        """Return the item joined with the next item, which sees it and all items to its left."""
         kind = join_kind(join)
         readable = kind in ("inner", "left")
         right = self._item(join.this, left.with_(item.scope, readable=readable))
@@ -217,7 +217,7 @@ def _is_comma(join: exp.Join) -> bool:
 def _listed(
     first: exp.From, joins: Sequence[exp.Join]
 ) -> list[tuple[exp.From | exp.Join, list[exp.Join]]]:
-    """The items between FROM's commas, each with the joins that follow it."""
+    """Return the items between FROM's commas, each with the joins that follow it."""
     items: list[tuple[exp.From | exp.Join, list[exp.Join]]] = [(first, [])]
     for join in joins:
         if _is_comma(join):
@@ -232,14 +232,14 @@ def _cross(left: Item, right: Item, node: exp.Expr) -> Item:
 
 
 def _source(name: str, block: Block, schema: str | None = None) -> FromTable:
-    """A query's columns under a name. It has no keys that PostgreSQL would know of."""
+    """Return a query's columns under a name. It has no keys that PostgreSQL would know of."""
     columns = zip(block.names, block.plan.columns, strict=True)
     visible = tuple(Visible(shown, column, column.type.sql) for shown, column in columns)
     return FromTable(name, schema, visible)
 
 
 def _function_source(block: Block, node: exp.Expr) -> FromTable:
-    """A function's columns under its own name, or under its alias."""
+    """Return a function's columns under its own name, or under its alias."""
     call = function_of(node)
     assert call is not None
     source = _aliased(_source(name_of(call.this), block), node)
@@ -247,7 +247,7 @@ def _function_source(block: Block, node: exp.Expr) -> FromTable:
 
 
 def _aliased(source: FromTable, node: exp.Expr) -> FromTable:
-    """The source under the alias that the node gives it, if any."""
+    """Return the source under the alias that the node gives it, if any."""
     alias = node.args.get("alias")
     if alias is None:
         return source

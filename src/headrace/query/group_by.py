@@ -33,7 +33,10 @@ Keys = tuple[exp.Expr, ...]
 
 
 def grouping_sets(group: exp.Group) -> tuple[Keys, ...]:
-    """The sets that the rows are grouped by; entries of GROUP BY multiply, as in PostgreSQL."""
+    """Return the sets that the rows are grouped by.
+
+    Entries of GROUP BY multiply, as in PostgreSQL.
+    """
     return tuple(_product([_sets(entry) for entry in group.expressions], group))
 
 
@@ -60,7 +63,7 @@ def _sets(entry: exp.Expr) -> list[Keys]:
 
 
 def _keys(entry: exp.Expr) -> Keys:
-    """The keys of a plain entry: several in parentheses, none in empty ones."""
+    """Return the keys of a plain entry: several in parentheses, none in empty ones."""
     match entry:
         case exp.Tuple():
             return tuple(entry.expressions)
@@ -144,7 +147,7 @@ class Grouped:
         self._groups = GroupKeys(columns, common, aggregates.outputs | windows, scope)
 
     def over(self, scalar: Scalar, node: exp.Expr) -> Scalar:
-        """An expression of the block, said over its groups."""
+        """Return an expression of the block, said over its groups."""
         return self._groups.over(scalar, node)
 
     @property
@@ -156,7 +159,7 @@ class Grouped:
         return self._aggregates.quotients(below) | divided
 
     def plan(self, rows: Operator, having: Having | None) -> Operator:
-        """The groups of `rows` that HAVING lets through."""
+        """Return the groups of `rows` that HAVING lets through."""
         condition = None if having is None else self.over(having.condition, having.node)
         computed = dict(self._groups.keys)
         for argument in self._aggregates.arguments:
@@ -210,7 +213,7 @@ Outputs = Sequence[tuple[str, Scalar]]
 
 
 def group_keys(select: exp.Select, scope: Scope, outputs: Outputs) -> tuple[tuple[Key, ...], ...]:
-    """The grouping sets of a block, none if it has no GROUP BY.
+    """Return the grouping sets of a block, none if it has no GROUP BY.
 
     A key is an output's position, an input column, an output's name, or an expression, in that
     order. `outputs` are the block's outputs by their names.
@@ -218,12 +221,12 @@ def group_keys(select: exp.Select, scope: Scope, outputs: Outputs) -> tuple[tupl
     group = select.args.get("group")
     if group is None:
         return ()
-    known: dict[int, Key] = {}
+    known_keys: dict[int, Key] = {}
 
     def bound(node: exp.Expr) -> Key:
-        if id(node) not in known:
-            known[id(node)] = _key(node, scope, outputs)
-        return known[id(node)]
+        if id(node) not in known_keys:
+            known_keys[id(node)] = _key(node, scope, outputs)
+        return known_keys[id(node)]
 
     sets = tuple(tuple(bound(node) for node in keys) for keys in grouping_sets(group))
     if not is_distinct(group):

@@ -26,7 +26,7 @@ from headrace.types import BIGINT, INTEGER, Type
 
 
 def is_quotient(scalar: Scalar, quotients: frozenset[Column] = frozenset()) -> bool:
-    """Whether a numeric comes from a division: here, or in one of the columns named."""
+    """Return whether a numeric comes from a division: here, or in one of the columns named."""
     return scalar.type.rounded is not None and any(
         (isinstance(node, Call) and node.function == "/")
         or node in quotients
@@ -54,7 +54,7 @@ class AggregateRequest:
             yield self.only
 
     def planned(self, output: Column, columns: Mapping[Scalar, Column]) -> AggregateCall:
-        """The call over the columns that hold its expressions."""
+        """Return the call over the columns that hold its expressions."""
         arguments = tuple(columns[argument] for argument in self.arguments)
         keys: dict[Column, SortKey] = {}
         for scalar, descending, nulls_first in self.order:
@@ -84,13 +84,13 @@ class Aggregates:
         return name in AGGREGATE_BY_NAME and bool(AGGREGATE_BY_NAME[name].syntax)
 
     def column(self, request: AggregateRequest) -> Column:
-        """The column that will hold the call's result."""
+        """Return the column that will hold the call's result."""
         if request not in self._requests:
             self._requests[request] = self._ids.computed(request.function, request.type)
         return self._requests[request]
 
     def grouping(self, arguments: tuple[Scalar, ...], node: exp.Expr) -> Column:
-        """The column that will say which of the keys are not in a row's grouping set."""
+        """Return the column that will say which of the keys are not in a row's grouping set."""
         if arguments not in self.groupings:
             self.groupings[arguments] = (self._ids.computed("grouping", INTEGER), node)
         return self.groupings[arguments][0]
@@ -110,7 +110,10 @@ class Aggregates:
         return frozenset((*self._requests.values(), *groupings))
 
     def quotients(self, below: frozenset[Column]) -> frozenset[Column]:
-        """The results that come from a numeric division: here, or in one of the columns below."""
+        """Return the results that come from a numeric division.
+
+        The division is here, or in one of the columns below.
+        """
         return frozenset(
             column
             for request, column in self._requests.items()
@@ -122,7 +125,7 @@ class Aggregates:
         )
 
     def calls(self, columns: Mapping[Scalar, Column]) -> tuple[AggregateCall, ...]:
-        """The calls over the columns that hold their arguments."""
+        """Return the calls over the columns that hold their arguments."""
         return tuple(request.planned(c, columns) for request, c in self._requests.items())
 
     def __bool__(self) -> bool:
@@ -149,7 +152,7 @@ class GroupKeys:
         self._scope = scope
 
     def over(self, scalar: Scalar, node: exp.Expr) -> Scalar:
-        """An expression over rows, said over groups: keys and aggregate results."""
+        """Return an expression over rows, said over groups: keys and aggregate results."""
         key = self.keys.get(scalar)
         if key is not None:
             return key

@@ -85,7 +85,7 @@ def check_unicode_names(tokens: Sequence[Token]) -> None:
 
 
 def operator_names(text: str, start: int) -> Iterator[str]:
-    """The names that PostgreSQL reads in the run of operator characters that begins at `start`."""
+    """Return the names that PostgreSQL reads in the run of operator characters at `start`."""
     end = start
     while end < len(text) and text[end] in _CHARACTERS and text[end : end + 2] not in _COMMENTS:
         end += 1
@@ -96,7 +96,7 @@ def operator_names(text: str, start: int) -> Iterator[str]:
 
 
 def _length(run: str) -> int:
-    """How many of the characters belong to the first name."""
+    """Return how many of the characters belong to the first name."""
     length = len(run)
     while length > 1 and run[length - 1] in "+-" and _BEFORE_SIGN.isdisjoint(run[: length - 1]):
         length -= 1
@@ -208,7 +208,7 @@ _ATOM = 100
 
 
 def check_precedence(tree: exp.Expr) -> None:
-    """Refuse an expression whose operators PostgreSQL would group in another way, or not at all."""
+    """Refuse an expression whose operators PostgreSQL would group differently, or not at all."""
     for node in tree.walk():
         level = _LEVELS.get(type(node))
         if level is None:
@@ -226,14 +226,17 @@ def check_precedence(tree: exp.Expr) -> None:
 
 
 def _level(node: exp.Expr) -> int:
-    """How tightly the node binds; `x NOT IN (…)` is NOT over IN in the tree, but binds as IN."""
+    """Return how tightly the node binds.
+
+    `x NOT IN (…)` is NOT over IN in the tree, but binds as IN.
+    """
     if isinstance(node, exp.Not) and isinstance(node.this, _NEGATED):
         node = node.this
     return _LEVELS.get(type(node), _ATOM)
 
 
 def _operands(node: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
-    """The operands that no bracket closes off, each with whether it stands on the left."""
+    """Return the operands that no bracket closes off, each with whether it stands on the left."""
     match node:
         case exp.Not() | exp.Neg() | exp.BitwiseNot() | exp.Sqrt():
             yield node.this, False

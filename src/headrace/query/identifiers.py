@@ -15,17 +15,17 @@ _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def fold(name: str) -> str:
-    """An unquoted name: its ASCII letters in lower case, and only those."""
+    """Return an unquoted name: its ASCII letters in lower case, and only those."""
     return clip(name.translate(_TO_LOWER))
 
 
 def clip(name: str) -> str:
-    """A name cut to the 63 bytes that PostgreSQL keeps, never inside a character."""
+    """Return a name cut to the 63 bytes that PostgreSQL keeps, never inside a character."""
     return name.encode()[:MAXIMUM_BYTES].decode(errors="ignore")
 
 
 def name_of(identifier: exp.Expr | str) -> str:
-    """The name that an identifier means; a bare string is an unquoted one."""
+    """Return the name that an identifier means; a bare string is an unquoted one."""
     if isinstance(identifier, str):
         return fold(identifier)
     assert isinstance(identifier, exp.Identifier)
@@ -64,12 +64,12 @@ class ColumnIds:
         return Column(f"{_plain(name)}_v{self._computed}", type_)
 
     def recursion(self, query: exp.CTE) -> str:
-        """The relation by which a recursive query reads itself, no two alike in a plan."""
-        # The node is kept, since the number that tells it from others is its own only for so long.
+        """Return the relation by which a recursive query reads itself, no two alike in a plan."""
+        # The node is kept, since its id() is unique only as long as it lives.
         made = (f"recursion_{len(self._recursions) + 1}", query)
         return self._recursions.setdefault(id(query), made)[0]
 
 
 def _plain(name: str) -> str:
-    """The name's ASCII letters, digits and underscores, in lower case and cut short."""
+    """Return the name's ASCII letters, digits and underscores, in lower case and cut short."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:24] or "column"

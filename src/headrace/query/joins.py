@@ -44,7 +44,7 @@ Kind = OneOf["inner", "left", "right", "full"]
 
 
 def join_kind(join: exp.Join) -> Kind:
-    """Which rows a join keeps; CROSS, NATURAL and the rest say what it compares."""
+    """Return which rows a join keeps; CROSS, NATURAL and the rest say what it compares."""
     side, kind, method = (join.args.get(name) for name in ("side", "kind", "method"))
     match side:
         case None if kind != "OUTER":
@@ -60,7 +60,7 @@ def join_kind(join: exp.Join) -> Kind:
 
 
 def joined(kind: Kind, left: Operator, right: Operator, condition: Scalar | None) -> Operator:
-    """The rows of a join; its columns are those of both sides, in no order of their own."""
+    """Return the rows of a join; its columns are those of both sides, in no order of their own."""
     match kind:
         case "inner":
             return Join(left, right, condition)
@@ -73,14 +73,16 @@ def joined(kind: Kind, left: Operator, right: Operator, condition: Scalar | None
 
 
 def equal_columns(left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
-    """What USING compares."""
+    """Return what USING compares."""
     for side in (left, right):
         require_exact(side.type, "JOIN/USING", join)
     return call("=", *compared(left, right))
 
 
 def merged_column(kind: Kind, left: Scalar, right: Scalar, join: exp.Join) -> Scalar:
-    """The one column that USING makes of two: of the side that is never padded, else of either.
+    """Return the one column that USING makes of two.
+
+    It is the column of the side that is never padded, else of either.
 
     Both are brought to one type; an inner join shows the one that has it.
     """
@@ -115,7 +117,7 @@ class Item:
 
 
 def lateral_item(plan: Operator, scope: Scope) -> Item:
-    """An item that was bound inside of the rows to its left, whether it reads them or not."""
+    """Return an item bound inside of the rows to its left, whether it reads them or not."""
     if any(columns_of(read) for read in outer_reads(plan)):
         return Item(plan, scope, lateral=True)
     return Item(map_outers_of_plan(plan, lambda outer: outer.scalar), scope)
@@ -146,7 +148,7 @@ def join_items(kind: Kind, left: Item, right: Item, condition: Scalar | None, sc
 def join_using(
     kind: Kind, left: Item, right: Item, names: Sequence[str], join: exp.Join, ids: ColumnIds
 ) -> Item:
-    """USING: equal columns appear once and first; qualified names still tell them apart."""
+    """USING: equal columns appear once and first; qualified names still distinguish them."""
     both = left.scope.beside(right.scope, join)
     terms: list[Scalar] = []
     shown: list[Scalar] = []
@@ -191,15 +193,18 @@ def join_using(
 
 
 def shared_names(left: Scope, right: Scope) -> list[str]:
-    """The columns of a NATURAL JOIN, in the left side's order; without any, all rows match."""
+    """Return the columns of a NATURAL JOIN, in the left side's order.
+
+    Without any, all rows match.
+    """
     names = {column.name for column in right.columns}
     return [column.name for column in left.columns if column.name in names]
 
 
 def _one(name: str, scope: Scope, join: exp.Join) -> Visible:
-    found = find(name, scope.columns)
-    if not found:
+    matching_columns = find(name, scope.columns)
+    if not matching_columns:
         raise refuse("unknown-column", f'column "{name}" of USING does not exist', join)
-    if len(found) > 1:
+    if len(matching_columns) > 1:
         raise refuse("ambiguous-column", f'common column "{name}" is ambiguous', join)
-    return found[0]
+    return matching_columns[0]

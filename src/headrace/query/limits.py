@@ -54,7 +54,7 @@ class Ordering:
     on: tuple[int, ...] | None = None
 
     def applied(self, plan: Operator, shown: int, query: exp.Expr, keys: Keys) -> Operator:
-        """The rows that are taken of a plan, of which the first `shown` columns are shown.
+        """Return the rows that are taken of a plan, of which the first `shown` columns are shown.
 
         `keys` of relations can say that there is at most one row, which needs no order.
         """
@@ -95,7 +95,7 @@ class Ordering:
 
 
 def _is_one_row(plan: Operator, keys: Keys) -> bool:
-    """Whether there is at most one row."""
+    """Return whether there is at most one row."""
     return smallest_key(plan, keys) == ()
 
 
@@ -145,10 +145,10 @@ class Outputs:
         self.hidden: list[tuple[Scalar, exp.Expr]] = []
 
     def place(self, node: exp.Expr) -> int:
-        """The output that an entry means by its number, its name, or as an expression."""
-        found = output_place(node, self._names, lambda a, b: self.scalars[a] == self.scalars[b])
-        if found is not None:
-            return found
+        """Return the output that an entry means by its number, its name, or as an expression."""
+        output = output_place(node, self._names, lambda a, b: self.scalars[a] == self.scalars[b])
+        if output is not None:
+            return output
         scalar = self._bind(node)
         if scalar in self.scalars:
             return self.scalars.index(scalar)
@@ -168,7 +168,10 @@ class Outputs:
 
 
 def ordering_of(query: exp.Expr, outputs: Outputs, bind: Bind) -> Ordering:
-    """The order and number of a query's rows. An order that takes no part in it is not read."""
+    """Return the order and number of a query's rows.
+
+    An order that takes no part in it is not read.
+    """
     limit = limit_of(query, bind)
     on = distinct_on(query)
     if on is None:
@@ -182,18 +185,18 @@ def ordering_of(query: exp.Expr, outputs: Outputs, bind: Bind) -> Ordering:
 
 def _require_prefix(entries: Sequence[OrderEntry], on: Sequence[int], node: exp.Expr) -> None:
     """ORDER BY starts with the expressions of DISTINCT ON, in any order."""
-    wanted = set(on)
+    remaining_places = set(on)
     for entry in entries:
-        if not wanted:
+        if not remaining_places:
             return
         if entry.place not in on:
             message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
             raise refuse("invalid-query", message, node)
-        wanted.discard(entry.place)
+        remaining_places.discard(entry.place)
 
 
 def limited(query: exp.Expr, block: Block, bind: Bind, keys: Keys) -> Block:
-    """The first rows of a set operation, whose order can name its columns only."""
+    """Return the first rows of a set operation, whose order can name its columns only."""
 
     def refuse_expression(node: exp.Expr) -> Scalar:
         message = "ORDER BY of a set operation takes names or numbers of its columns only"
@@ -206,7 +209,7 @@ def limited(query: exp.Expr, block: Block, bind: Bind, keys: Keys) -> Block:
 
 
 def without_parentheses(node: exp.Subquery) -> exp.Expr:
-    """The query in parentheses, with what is written behind them as its own."""
+    """Return the query in parentheses, with what is written behind them as its own."""
     query: exp.Expr = node.this
     written = {name: node.args[name] for name in _BEHIND if node.args.get(name) is not None}
     if not written:

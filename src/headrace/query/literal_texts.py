@@ -13,7 +13,10 @@ _ELEMENT = re.compile(rf"{_BLANK}({_QUOTED}|{_PLAIN}){_BLANK}(,|$)", re.DOTALL)
 
 
 def read_array(text: str) -> tuple[str | None, ...]:
-    """The texts of the elements, None for NULL; ValueError if it is not a list of one dimension."""
+    """Return the texts of the elements, None for NULL.
+
+    Raise ValueError if it is not a list of one dimension.
+    """
     text = text.strip(" \t\n\r\v\f")
     if len(text) < 2 or text[0] != "{" or text[-1] != "}":
         raise ValueError(text)
@@ -22,13 +25,13 @@ def read_array(text: str) -> tuple[str | None, ...]:
         return ()
     elements: list[str | None] = []
     while True:
-        found = _ELEMENT.match(inside, place)
-        if found is None:
+        element_match = _ELEMENT.match(inside, place)
+        if element_match is None:
             raise ValueError(text)
-        elements.append(_element(found[1]))
-        if not found[2]:
+        elements.append(_element(element_match[1]))
+        if not element_match[2]:
             return tuple(elements)
-        place = found.end()
+        place = element_match.end()
 
 
 def _element(text: str) -> str | None:
@@ -64,7 +67,7 @@ _CLOCK = re.compile(r"([+-]?)([0-9]+):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))
 
 
 def read_interval(text: str, unit: str | None = None) -> str:
-    """The canonical text of `interval 'text' unit`; ValueError if it is in another form."""
+    """Return the canonical text of `interval 'text' unit`; ValueError if it is in another form."""
     if not text.isascii():
         raise ValueError(text)
     if text.startswith("P") and unit is None:
@@ -111,7 +114,7 @@ def _parts(text: str) -> tuple[int, int, int]:
 
 
 def _sign(number: str) -> str:
-    """The sign that is written, or a dot for none."""
+    """Return the sign that is written, or a dot for none."""
     return number[0] if number[0] in "+-" else "."
 
 
@@ -121,10 +124,10 @@ def _signed(whole: str, fraction: str | None) -> int:
 
 
 def _clock(text: str) -> int:
-    found = _CLOCK.match(text)
-    if found is None:
+    clock_match = _CLOCK.match(text)
+    if clock_match is None:
         raise ValueError(text)
-    sign, hours, minutes, seconds, fraction = found.groups()
+    sign, hours, minutes, seconds, fraction = clock_match.groups()
     if int(minutes) > 59 or int(seconds or 0) > 59:
         raise ValueError(text)
     micros = int(hours) * HOUR + int(minutes) * MINUTE + int(seconds or 0) * SECOND

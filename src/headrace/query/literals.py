@@ -33,7 +33,7 @@ Bound = Scalar | Untyped
 
 
 def number(text: str, node: exp.Expr) -> Literal:
-    """A numeric constant: integer, bigint or numeric by its size and spelling."""
+    """Return a numeric constant: integer, bigint or numeric by its size and spelling."""
     value = _decimal(text)
     if value is None:
         raise refuse("syntax-error", f"{text} is not a number", node)
@@ -58,7 +58,10 @@ def interval_constant(node: exp.Interval) -> Literal:
 
 
 def typed(untyped: Untyped, type_: Type) -> Literal:
-    """The constant as a value of `type_`, parsed strictly; numeric and text keep their length."""
+    """Return the constant as a value of `type_`, parsed strictly.
+
+    Numeric and text keep their length.
+    """
     text, node = untyped.text, untyped.node
     if type_.is_text:
         plain = Type("text", ordered=type_.ordered, folds=type_.folds)

@@ -32,7 +32,7 @@ class Match:
 
 
 def meant(node: exp.Expr) -> Match:
-    """The test of a node; views spell ESCAPE and SIMILAR TO as calls around the pattern."""
+    """Return the test of a node; views spell ESCAPE and SIMILAR TO as calls around the pattern."""
     escape = None
     if isinstance(node, exp.Escape):
         escape, node = node.args["expression"], node.this
@@ -49,7 +49,7 @@ def meant(node: exp.Expr) -> Match:
 def matches(
     kind: type[exp.Expr], text: Bound, pattern: Bound, escape: Bound | None, node: exp.Expr
 ) -> Scalar:
-    """The call for a test, without its NOT."""
+    """Return the call for a test, without its NOT."""
     with located(node):
         subject, written = padded(settled(text)), constant(pattern)
         if escape is not None:
@@ -70,7 +70,7 @@ def matches(
 
 
 def constant(bound: Bound) -> str:
-    """A text that is written in the query."""
+    """Return a text that is written in the query."""
     value = bound.text if isinstance(bound, Untyped) else None
     if isinstance(bound, Literal) and isinstance(bound.value, str):
         value = bound.value
@@ -81,7 +81,7 @@ def constant(bound: Bound) -> str:
 
 
 def padded(scalar: Scalar) -> Scalar:
-    """A char(n) with its blanks, where they count; other values as they are."""
+    """Return a char(n) with its blanks, where they count; other values as they are."""
     if scalar.type.keeps_blanks:
         return call("with blanks", scalar)
     if scalar.type.kind != "character" or scalar.type.length is None:
@@ -90,7 +90,7 @@ def padded(scalar: Scalar) -> Scalar:
 
 
 def folding(text: Scalar, what: str) -> Scalar:
-    """The text, if its collation is C; what case is elsewhere, Spark need not know."""
+    """Return the text, if its collation is C; what case is elsewhere, Spark need not know."""
     if text.type.is_text and not text.type.folds:
         hint = 'Write COLLATE "C" after the text, or declare the column so.'
         raise UserError("unsupported-function", f"{what} needs collation C", hint=hint)

@@ -29,12 +29,12 @@ _KEYS = re.compile(r"\{([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\}")
 
 
 def is_extraction(node: exp.Expr) -> bool:
-    """An extraction, or a cast of its key, which the parser takes for one of the whole."""
+    """Return an extraction, or a cast of its key, which the parser takes for one of the whole."""
     return isinstance(node.this if isinstance(node, exp.Cast) else node, EXTRACTIONS)
 
 
 def extracted(node: exp.Expr, bind: Callable[[exp.Expr], Bound]) -> Scalar:
-    """The text at the end of a chain; `bind` binds the document that it begins with."""
+    """Return the text at the end of a chain; `bind` binds the document that it begins with."""
     outermost = _uncast(node)
     if not isinstance(outermost, _TEXTS):
         hint = "Write ->> or #>> for the text of what is there."
@@ -93,7 +93,7 @@ def negation(scalar: Scalar) -> Scalar:
 
 
 def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
-    """A comparison by its row's name; text is ordered under collation C only."""
+    """Return a comparison by its row's name; text is ordered under collation C only."""
     if is_array(left) or is_array(right):
         with located(node):
             first, second = alike(left, right)
@@ -116,7 +116,7 @@ def compare(name: str, left: Bound, right: Bound, node: exp.Expr) -> Scalar:
 
 
 def _collated(side: Scalar, other: Scalar) -> Scalar:
-    """A constant has the database's collation, which gives way to that of a column."""
+    """A constant has the database's collation, which yields to that of a column."""
     if not isinstance(side, Literal) or isinstance(other, Literal) or not side.type.is_text:
         return side
     return replace(side, type=replace(side.type, ordered=other.type.ordered))
@@ -141,7 +141,10 @@ def concatenate(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
 
 
 def constant_as(untyped: Untyped, target: Type) -> Scalar:
-    """A cast of a bare constant: read as the type, then cut to the digits or length it names."""
+    """Return a cast of a bare constant.
+
+    Read as the type, then cut to the digits or length it names.
+    """
     literal = typed(untyped, target)
     if target.is_text:
         plain = plain_text()
@@ -153,7 +156,7 @@ def constant_as(untyped: Untyped, target: Type) -> Scalar:
 
 
 def call_named(name: str, arguments: Sequence[Bound], node: exp.Expr) -> Scalar:
-    """A function by the name that the user wrote."""
+    """Return a function by the name that the user wrote."""
     with located(node):
         match name, arguments:
             case "coalesce", [_, *_]:
@@ -226,7 +229,7 @@ def _null_if(left: Bound, right: Bound, node: exp.Expr) -> Scalar:
 
 
 def repeatable(bound: Bound, times: int) -> Bound:
-    """An operand that the plan will hold so many times; nested repetition multiplies."""
+    """Return an operand that the plan will hold so many times; nested repetition multiplies."""
     if isinstance(bound, Untyped):
         return bound
     size = sum(1 for _ in islice(walk(bound), LARGEST_REPEATED + 1))

@@ -26,14 +26,14 @@ ORDERING: dict[type[exp.Expr], frozenset[str]] = {
 
 
 def order_counts(query: exp.Expr) -> bool:
-    """Whether the order of the query's rows decides which rows it has."""
+    """Return whether the order of the query's rows decides which rows it has."""
     return distinct_on(query) is not None or any(
         query.args.get(name) is not None for name in ("limit", "offset")
     )
 
 
 def distinct_on(query: exp.Expr) -> exp.Expr | None:
-    """What DISTINCT ON names."""
+    """Return what DISTINCT ON names."""
     distinct = query.args.get("distinct")
     on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
     assert on is None or isinstance(on, exp.Expr)
@@ -41,7 +41,7 @@ def distinct_on(query: exp.Expr) -> exp.Expr | None:
 
 
 def is_read(node: exp.Expr) -> bool:
-    """Whether the binder looks at the node: at all but an order that decides nothing."""
+    """Return whether the binder looks at the node: at all but an order that decides nothing."""
     query = node.parent
     if node.arg_key != "order" or not isinstance(query, exp.Query):
         return True
@@ -55,7 +55,7 @@ def is_read(node: exp.Expr) -> bool:
 
 
 def is_array_of_query(node: exp.Expr | None) -> bool:
-    """Whether the node is `ARRAY(SELECT …)`, whose elements have the order of the query's rows."""
+    """Return whether the node is `ARRAY(SELECT …)`, whose elements have the query's order."""
     if not isinstance(node, exp.Anonymous) or node.name.lower() != "array":
         return False
     return len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query)
@@ -78,7 +78,7 @@ class Sorted:
 
 
 def sorted_entry(entry: exp.Expr, bind: Callable[[exp.Expr], Scalar], clause: str) -> Sorted:
-    """The entry with its direction, if both engines sort its type alike."""
+    """Return the entry with its direction, if both engines sort its type alike."""
     assert isinstance(entry, exp.Ordered)
     scalar = bind(entry.this)
     require_sortable(scalar, clause, entry.this)
@@ -103,7 +103,9 @@ def require_sortable(scalar: Scalar, clause: str, node: exp.Expr) -> None:
 def output_place(
     node: exp.Expr, names: Sequence[str], same: Callable[[int, int], bool]
 ) -> int | None:
-    """The output column that an entry of ORDER BY means by its number or name; None for neither.
+    """Return the output column that an entry of ORDER BY means by its number or name.
+
+    Return None for neither.
 
     `same` says whether two outputs are the same expression, so that their name is not ambiguous.
     """
@@ -126,13 +128,15 @@ def output_place(
 
 
 def ties_by(columns: Iterable[Column], decided: Iterable[Column]) -> tuple[SortKey, ...]:
-    """The columns that decide between rows equal in those that did before."""
-    known = frozenset(decided)
-    return tuple(SortKey(column) for column in dict.fromkeys(columns) if column not in known)
+    """Return the columns that decide between rows equal in those that did before."""
+    decided_columns = frozenset(decided)
+    return tuple(
+        SortKey(column) for column in dict.fromkeys(columns) if column not in decided_columns
+    )
 
 
 def breaks_ties(plan: Operator) -> bool:
-    """Whether some order of the plan is made total by further columns."""
+    """Return whether some order of the plan is made total by further columns."""
     match plan:
         case Window(calls=calls) if any(call.ties for call in calls):
             return True

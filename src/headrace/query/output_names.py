@@ -13,14 +13,17 @@ UNNAMED = "?column?"
 
 
 def output_name(node: exp.Expr) -> str:
-    """The name of an output column without AS."""
+    """Return the name of an output column without AS."""
     name, _ = _named(node)
     return name or UNNAMED
 
 
 @guarded()
 def first_names(text: str) -> tuple[str, ...] | None:
-    """The output columns of a query as its first SELECT names them; None if that has a star."""
+    """Return the output columns of a query as its first SELECT names them.
+
+    Return None if that has a star.
+    """
     query: exp.Expr = parse(text)
     while not isinstance(query, exp.Select):
         query = query.this
@@ -30,7 +33,10 @@ def first_names(text: str) -> tuple[str, ...] | None:
 
 
 def _named(node: exp.Expr) -> tuple[str | None, bool]:
-    """A name and whether it is a good one: a cast or CASE around it keeps a good name only."""
+    """Return a name and whether it is a good one.
+
+    A cast or CASE around it keeps a good name only.
+    """
     match node:
         case exp.Paren() | exp.Collate() | exp.Window() | exp.Filter() | exp.WithinGroup():
             return _named(node.this)

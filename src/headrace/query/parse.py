@@ -108,12 +108,12 @@ class _QueryParser(FromParser):
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a text that can be parsed."""
+    """Return the tokens of a text that can be parsed."""
     return _POSTGRES.tokenize(text)
 
 
 def parse(text: str) -> exp.Query:
-    """The query's syntax tree; UserError if the text is not exactly one query."""
+    """Return the query's syntax tree; UserError if the text is not exactly one query."""
     try:
         tokens = _POSTGRES.tokenize(text)
         check_white_space(text, tokens)
@@ -154,8 +154,14 @@ def parse(text: str) -> exp.Query:
 
 def _selected(node: exp.Expr) -> exp.Expr:
     """`VALUES … ORDER BY … LIMIT …` as a SELECT from VALUES."""
-    given = [name for name in ("order", "limit", "offset") if node.args.get(name) is not None]
-    return _star_of(node, *given) if isinstance(node, exp.Values) and given else node
+    present_clauses = [
+        name for name in ("order", "limit", "offset") if node.args.get(name) is not None
+    ]
+    return (
+        _star_of(node, *present_clauses)
+        if isinstance(node, exp.Values) and present_clauses
+        else node
+    )
 
 
 def _star_of(values: exp.Values, *moved: str) -> exp.Select:

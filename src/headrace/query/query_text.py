@@ -20,7 +20,10 @@ from headrace.query.with_clause import defined_by_with, named_tables
 
 @lru_cache(maxsize=256)
 def parse_view(view: BoundView) -> exp.Query:
-    """The view's query, checked as the outer one was; the same nodes wherever the view is used."""
+    """Return the view's query, checked as the outer one was.
+
+    The same nodes wherever the view is used.
+    """
     query = parse(view.query)
     check_clauses(query)
     check_precedence(query)
@@ -45,7 +48,9 @@ Name = tuple[str | None, str]
 
 @guarded()
 def with_shadows(text: str, shadows: Mapping[Name, str]) -> str:
-    """The same text reading other tables: `shadows` gives the SQL that stands in for each name.
+    """Return the same text reading other tables.
+
+    `shadows` gives the SQL that stands in for each name.
 
     Where the text gives the table no name of its own, it keeps the one that it has.
     """
@@ -62,7 +67,7 @@ def with_shadows(text: str, shadows: Mapping[Name, str]) -> str:
 
 
 def without_semicolon(text: str) -> str:
-    """The text without a semicolon after its last token."""
+    """Return the text without a semicolon after its last token."""
     tokens = tokenize(text)
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         text = text[: tokens.pop().start]

@@ -30,7 +30,7 @@ _ROUNDS = 4
 
 
 def bind_recursive(cte: exp.CTE, variable: str, context: Context, bind: BindQuery) -> Block:
-    """The query's plan; `variable` is the relation by which its second term reads it."""
+    """Return the query's plan; `variable` is the relation by which its second term reads it."""
     name = name_of(cte.args["alias"].this)
     union = recursive_union(cte)
     assert union is not None, "check_recursion refuses any other form"
@@ -87,14 +87,14 @@ def _roomy(type_: Type) -> Type:
 
 
 def _names(cte: exp.CTE, base: Block) -> tuple[str, ...]:
-    """The names of the first term, as far as the list behind the query's name has no others."""
+    """Return the names of the first term, unless the list after the query's name replaces them."""
     alias = cte.args["alias"]
-    given = tuple(name_of(identifier) for identifier in alias.args.get("columns") or ())
-    if len(given) > len(base.names):
-        available = f"{len(base.names)} columns available but {len(given)} columns specified"
+    aliases = tuple(name_of(identifier) for identifier in alias.args.get("columns") or ())
+    if len(aliases) > len(base.names):
+        available = f"{len(base.names)} columns available but {len(aliases)} columns specified"
         message = f'WITH query "{name_of(alias.this)}" has {available}'
         raise refuse("invalid-query", message, alias)
-    return given + base.names[len(given) :]
+    return aliases + base.names[len(aliases) :]
 
 
 def _require_same(name: str, base: Block, overall: tuple[Type, ...], cte: exp.CTE) -> None:

@@ -37,14 +37,14 @@ def position(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def refuse(code: str, message: str, node: exp.Expr, hint: str | None = None) -> UserError:
-    """The error for a part of the query, to be raised."""
+    """Return the error for a part of the query, to be raised."""
     where = position(node)
     detail = None if where is None else f"At line {where[0]}, column {where[1]}."
     return UserError(code, message, detail=detail, hint=hint)
 
 
 def incomparable(clause: str, type_: Type, node: exp.Expr) -> UserError:
-    """The error for a clause that compares values of a type that does not compare."""
+    """Return the error for a clause that compares values of a type that does not compare."""
     hint = EQUAL_INTERVALS if type_.kind == "interval" else None
     hint = "Cast it to text." if type_.is_text else hint
     message = f"{clause} on {type_.sql} is not maintained"
@@ -63,7 +63,7 @@ def located(node: exp.Expr) -> Iterator[None]:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """A hint with the candidate that is spelled most alike."""
+    """Return a hint with the candidate that is spelled most alike."""
     close = difflib.get_close_matches(name, sorted(set(candidates)), n=1)
     return f'Did you mean "{close[0]}"?' if close else None
 
@@ -78,7 +78,7 @@ def unmatched(types: Sequence[Type], what: str, node: exp.Expr) -> UserError:
 
 
 def too_many_digits(what: str, types: Sequence[Type], node: exp.Expr | None = None) -> UserError:
-    """The error for numerics that need more digits together than are stored."""
+    """Return the error for numerics that need more digits together than are stored."""
     names = " and ".join(dict.fromkeys(map(spelled, types)))
     message = f"{what} of {names} needs more than {MAXIMUM_DIGITS} digits"
     hint = "Cast the values to a numeric(p, s) with fewer digits."
@@ -88,7 +88,7 @@ def too_many_digits(what: str, types: Sequence[Type], node: exp.Expr | None = No
 
 
 def require_exact(type_: Type, what: str, node: exp.Expr) -> None:
-    """Refuse to tell apart values whose last digits were cut: equal ones may not be equal."""
+    """Refuse to compare values whose last digits were cut: equal ones may not be equal."""
     if not type_.is_rounded_product:
         return
     message = f"{what} of a product that needs more than {MAXIMUM_DIGITS} digits is not maintained"
@@ -97,7 +97,7 @@ def require_exact(type_: Type, what: str, node: exp.Expr) -> None:
 
 
 def spelled(type_: Type) -> str:
-    """The type with the digits that it is stored with."""
+    """Return the type with the digits that it is stored with."""
     if type_.element is not None:
         return f"{spelled(type_.element)}[]"
     if type_.kind != "numeric" or type_.declared:

@@ -60,7 +60,7 @@ class Schema(Protocol):
     """The tables and views that a query may name."""
 
     def resolve(self, schema: str | None, name: str) -> BoundTable | BoundView | None:
-        """What has that name; without a schema, what PostgreSQL's search path finds."""
+        """Return what has that name; without a schema, what PostgreSQL's search path finds."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Scope:
 
     @staticmethod
     def together(scopes: Sequence[Scope]) -> Scope:
-        """What an item sees of others to its left, which may share names."""
+        """Return what an item sees of others to its left, which may share names."""
         return Scope(
             tuple(source for scope in scopes for source in scope.sources),
             tuple(column for scope in scopes for column in scope.columns),
@@ -112,7 +112,7 @@ class Scope:
         return 1 + (0 if self.enclosing is None else self.enclosing.depth)
 
     def column(self, node: exp.Column) -> Scalar:
-        """What a column name means, here or in the nearest scope around."""
+        """Return what a column name means, here or in the nearest scope around."""
         if self.enclosing is not None and not self._knows(node):
             try:
                 return Outer(self.enclosing.column(node))
@@ -122,7 +122,7 @@ class Scope:
         return self.usable(self._find(node), node)
 
     def _knows(self, node: exp.Column) -> bool:
-        """Whether the name is one of this scope, rightly used or not."""
+        """Return whether the name is one of this scope, rightly used or not."""
         qualifier = node.args.get("table")
         if qualifier is None:
             return bool(find(name_of(node.this), self.columns))
@@ -134,7 +134,7 @@ class Scope:
         )
 
     def usable(self, visible: Visible, node: exp.Expr) -> Scalar:
-        """The column, if it may be read here and its type is stored."""
+        """Return the column, if it may be read here and its type is stored."""
         if not visible.readable:
             raise refuse(
                 "invalid-query",
@@ -184,22 +184,24 @@ class Scope:
         return refuse("unknown-column", f'column "{shown}" does not exist', node, hint)
 
     def source(self, node: exp.Column) -> FromTable:
-        """The table that a qualified name or `t.*` names."""
+        """Return the table that a qualified name or `t.*` names."""
         alias = name_of(node.args["table"])
         schema = node.args.get("db")
-        wanted = None if schema is None else name_of(schema)
-        found = [s for s in self.sources if s.alias == alias and wanted in (None, s.schema)]
-        shown = alias if wanted is None else f"{wanted}.{alias}"
-        if len(found) > 1:
-            message = f'table reference "{shown}" is ambiguous'
+        schema_name = None if schema is None else name_of(schema)
+        matching_sources = [
+            s for s in self.sources if s.alias == alias and schema_name in (None, s.schema)
+        ]
+        spelled_name = alias if schema_name is None else f"{schema_name}.{alias}"
+        if len(matching_sources) > 1:
+            message = f'table reference "{spelled_name}" is ambiguous'
             raise refuse("ambiguous-column", message, node, "Give one of them an alias.")
-        if found:
-            return found[0]
+        if matching_sources:
+            return matching_sources[0]
         hint = did_you_mean(alias, (source.alias for source in self.sources))
-        raise refuse("unknown-table", f'no table "{shown}" in FROM', node, hint)
+        raise refuse("unknown-table", f'no table "{spelled_name}" in FROM', node, hint)
 
     def label(self, column: Column) -> str:
-        """The column's name as the user knows it, for messages."""
+        """Return the column's name as the user knows it, for messages."""
         for source in self.sources:
             for visible in source.columns:
                 if visible.scalar == column:
@@ -212,5 +214,5 @@ def _unreadable(columns: Sequence[Visible]) -> tuple[Visible, ...]:
 
 
 def find(name: str, columns: Sequence[Visible]) -> list[Visible]:
-    """Every column of that name."""
+    """Return every column of that name."""
     return [column for column in columns if column.name == name]

@@ -43,7 +43,7 @@ class Target:
 
 
 def bind_select(select: exp.Select, context: Context, inner: BindQuery) -> Block:
-    """The block's plan; ids are taken in the order of FROM, then of the text.
+    """Return the block's plan; ids are taken in the order of FROM, then of the text.
 
     `inner` binds the queries in FROM.
     """
@@ -98,7 +98,7 @@ def _ordering(
     aggregates: Aggregates,
     windows: Windows,
 ) -> tuple[Ordering, list[Target]]:
-    """The order and number of the block's rows, and what only the order reads."""
+    """Return the order and number of the block's rows, and what only the order reads."""
     bind = Expressions(scope, "ORDER BY", aggregates, windows).bind
     names, scalars = zip(*((target.name, target.scalar) for target in targets), strict=True)
     outputs = Outputs(names, scalars, lambda node: settled(bind(node)))
@@ -133,7 +133,7 @@ def _targets(
 
 
 def _starred(node: exp.Expr, scope: Scope) -> list[Target] | None:
-    """The columns that `*` or `t.*` stands for."""
+    """Return the columns that `*` or `t.*` stands for."""
     if isinstance(node, exp.Star):
         columns = scope.columns
     elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):

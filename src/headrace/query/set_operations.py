@@ -47,7 +47,7 @@ class Branches:
         return Branches(block.names, ((block.plan, bounds),), frozenset(quotients))
 
     def followed(self, block: Block, ids: ColumnIds, node: exp.SetOperation) -> Branches:
-        """What the operation makes of the branches so far and one more."""
+        """Return what the operation makes of the branches so far and one more."""
         if not isinstance(node, exp.Union):
             return self._compared(block, ids, node)
         once = bool(node.args.get("distinct"))
@@ -84,7 +84,7 @@ class Branches:
         return Branches.of(Block(plan, self.names, frozenset(columns[i] for i in divided)))
 
     def common_types(self, right: Branches, node: exp.SetOperation) -> tuple[Type, ...]:
-        """The types that the operation gives to its columns."""
+        """Return the types that the operation gives to its columns."""
         word = _word(node)
         if len(right.names) != len(self.names):
             message = f"each {word} query must have the same number of columns"
@@ -94,7 +94,7 @@ class Branches:
             return tuple(common_to(pair, word, node) for pair in pairs)
 
     def block(self, ids: ColumnIds) -> Block:
-        """The branches as one query, under the first one's names."""
+        """Return the branches as one query, under the first one's names."""
         if len(self.parts) == 1:
             ((only, _),) = self.parts
             return Block(only, self.names, frozenset(only.columns[i] for i in self.quotients))

@@ -33,7 +33,7 @@ def counted(name: str, arguments: Sequence[Bound], least: int, most: int) -> Non
 
 
 def _printed(bound: Bound) -> Scalar:
-    """A value as its output function prints it, which concat and its like show."""
+    """Return a value as its output function prints it, which concat and its like show."""
     scalar = settled(bound)
     if scalar.type == BOOLEAN:
         letters = call("case", scalar, Literal("t", plain_text()), Literal("f", plain_text()))

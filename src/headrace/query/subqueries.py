@@ -51,7 +51,7 @@ class Inner:
         return compare(">", count, Literal(skipped, BIGINT), node)
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Scalar:
-        """The value of `(SELECT …)`."""
+        """Return the value of `(SELECT …)`."""
         block = self._block(node, scope)
         if len(block.names) != 1:
             raise refuse("invalid-query", "subquery must return only one column", node)
@@ -87,7 +87,7 @@ class Inner:
 
 
 def _rows_alone(node: exp.Expr) -> tuple[exp.Expr, int]:
-    """The query of EXISTS without what does not matter to it, and how many rows it skips.
+    """Return the query of EXISTS without what does not matter to it, and how many rows it skips.
 
     EXISTS asks for rows alone: their order does not count, the first rows do as well as all, and
     columns are not computed. A call may be an aggregate or give rows, so a select list with one
@@ -112,11 +112,14 @@ def _rows_alone(node: exp.Expr) -> tuple[exp.Expr, int]:
 
 
 def _count(query: exp.Query, clause: str) -> int | None:
-    """The number that LIMIT or OFFSET names; None if it is no plain number. All is more than 0."""
-    found = query.args.get(clause)
-    if found is None:
+    """Return the number that LIMIT or OFFSET names; None if it is no plain number.
+
+    LIMIT ALL counts as more than 0.
+    """
+    clause_node = query.args.get(clause)
+    if clause_node is None:
         return 1 if clause == "limit" else 0
-    number = found.args.get("count" if isinstance(found, exp.Fetch) else "expression")
+    number = clause_node.args.get("count" if isinstance(clause_node, exp.Fetch) else "expression")
     if number is None:
         return 1
     constant = isinstance(number, exp.Literal) and number.name.isdigit()
@@ -131,7 +134,7 @@ def _count_of(query: exp.Expr) -> exp.Select:
 
 
 def unwrapped(node: exp.Expr) -> exp.Expr:
-    """The query without the parentheses that belong to the expression around it."""
+    """Return the query without the parentheses that belong to the expression around it."""
     while isinstance(node, exp.Subquery) and _is_bare(node):
         node = node.this
     return node
@@ -158,7 +161,7 @@ _TABLE, _VALUE = "gathered", "value"
 
 
 def gathered(node: exp.Anonymous) -> exp.Expr:
-    """The expression that `ARRAY(SELECT …)` stands for."""
+    """Return the expression that `ARRAY(SELECT …)` stands for."""
     query = unwrapped(node.expressions[0]).copy()
     order, read = _order(query)
     names = [_VALUE, *(f"order_{i}" for i in range(1, len(read) + 1))]
@@ -178,7 +181,7 @@ def gathered(node: exp.Anonymous) -> exp.Expr:
 
 
 def _order(query: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
-    """The order by columns of the gathered rows, and what these have to have for it."""
+    """Return the order by columns of the gathered rows, and what these have to have for it."""
     written = query.args.get("order")
     order: list[exp.Expr] = []
     read: list[exp.Expr] = []
@@ -194,7 +197,7 @@ def _order(query: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
 
 
 def _means_the_value(node: exp.Expr, query: exp.Expr) -> bool:
-    """Whether an entry of ORDER BY is the one column of the query, by number, name or form."""
+    """Return whether an entry of ORDER BY is the only column of the query."""
     if not isinstance(query, exp.Select) or query.args.get("distinct") is not None:
         return True
     if isinstance(node, exp.Literal) or not query.expressions:
@@ -213,7 +216,10 @@ def _column(name: str) -> exp.Column:
 def percentiles(
     node: exp.Anonymous, within: exp.Order, only: exp.Expr | None, fractions: Sequence[exp.Expr]
 ) -> exp.Expr:
-    """The expression that one call for several fractions stands for; `only` is its FILTER."""
+    """Return the expression that one call for several fractions stands for.
+
+    `only` is its FILTER.
+    """
 
     def filtered(call: exp.Expr) -> exp.Expr:
         return call if only is None else exp.Filter(this=call, expression=only.copy())

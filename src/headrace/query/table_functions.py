@@ -44,7 +44,7 @@ _HINT = "See docs/sql.md for the functions in FROM that are maintained."
 
 
 def function_of(node: exp.Expr) -> exp.Anonymous | None:
-    """The call, if an item of FROM is a function."""
+    """Return the call, if an item of FROM is a function."""
     match node:
         case exp.Table(this=exp.Anonymous() as call) | exp.Lateral(this=exp.Anonymous() as call):
             return call
@@ -53,7 +53,7 @@ def function_of(node: exp.Expr) -> exp.Anonymous | None:
 
 
 def bind_table_function(node: exp.Expr, context: Context, inner: BindQuery) -> Block:
-    """The function's rows over one row. Its names are those that PostgreSQL gives."""
+    """Return the function's rows over one row. Its names are those that PostgreSQL gives."""
     call = function_of(node)
     assert call is not None
     name = name_of(call.this)
@@ -104,7 +104,7 @@ def _called(
 
 
 def _typed(name: str, bounds: Sequence[Bound]) -> list[Scalar]:
-    """The arguments with the types that PostgreSQL gives to bare constants among them."""
+    """Return the arguments with the types that PostgreSQL gives to bare constants among them."""
     if name.startswith("jsonb_"):
         return [typed(b, JSONB) if isinstance(b, Untyped) else b for b in bounds]
     if name != "generate_series":
@@ -175,11 +175,11 @@ _HIDDEN = "rows of a function"
 def rows_in_select(
     select: exp.Select, item: Item, context: Context, inner: BindQuery
 ) -> tuple[exp.Select, Item]:
-    """The block with such a function in its FROM; its own FROM is bound as `item`."""
-    found = [(i, call) for i, node in enumerate(select.expressions) for call in _calls(node)]
-    if not found:
+    """Return the block with such a function in its FROM; its own FROM is bound as `item`."""
+    placed_calls = [(i, call) for i, node in enumerate(select.expressions) for call in _calls(node)]
+    if not placed_calls:
         return select, item
-    (place, call), *others = found
+    (place, call), *others = placed_calls
     name = name_of(call.this)
     if others or call is not _value(select.expressions[place]) or _is_computed(select):
         message = f"{name} beside other rows, groups or windows is not maintained"
@@ -201,7 +201,7 @@ def rows_in_select(
 
 
 def _value(target: exp.Expr) -> exp.Expr:
-    """What an entry of the select list computes."""
+    """Return what an entry of the select list computes."""
     target = target.this if isinstance(target, exp.Alias) else target
     while isinstance(target, exp.Paren):
         target = target.this
@@ -209,16 +209,16 @@ def _value(target: exp.Expr) -> exp.Expr:
 
 
 def _calls(target: exp.Expr) -> list[exp.Anonymous]:
-    """The functions that give rows, those of inner queries left out."""
-    found: list[exp.Anonymous] = []
+    """Return the functions that give rows, those of inner queries left out."""
+    calls: list[exp.Anonymous] = []
     waiting: list[exp.Expr] = [target]
     while waiting:
         node = waiting.pop()
         if isinstance(node, exp.Anonymous) and _gives_rows(name_of(node.this)):
-            found.append(node)
+            calls.append(node)
         if not isinstance(node, exp.Query):
             waiting.extend(node.iter_expressions())
-    return found
+    return calls
 
 
 def _gives_rows(name: str) -> bool:
@@ -226,7 +226,7 @@ def _gives_rows(name: str) -> bool:
 
 
 def _is_computed(select: exp.Select) -> bool:
-    """Whether the block's rows are groups, or have windows."""
+    """Return whether the block's rows are groups, or have windows."""
     if select.args.get("group") or select.args.get("having"):
         return True
     calls = (c for node in select.expressions for c in node.find_all(exp.Anonymous, exp.Window))

@@ -68,7 +68,7 @@ _PLAIN: dict[exp.DType, str] = {
 
 
 def named_type(node: exp.Expr, source: Type | None) -> Type:
-    """The type a cast names; numeric takes the digits of `source`, None for a constant."""
+    """Return the type a cast names; numeric takes the digits of `source`, None for a constant."""
     if isinstance(node, exp.DataType) and node.this == exp.DType.ARRAY and node.expressions:
         element = named_type(node.expressions[0], source and source.element)
         if not has_arrays(element):

@@ -23,7 +23,7 @@ ONE_ROW = Values((), ((),))
 
 
 def bind_values(node: exp.Values, context: Context, inner: BindQuery) -> Block:
-    """The rows under the names column1, column2, …; `inner` binds the queries in them."""
+    """Return the rows under the names column1, column2, …; `inner` binds the queries in them."""
     scope = nothing_in(context, inner)
     expressions = Expressions(scope, "VALUES")
     rows = [[expressions.bind(entry) for entry in row.expressions] for row in node.expressions]
@@ -42,7 +42,7 @@ def bind_values(node: exp.Values, context: Context, inner: BindQuery) -> Block:
 
 
 def nothing_in(context: Context, inner: BindQuery) -> Scope:
-    """The scope of expressions that have no FROM, only what is around their query."""
+    """Return the scope of expressions that have no FROM, only what is around their query."""
     return Scope((), (), enclosing=context.enclosing, inner=Inner(context, inner))
 
 

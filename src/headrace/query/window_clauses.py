@@ -32,7 +32,7 @@ class Clauses:
 
 
 def named_windows(select: exp.Select) -> dict[str, Clauses]:
-    """The windows of the WINDOW clause; each may build on those before it."""
+    """Return the windows of the WINDOW clause; each may build on those before it."""
     named: dict[str, Clauses] = {}
     for node in select.args.get("windows") or ():
         name = name_of(node.this)
@@ -43,7 +43,10 @@ def named_windows(select: exp.Select) -> dict[str, Clauses]:
 
 
 def clauses_of(node: exp.Window, named: Mapping[str, Clauses]) -> Clauses:
-    """The clauses of one window; one that is built on a name may not say again what that says."""
+    """Return the clauses of one window.
+
+    A window that is built on a name may not repeat its clauses.
+    """
     order = node.args.get("order")
     own = Clauses(
         tuple(node.args.get("partition_by") or ()),
@@ -78,7 +81,7 @@ Bind = Callable[[exp.Expr], Bound]
 
 
 def frame_of(spec: exp.Expr | None, order: tuple[Sorted, ...], bind: Bind, node: exp.Expr) -> Frame:
-    """The frame; without one it goes up to the last peer of the row."""
+    """Return the frame; without one it goes up to the last peer of the row."""
     if spec is None:
         start, end = FrameBound("unbounded preceding"), FrameBound("current row")
         return _simplest(Frame("range", start, end), order)
@@ -98,7 +101,7 @@ def frame_of(spec: exp.Expr | None, order: tuple[Sorted, ...], bind: Bind, node:
 
 
 def _simplest(frame: Frame, order: tuple[Sorted, ...]) -> Frame:
-    """The whole partition where that is what the frame means."""
+    """Return the whole partition where that is what the frame means."""
     if frame.exclude != "no others":
         return frame
     ends = {frame.start.kind, frame.end.kind}
@@ -146,12 +149,12 @@ def _offset(value: exp.Expr, mode: str, order: tuple[Sorted, ...], bind: Bind) -
 
 
 def _distance_type(key: Type) -> Type:
-    """What a bare constant is read as."""
+    """Return what a bare constant is read as."""
     return key if key.is_number else INTERVAL
 
 
 def _distance(offset: Literal, key: Type, node: exp.Expr) -> Literal:
-    """The offset in a type that is a distance of keys."""
+    """Return the offset in a type that is a distance of keys."""
     if key.is_integer and offset.type.is_integer:
         return offset
     if key.is_float and offset.type.is_number:

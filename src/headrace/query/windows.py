@@ -60,7 +60,7 @@ class WindowRequests:
         return bool(self._requests)
 
     def column(self, request: WindowRequest, node: exp.Expr) -> Column:
-        """The column that will hold the call's result."""
+        """Return the column that will hold the call's result."""
         if request not in self._requests:
             self._requests[request] = (self._ids.computed(request.function, request.type), node)
         return self._requests[request][0]
@@ -80,7 +80,10 @@ class WindowRequests:
         return found
 
     def quotients(self, parts: Sequence[Scalar], below: frozenset[Column]) -> frozenset[Column]:
-        """The results that come from a numeric division: in the call, or in what it reads."""
+        """Return the results that come from a numeric division.
+
+        The division is in the call, or in a column that it reads.
+        """
         over = dict(zip(self.scalars, parts, strict=True))
         return frozenset(
             column
@@ -90,7 +93,7 @@ class WindowRequests:
         )
 
     def plan(self, rows: Operator, parts: Sequence[Scalar], identity: RowIdentity) -> Operator:
-        """The rows with the results of all calls.
+        """Return the rows with the results of all calls.
 
         `parts` says `scalars` over these rows.
         """
@@ -170,7 +173,7 @@ class Windows(WindowRequests):
         self._named = named_windows(select)
 
     def call(self, node: exp.Window, within: Expressions) -> Scalar:
-        """What a call with OVER stands for, over columns that the plan will have."""
+        """Return what a call with OVER stands for, over columns that the plan will have."""
         inside = replace(within, clause="a window", windows=None)
         function, only = node.this, None
         if isinstance(function, exp.Filter):
@@ -207,7 +210,7 @@ class Windows(WindowRequests):
         return Over(tuple(dict.fromkeys(keys)), order, frame)
 
     def _special(self, name: str, node: exp.Anonymous, over: Over, inside: Expressions) -> Scalar:
-        """A function that only windows have."""
+        """Return a function that only windows have."""
         arguments = [inside.bind(argument) for argument in node.expressions]
         at_most = {"lag": 3, "lead": 3, "nth_value": 2, "ntile": 1, **dict.fromkeys(_VALUES, 1)}
         least = 2 if name == "nth_value" else 0 if name in _NUMBERS else 1
@@ -246,33 +249,33 @@ class Windows(WindowRequests):
         over: Over,
         inside: Expressions,
     ) -> Scalar:
-        """An aggregate over a frame, from the states that it would keep of a group."""
+        """Return an aggregate over a frame, from the states that it would keep of a group."""
         parts = written(node, name, None)
         if parts.distinct or parts.order:
             clause = "DISTINCT" if parts.distinct else "ORDER BY in an aggregate"
             raise refuse("invalid-query", f"{clause} is not implemented for window functions", node)
-        wanted = aggregate_request(parts, only, inside, over=True)
+        requested_call = aggregate_request(parts, only, inside, over=True)
         function = AGGREGATE_BY_NAME[name]
-        states = function.states(*(wanted.arguments or (None,)))
+        states = function.states(*(requested_call.arguments or (None,)))
         if states is None:
-            return self._of_all_rows(wanted, over, node)
+            return self._of_all_rows(requested_call, over, node)
         columns: list[Scalar] = []
         for state in states:
-            result = state_type(state.term.type) if state.kept == "sum" else wanted.type
+            result = state_type(state.term.type) if state.kept == "sum" else requested_call.type
             columns.append(self._request(state.kept, (state.term,), over, result, node))
-        return function.value(tuple(columns), wanted.type)
+        return function.value(tuple(columns), requested_call.type)
 
-    def _of_all_rows(self, wanted: AggregateRequest, over: Over, node: exp.Expr) -> Scalar:
-        """An aggregate that only the rows of the frame can tell."""
-        name = wanted.function
-        if wanted.only is not None:
+    def _of_all_rows(self, requested_call: AggregateRequest, over: Over, node: exp.Expr) -> Scalar:
+        """Return an aggregate that needs all rows of the frame."""
+        name = requested_call.function
+        if requested_call.only is not None:
             message = f"{name} with FILTER and OVER is not maintained"
             raise refuse("unsupported-query", message, node)
         if name not in OF_ALL_ROWS or over.frame.exclude != "no others":
             ordered_set = AGGREGATE_BY_NAME[name].order == "within"
             message = f"{name} OVER {'' if ordered_set else 'with EXCLUDE '}is not maintained"
             raise refuse("unsupported-function", message, node)
-        return self._request(name, wanted.arguments, over, wanted.type, node)
+        return self._request(name, requested_call.arguments, over, requested_call.type, node)
 
     def _request(
         self,

@@ -25,7 +25,7 @@ from headrace.query.refusal import refuse
 
 
 def defined_by_with(table: exp.Table) -> exp.CTE | None:
-    """The query of WITH that the table's name means where it stands."""
+    """Return the query of WITH that the table's name means where it stands."""
     schema, name = table_name(table)
     inside: exp.Expr = table
     while schema is None and inside.parent is not None:
@@ -40,7 +40,7 @@ def defined_by_with(table: exp.Table) -> exp.CTE | None:
 
 
 def _visible(with_: exp.With, inside: exp.Expr) -> list[exp.CTE]:
-    """The definitions that are seen from a part of the query.
+    """Return the definitions that are seen from a part of the query.
 
     A definition sees the ones before it; if the WITH is recursive all, and itself among them.
     """
@@ -52,14 +52,14 @@ def _visible(with_: exp.With, inside: exp.Expr) -> list[exp.CTE]:
 
 
 def named_tables(node: exp.Expr) -> Iterator[exp.Table]:
-    """The names in FROM anywhere inside the node, in the order of the text."""
+    """Return the names in FROM anywhere inside the node, in the order of the text."""
     for table in node.find_all(exp.Table, bfs=False):
         if isinstance(table.this, exp.Identifier):
             yield table
 
 
 def self_references(cte: exp.CTE) -> list[exp.Table]:
-    """Where a query of WITH names itself."""
+    """Return where a query of WITH names itself."""
     return [table for table in named_tables(cte.this) if defined_by_with(table) is cte]
 
 
@@ -86,7 +86,10 @@ def check_recursion(with_: exp.With) -> None:
 
 
 def recursive_union(cte: exp.CTE) -> exp.Union | None:
-    """The operation whose right side is the recursive term; parentheses around it do not count."""
+    """Return the operation whose right side is the recursive term.
+
+    Parentheses around it do not count.
+    """
     body = cte.this
     while isinstance(body, exp.Subquery):
         body = body.this
@@ -104,7 +107,7 @@ def require_no_working_table(select: exp.Select, context: Context) -> None:
 
 
 def _own_tables(select: exp.Select) -> Iterator[exp.Table]:
-    """The names in FROM of the block itself, not of queries inside."""
+    """Return the names in FROM of the block itself, not of queries inside."""
     for table in named_tables(select):
         inside = table.parent
         while inside is not select and not isinstance(inside, exp.Select):
@@ -154,8 +157,8 @@ def _check(cte: exp.CTE, references: list[exp.Table]) -> None:
 
 
 def _wrong_place(reference: exp.Table, union: exp.Union) -> str | None:
-    """What the reference stands in that it must not; of several what PostgreSQL names."""
-    found: str | None = None
+    """Return what the reference stands in that it must not; of several what PostgreSQL names."""
+    place: str | None = None
     node: exp.Expr = reference
     while node is not union:
         parent = node.parent
@@ -165,11 +168,11 @@ def _wrong_place(reference: exp.Table, union: exp.Union) -> str | None:
         if isinstance(node, exp.With) and parent is union:
             return "a subquery"
         if _is_padded(node, parent):
-            found = "an outer join"
+            place = "an outer join"
         elif isinstance(parent, exp.SetOperation):
-            found = _in_set_operation(node, parent, union) or found
+            place = _in_set_operation(node, parent, union) or place
         node = parent
-    return found
+    return place
 
 
 def _in_set_operation(side: exp.Expr, node: exp.SetOperation, union: exp.Union) -> str | None:
@@ -185,7 +188,7 @@ def _in_set_operation(side: exp.Expr, node: exp.SetOperation, union: exp.Union) 
 
 
 def _is_padded(item: exp.Expr, around: exp.Expr) -> bool:
-    """Whether an item of FROM is on a side of an outer join that has rows of NULLs."""
+    """Return whether an item of FROM is on a side of an outer join that has rows of NULLs."""
     joins: list[exp.Join] = around.args.get("joins") or []
     places = [i for i, join in enumerate(joins) if join is item]
     if not places and not isinstance(item, exp.From) and item is not around.args.get("this"):
@@ -202,7 +205,10 @@ def _is_padded(item: exp.Expr, around: exp.Expr) -> bool:
 
 
 def with_defined(with_: exp.With, context: Context) -> Context:
-    """What is visible behind WITH. Each query sees the ones before it, in a recursive WITH all."""
+    """Return what is visible behind WITH.
+
+    Each query sees the ones before it, in a recursive WITH all.
+    """
     seen: set[str] = set()
     for cte in with_.expressions:
         name = _name(cte)

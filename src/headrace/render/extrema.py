@@ -18,7 +18,7 @@ SIDES = ("old", "in", "out")
 
 
 def extremum(each: Extremum, value: exp.Expression) -> exp.Expression:
-    """The aggregate over a group's values, in the type that it is kept in."""
+    """Return the aggregate over a group's values, in the type that it is kept in."""
     return spark_cast(spark_function(each.kept, value), each.column.type)
 
 
@@ -27,12 +27,12 @@ def _sides_of(grows: bool) -> tuple[str, ...]:
 
 
 def stored_values(each: Extremum, grows: bool) -> list[exp.Expression]:
-    """The columns of each side, from the kept row of a group."""
+    """Return the columns of each side, from the kept row of a group."""
     return _sides(each, column(each.column.id), *[None for _ in _sides_of(grows)[1:]])
 
 
 def changed_values(each: Extremum, grows: bool) -> list[exp.Expression]:
-    """The columns of each side, from a row of the change."""
+    """Return the columns of each side, from a row of the change."""
     if grows:
         return _sides(each, None, render_scalar(each.term))
     zero = bigint(0)
@@ -50,7 +50,7 @@ def _sides(each: Extremum, *values: exp.Expression | None) -> list[exp.Expressio
 
 
 def gathered(each: Extremum, grows: bool) -> list[exp.Expression]:
-    """The columns of each side of a whole group; only one row of it has an old value."""
+    """Return the columns of each side of a whole group; only one row of it has an old value."""
     return [aliased(_gathered(each, s), f"{s}_{each.column.id}") for s in _sides_of(grows)]
 
 
@@ -59,7 +59,7 @@ def _gathered(each: Extremum, side: str) -> exp.Expression:
 
 
 def moved(each: Extremum, grows: bool) -> exp.Expression:
-    """Whether a group's extremum may have changed: something came before it, or it went."""
+    """Return whether a group's extremum may have changed: something came before it, or it went."""
     old, *values = (_gathered(each, side) for side in _sides_of(grows))
     came = values[0]
     nothing = exp.Is(this=old.copy(), expression=exp.Null())
@@ -69,13 +69,13 @@ def moved(each: Extremum, grows: bool) -> exp.Expression:
 
 
 def grown(each: Extremum) -> exp.Expression:
-    """The better of what is kept and what came; a NULL is none."""
+    """Return the better of what is kept and what came; a NULL is none."""
     old, came = (column(f"{side}_{each.column.id}") for side in _sides_of(True))
     return spark_function("least" if each.kept == "min" else "greatest", old, came)
 
 
 def merged(each: Extremum, present: exp.Expression) -> exp.Expression:
-    """The new extremum; `present` is the number of values that are left."""
+    """Return the new extremum; `present` is the number of values that are left."""
     old, came, went = (column(f"{side}_{each.column.id}") for side in SIDES)
     none_left = exp.EQ(this=present, expression=bigint(0))
     return exp.Case(
@@ -88,7 +88,7 @@ def merged(each: Extremum, present: exp.Expression) -> exp.Expression:
 
 
 def stale(each: Extremum, present: exp.Expression) -> exp.Expression:
-    """Whether the group lost its extremum and nothing that came takes its place."""
+    """Return whether the group lost its extremum and nothing that came takes its place."""
     old, came, went = (column(f"{side}_{each.column.id}") for side in SIDES)
     some_left = exp.NEQ(this=present, expression=bigint(0))
     lost = _as_good(each, went, old)
@@ -97,16 +97,19 @@ def stale(each: Extremum, present: exp.Expression) -> exp.Expression:
 
 
 def _as_good(each: Extremum, value: exp.Expression, old: exp.Expression) -> exp.Expression:
-    """Whether there is a value, and it is at least as good as the old one."""
+    """Return whether there is a value, and it is at least as good as the old one."""
     compare = exp.LTE if each.kept == "min" else exp.GTE
     return spark_function("coalesce", compare(this=value, expression=old), exp.false())
 
 
 def any_stale(state: GroupState, left: dict[str, exp.Expression]) -> exp.Expression:
-    """Whether a group that stays is stale; `left` gives the new totals by their columns' ids."""
+    """Return whether a group that stays is stale.
+
+    `left` gives the new totals by their columns' ids.
+    """
     each_one = (stale(each, left[each.present.id].copy()) for each in state.extrema)
-    found = exp.Paren(this=exp.or_(*each_one))
+    stale_groups = exp.Paren(this=exp.or_(*each_one))
     if not state.keys:
-        return found
+        return stale_groups
     stays = exp.NEQ(this=left[state.rows.id].copy(), expression=bigint(0))
-    return exp.Paren(this=exp.and_(stays, found))
+    return exp.Paren(this=exp.and_(stays, stale_groups))

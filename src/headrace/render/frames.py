@@ -31,7 +31,7 @@ def over(
     order: exp.Order | None = None,
     spec: Spec | None = None,
 ) -> exp.Expression:
-    """The function over a window."""
+    """Return the function over a window."""
     shown = None
     if spec is not None:
         kind, (start, start_side), (end, end_side) = spec
@@ -47,13 +47,13 @@ def over(
 
 
 def sorted_by(order: Sequence[SortKey], *last: exp.Expression) -> exp.Order:
-    """The sort keys, then what decides last, ascending."""
+    """Return the sort keys, then what decides last, ascending."""
     keys = [_ordered(column(k.column.id), k.descending, k.nulls_first) for k in order]
     return exp.Order(expressions=[*keys, *(_ordered(each) for each in last)])
 
 
 def some_order(order: exp.Order) -> exp.Order:
-    """The order, or a constant one: Spark numbers rows in an order only."""
+    """Return the order, or a constant one: Spark numbers rows in an order only."""
     return order if order.expressions else sorted_by((), bigint(1))
 
 
@@ -64,7 +64,7 @@ def _ordered(
 
 
 def rows_spec(frame: Frame) -> Spec:
-    """A frame that counts rows."""
+    """Return a frame that counts rows."""
 
     def offset(literal: Literal) -> exp.Expression:
         assert isinstance(literal.value, int)
@@ -74,7 +74,7 @@ def rows_spec(frame: Frame) -> Spec:
 
 
 def groups_spec(frame: Frame) -> Spec:
-    """A frame that counts groups of peers, as a range of their numbers."""
+    """Return a frame that counts groups of peers, as a range of their numbers."""
 
     def offset(literal: Literal) -> exp.Expression:
         assert isinstance(literal.value, int)
@@ -84,7 +84,10 @@ def groups_spec(frame: Frame) -> Spec:
 
 
 def range_over(frame: Frame, order: Sequence[SortKey]) -> tuple[exp.Order, Spec]:
-    """A frame by values: its sort keys, and its bounds as distances from the one key there is."""
+    """Return a frame by values.
+
+    The frame has sort keys, and bounds as distances from its only key.
+    """
     offsets = [b.offset for b in (frame.start, frame.end) if b.offset is not None]
     if not offsets:
         sides = _side(frame.start, render_scalar), _side(frame.end, render_scalar)
@@ -106,7 +109,7 @@ def range_over(frame: Frame, order: Sequence[SortKey]) -> tuple[exp.Order, Spec]
 
 
 def _wide(key: Type, *offsets: Type) -> Type:
-    """A type in which distances from the key neither overflow nor lose digits."""
+    """Return a type in which distances from the key neither overflow nor lose digits."""
     if key.is_float:
         return DOUBLE
     if key.is_integer:

@@ -35,7 +35,7 @@ from headrace.types import BIGINT
 
 
 def rendered_call(call: AggregateCall) -> exp.Expression:
-    """The call over columns named by their ids, in its own type."""
+    """Return the call over columns named by their ids, in its own type."""
     function = AGGREGATE_BY_NAME[call.function]
     rows = GroupRows(
         tuple(column(argument.id) for argument in call.arguments),
@@ -67,7 +67,10 @@ def expanded(
 def accumulate(
     state: GroupState, rows: exp.Expression, columns: tuple[Column, ...], alias: Callable[[], str]
 ) -> exp.Select:
-    """The state of every group of `rows`, each with weight 1. `columns` are those of the rows."""
+    """Return the state of every group of `rows`, each with weight 1.
+
+    `columns` are those of the rows.
+    """
     if state.calls:
         rows = as_table(expanded(columns, rows, alias), alias())
     count = spark_function("coalesce", spark_function("sum", column(WEIGHT)), bigint(0))
@@ -85,7 +88,7 @@ def accumulate(
 
 
 def _sum(c: Column, term: exp.Expression) -> exp.Expression:
-    """A sum that is 0 of no rows."""
+    """Return a sum that is 0 of no rows."""
     zero = spark_cast(exp.Literal.number(0), c.type)
     return spark_cast(spark_function("coalesce", spark_function("sum", term), zero), c.type)
 
@@ -121,7 +124,7 @@ def merge(
 
 
 def _two_rows(plan: Merge, summed: exp.Select, alias: Callable[[], str]) -> exp.Select:
-    """Each summed group as its old row (weight −1) and its new row (1), if it has them."""
+    """Return each summed group as its old row (weight −1) and its new row (1), if it has them."""
     state = plan.state
     signs = exp.Lateral(
         this=spark_function("explode", spark_function("array", bigint(-1), bigint(1))),
@@ -186,7 +189,7 @@ def _change_side(plan: Merge, change: exp.Expression) -> exp.Select:
 
 
 def _keys(state: GroupState) -> list[exp.Expression]:
-    """The state's keys computed from the columns of the rows that are grouped."""
+    """Return the state's keys computed from the columns of the rows that are grouped."""
     return [named(column(key.id), c) for c, key in state.keys]
 
 

@@ -29,7 +29,7 @@ def input_name(relation: str, version: Version) -> str:
 
 
 def inputs_of(plan: Operator) -> tuple[PlanInput, ...]:
-    """Every input of the plan once, with all columns that any of its scans reads."""
+    """Return every input of the plan once, with all columns that any of its scans reads."""
     columns: dict[tuple[str, Version], dict[str, None]] = {}
 
     def visit(node: Operator) -> None:

@@ -48,7 +48,7 @@ _FEW = frozenset({"change", "found", "lost", "stale"})
 
 
 def small_side(plan: Join | MatchJoin | FullJoin) -> int | None:
-    """The place of the side that is worth hashing, if Spark can hash it for this join."""
+    """Return the place of the side that is worth hashing, if Spark can hash it for this join."""
     if plan.condition is None:
         return None
     hashable: tuple[int, ...]
@@ -81,7 +81,7 @@ AFTER, BEFORE = 1, -1
 
 
 def match_join(plan: MatchJoin | FullJoin, left: Side, right: Side) -> exp.Select:
-    """The join over weighted rows; each side is an alias and the table under it."""
+    """Return the join over weighted rows; each side is an alias and the table under it."""
     weight: exp.Expression = of_table(left[0], WEIGHT)
     if isinstance(plan, FullJoin):
         weight = _or_one(weight)
@@ -94,14 +94,14 @@ def match_join(plan: MatchJoin | FullJoin, left: Side, right: Side) -> exp.Selec
 def matched_with(
     plan: MatchJoin | FullJoin, select: exp.Select, right: exp.Expression
 ) -> exp.Select:
-    """A SELECT from the left side, joined with the other."""
+    """Return a SELECT from the left side, joined with the other."""
     on = exp.true() if plan.condition is None else render_scalar(plan.condition)
     kind = "full" if isinstance(plan, FullJoin) else _JOINS[plan.kind]
     return joined(select, kind, right, on)
 
 
 def rematch(plan: Rematch, rows: Side, matches: Side) -> exp.Select:
-    """The join of rows and matches that have sides."""
+    """Return the join of rows and matches that have sides."""
     side, weight = of_table(rows[0], SIDE.id), of_table(rows[0], WEIGHT)
     signed = spark_binary(exp.Mul, side, weight)
     if plan.kind == "left":

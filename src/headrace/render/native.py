@@ -1,7 +1,7 @@
 """A query's plan as ordinary Spark SQL over ordinary bags: no weights, no state, no deltas.
 
-This is how `verify` recomputes a stream table. It shares nothing with the incremental way but the
-meaning of scalar expressions, so the two ways check each other.
+This is how `verify` recomputes a stream table. It shares nothing with the incremental plan but the
+meaning of scalar expressions, so the two check each other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from headrace.types import BIGINT
 def render_native(
     plan: Operator, names: tuple[str, ...], plain: frozenset[str] = frozenset()
 ) -> str:
-    """The query over the relations' states, its columns under `names`.
+    """Return the query over the relations' states, its columns under `names`.
 
     Conditions on columns of relations that are `plain` reach the files.
     """
@@ -50,7 +50,7 @@ def render_native(
 
 
 def render_new(plan: Operator, names: tuple[str, ...], known: Operator) -> str:
-    """Every row of the query once that `known` does not have, by Spark's own EXCEPT."""
+    """Return every row of the query once that `known` does not have, by Spark's own EXCEPT."""
     query = exp.Except(this=_native(plan, names), expression=_native(known, names), distinct=True)
     return text_of(query)
 
@@ -61,7 +61,7 @@ def render_difference(
     names: tuple[str, ...],
     where: Callable[[Sequence[exp.Expression]], exp.Expression] | None = None,
 ) -> str:
-    """What the query gives and `stored` does not (weight > 0), and the other way round (< 0).
+    """Return what the query gives and `stored` does not (weight > 0), and the reverse (< 0).
 
     The columns are `_weight` and `names`; an empty result is a proof of equality as bags. With
     `where`, a condition on the columns, it is one for the rows that fulfil it.
@@ -149,7 +149,7 @@ def _native(
 
 
 def _expanded(scan: Scan, plain: frozenset[str]) -> exp.Select:
-    """The relation as an ordinary table: every row as often as its weights sum up to."""
+    """Return the relation as an ordinary table: every row as often as its weights sum up to."""
     copies = spark_function("sequence", spark_cast(exp.Literal.number(1), BIGINT), column(WEIGHT))
     one_each = exp.Lateral(
         this=spark_function("explode", copies),

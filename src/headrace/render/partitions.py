@@ -32,7 +32,7 @@ _END, _BEFORE, _PLACE = "_end", "_before", "_place"
 
 
 def window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select:
-    """The window over weighted rows: each copy by itself, with weight 1."""
+    """Return the window over weighted rows: each copy by itself, with weight 1."""
     copies = exp.Lateral(
         this=spark_function("explode", spark_function("sequence", bigint(1), column(WEIGHT))),
         view=True,
@@ -44,7 +44,7 @@ def window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) -> exp.
 
 
 def native_window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select:
-    """The window over an ordinary bag."""
+    """Return the window over an ordinary bag."""
     shown = columns_named(plan.child.columns)
     if _needs_copies(plan):
         number = over(spark_function("row_number"), plan.child.columns, sorted_by((), bigint(1)))
@@ -56,21 +56,21 @@ def native_window(plan: Window, rows: exp.Expression, alias: Callable[[], str]) 
 
 
 def _needs_copies(plan: Window) -> bool:
-    """Whether the copies of a row have places in several orders."""
+    """Return whether the copies of a row have places in several orders."""
     orders = {(call.order, call.ties) for call in plan.calls if has_places(call)}
     return len(orders) > 1
 
 
 def _placed(plan: Window, rows: exp.Select, alias: Callable[[], str]) -> exp.Subquery:
-    """The rows with the places that some calls are computed from."""
+    """Return the rows with the places that some calls are computed from."""
     table = as_table(rows, alias())
-    found = [
+    places = [
         each for number, call in enumerate(plan.calls) for each in positions(plan, call, number)
     ]
-    if not found:
+    if not places:
         return table
     known = [*columns_named(plan.child.columns), column(COPY)]
-    return as_table(exp.Select(expressions=[*known, *found]).from_(table, copy=False), alias())
+    return as_table(exp.Select(expressions=[*known, *places]).from_(table, copy=False), alias())
 
 
 def _results(plan: Window) -> list[exp.Expression]:
@@ -79,7 +79,10 @@ def _results(plan: Window) -> list[exp.Expression]:
 
 
 def top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select:
-    """Each row with as many of its copies as are taken: `_end` is the place of the last one."""
+    """Return each row with as many of its copies as are taken.
+
+    `_end` is the place of the last one.
+    """
     counted = over(
         spark_function("sum", column(WEIGHT)),
         plan.keys,
@@ -111,7 +114,7 @@ def top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select
 
 
 def _before_peers(plan: Top) -> exp.Expression:
-    """How many rows come before the first of a row's peers."""
+    """Return how many rows come before the first of a row's peers."""
     total = spark_function("sum", column(WEIGHT))
     order = sorted_by(plan.order)
     up_to = ("RANGE", ("UNBOUNDED", "PRECEDING"), ("CURRENT ROW", None))
@@ -124,7 +127,7 @@ def _before_peers(plan: Top) -> exp.Expression:
 
 
 def native_top(plan: Top, rows: exp.Expression, alias: Callable[[], str]) -> exp.Select:
-    """The rows of an ordinary bag by their numbers."""
+    """Return the rows of an ordinary bag by their numbers."""
     order = some_order(sorted_by((*plan.order, *plan.ties)))
     number = over(spark_function("row_number"), plan.keys, order)
     places = [aliased(number, _PLACE)]

@@ -51,7 +51,7 @@ def select_weighted(columns: tuple[Column, ...]) -> exp.Select:
 def grouped_rows(
     columns: tuple[Column, ...], plain: frozenset[str] = frozenset()
 ) -> tuple[list[exp.Expression], list[exp.Expression]]:
-    """What to group equal rows by, and the columns of a group.
+    """Return what to group equal rows by, and the columns of a group.
 
     Spark's GROUP BY folds -0.0 into 0.0, so floats are grouped by their digits. Columns come out as
     aggregates, not as the keys they are: Spark would push a condition on a key below the groups,
@@ -69,12 +69,15 @@ def grouped_rows(
 
 
 def as_table(query: exp.Query, name: str) -> exp.Subquery:
-    """A query in FROM, under a name."""
+    """Return a query in FROM, under a name."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(name)))
 
 
 def joined(select: exp.Select, kind: str, table: exp.Expression, on: exp.Expr | None) -> exp.Select:
-    """The SELECT, itself changed, with one more table: inner, cross, left, full, left semi, …"""
+    """Return the SELECT, itself changed, with one more table.
+
+    `kind` is inner, cross, left, full, left semi, …
+    """
     *side, word = kind.upper().split()
     words = {"side": word} if word in ("LEFT", "FULL") else {"side": "".join(side), "kind": word}
     given = {name: text for name, text in words.items() if text}
@@ -83,9 +86,9 @@ def joined(select: exp.Select, kind: str, table: exp.Expression, on: exp.Expr | 
 
 
 def hinted(select: exp.Select, hint: str, *arguments: exp.Expression) -> exp.Select:
-    """The SELECT, itself changed, with one more hint for Spark."""
-    found = select.args.get("hint")
-    hints = [] if found is None else found.expressions
+    """Return the SELECT, itself changed, with one more hint for Spark."""
+    existing = select.args.get("hint")
+    hints = [] if existing is None else existing.expressions
     more = exp.Anonymous(this=hint, expressions=list(arguments))
     select.set("hint", exp.Hint(expressions=[*hints, more]))
     return select
@@ -106,7 +109,7 @@ class Nesting:
         return f"q{next(self._numbers)}"
 
     def table(self, make: Callable[[], exp.Query], name: str | None = None) -> exp.Expression:
-        """The query that `make` gives, as a table under a name."""
+        """Return the query that `make` gives, as a table under a name."""
         outer = self._level
         cut = outer == DEEPEST
         self._level = 0 if cut else outer + 1
@@ -121,7 +124,7 @@ class Nesting:
         return exp.Table(this=identifier(defined), alias=exp.TableAlias(this=identifier(name)))
 
     def whole(self, query: exp.Query) -> exp.Query:
-        """The outermost query, with all that was put into WITH before it."""
+        """Return the outermost query, with all that was put into WITH before it."""
         if self._named:
             query.set("with_", exp.With(expressions=self._named))
         return query

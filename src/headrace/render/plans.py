@@ -71,16 +71,16 @@ from headrace.render.top_merge import top_merge
 def render(
     plan: Operator, names: tuple[str, ...] | None = None, *, one_partition: bool = False
 ) -> str:
-    """The query's text. Its columns are `_weight`, then the plan's, under `names` if given.
+    """Return the query's text. Its columns are `_weight`, then the plan's, under `names` if given.
 
     With `one_partition` the inputs are known to have one partition each. Joins of such rows have
-    one, too, but of most of them Spark sees that only where it is told: else it exchanges the rows.
-    And a join hashes the side that is known to be small, where it would sort both.
+    one, too, which Spark detects for most of them only with a hint: otherwise it exchanges the
+    rows. And a join hashes the side that is known to be small, where it would sort both.
     """
     renderer = _Renderer(one_partition=one_partition)
     columns = plan.columns
-    wanted = names or tuple(c.id for c in columns)
-    shown = [aliased(column(c.id), name) for c, name in zip(columns, wanted, strict=True)]
+    output_names = names or tuple(c.id for c in columns)
+    shown = [aliased(column(c.id), name) for c, name in zip(columns, output_names, strict=True)]
     query = exp.Select(expressions=[column(WEIGHT), *shown]).from_(
         renderer.subquery(plan), copy=False
     )
@@ -94,12 +94,15 @@ def render(
 
 
 def _joins_freely(select: exp.Select) -> bool:
-    """Whether some join takes the partitions of both sides; others keep those of the left one."""
+    """Return whether some join takes the partitions of both sides.
+
+    Other joins keep the partitions of the left side.
+    """
     return any(join.side != "LEFT" for join in select.args.get("joins") or ())
 
 
 def rendered(plan: Operator) -> exp.Query:
-    """The query's tree: `_weight` and the plan's columns by their ids."""
+    """Return the query's tree: `_weight` and the plan's columns by their ids."""
     renderer = _Renderer(one_partition=False)
     return renderer.nesting.whole(renderer.query(plan))
 
@@ -107,7 +110,7 @@ def rendered(plan: Operator) -> exp.Query:
 def summed(
     columns: tuple[Column, ...], rows: exp.Expression, plain: frozenset[str] = frozenset()
 ) -> exp.Select:
-    """The weights of equal rows added up, zeros dropped."""
+    """Return the weights of equal rows added up, zeros dropped."""
     total = spark_function("sum", column(WEIGHT))
     groups, shown = grouped_rows(columns, plain)
     query = weighted(total, *shown).from_(rows, copy=False)
@@ -210,7 +213,7 @@ class _Renderer:
         return select if small is None else self._hashing(select, (left, right)[small])
 
     def _rematch(self, plan: Rematch) -> exp.Select:
-        """The two joins as one: rows and matches say which of them they are for."""
+        """Return the two joins as one: rows and matches say which of them they are for."""
         left, right = self.alias(), self.alias()
         rows = sided(plan.touched.columns, self.subquery(plan.touched))
         if not isinstance(plan.change, Empty):
@@ -225,7 +228,7 @@ class _Renderer:
         return rematch(plan, (left, as_table(rows, left)), (right, as_table(matches, right)))
 
     def _restrict(self, plan: Restrict) -> exp.Select:
-        """A semi join whose keys match null-safe.
+        """Return a semi join whose keys match null-safe.
 
         Spark moves a semi join towards the scans, which is as good as can be, but not past what
         brings a scan into one partition: there it is a join with the keys, each of them once.
@@ -247,10 +250,10 @@ class _Renderer:
                 .from_(keys, copy=False)
                 .group_by(*(n.copy() for n in names), copy=False)
             )
-            found = joined(select, "inner", as_table(each, touched), matches)
+            matching = joined(select, "inner", as_table(each, touched), matches)
         else:
-            found = joined(select, "left semi", keys, matches)
-        return self._hashing(found, touched)
+            matching = joined(select, "left semi", keys, matches)
+        return self._hashing(matching, touched)
 
     def _unseen(self, plan: Unseen) -> exp.Select:
         """What was found comes to the driver, so it can be hashed; what is known streams past."""
@@ -264,5 +267,5 @@ class _Renderer:
         return unseen(plan, as_table(self._hashing(beside, found), self.alias()))
 
     def _hashing(self, select: exp.Select, small: str) -> exp.Select:
-        """The join of a SELECT, with the side of that name hashed where no exchange is needed."""
+        """Return the join of a SELECT, with the named side hashed where no exchange is needed."""
         return hinted(select, "SHUFFLE_HASH", identifier(small)) if self.one_partition else select

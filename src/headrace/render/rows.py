@@ -102,14 +102,17 @@ def _select(weight: exp.Expression | None, shown: list[exp.Expression]) -> exp.S
 
 
 def _items(columns: tuple[Column, ...]) -> list[exp.Expression]:
-    """The columns of an exploded row; the row of one column is its value."""
+    """Return the columns of an exploded row; the row of one column is its value."""
     if len(columns) == 1:
         return [named(spark_cast(of_table(ROWS, ITEM), columns[0].type), columns[0])]
     return [named(spark_cast(_field(i), c.type), c) for i, c in enumerate(columns, 1)]
 
 
 def _field(place: int) -> exp.Column:
-    """A field of the exploded row, by its full name: other rows may be exploded beside it."""
+    """Return a field of the exploded row, by its full name.
+
+    Other rows may be exploded beside it.
+    """
     return exp.Column(
         this=identifier(field_name(place)), table=identifier(ITEM), db=identifier(ROWS)
     )
@@ -129,7 +132,7 @@ KNOWN = "_known"
 
 
 def part(plan: Part, child: exp.Expression) -> exp.Select:
-    """Rows of one sign, their weights positive."""
+    """Return rows of one sign, their weights positive."""
     is_added = plan.sign == "added"
     weight = column(WEIGHT) if is_added else exp.Neg(this=column(WEIGHT))
     compare = exp.GT if is_added else exp.LT
@@ -138,7 +141,10 @@ def part(plan: Part, child: exp.Expression) -> exp.Select:
 
 
 def once(plan: Unseen, found: exp.Expression) -> exp.Select:
-    """Every row found, one time. Keys come out as Spark groups them: -0.0 as 0.0, one NaN."""
+    """Return every row found, one time.
+
+    Keys come out as Spark groups them: -0.0 as 0.0, one NaN.
+    """
     query = weighted(bigint(1), *columns_named(plan.columns)).from_(found, copy=False)
     if plan.columns:
         query = query.group_by(*columns_named(plan.columns), copy=False)
@@ -147,7 +153,7 @@ def once(plan: Unseen, found: exp.Expression) -> exp.Select:
 
 
 def beside_known(plan: Unseen, found: Side, known: Side) -> exp.Select:
-    """Rows found once, each beside the weights that it has in what is known."""
+    """Return rows found once, each beside the weights that it has in what is known."""
     same = [
         exp.NullSafeEQ(this=of_table(found[0], a.id), expression=of_table(known[0], b.id))
         for a, b in zip(plan.found.columns, plan.known.columns, strict=True)

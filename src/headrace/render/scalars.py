@@ -70,7 +70,7 @@ def column(name: str) -> exp.Column:
 
 
 def render_scalar(scalar: Scalar) -> exp.Expression:
-    """The expression over columns named by their ids."""
+    """Return the expression over columns named by their ids."""
     match scalar:
         case Column(id=id_):
             return column(id_)
@@ -85,7 +85,7 @@ def render_scalar(scalar: Scalar) -> exp.Expression:
 
 
 def _literal(literal: Literal) -> exp.Expression:
-    """A constant with its type spelled out, so that Spark infers nothing."""
+    """Return a constant with its type spelled out, so that Spark infers nothing."""
     match literal.value:
         case None:
             return spark_cast(exp.Null(), literal.type)
@@ -105,7 +105,7 @@ def _literal(literal: Literal) -> exp.Expression:
 
 
 def _spelled(value: int | float | Decimal | date | datetime) -> str:
-    """The digits of a number without an exponent, a point in time as ISO writes it."""
+    """Return the digits of a number without an exponent, a point in time as ISO writes it."""
     match value:
         case Decimal():
             return f"{value:f}"

@@ -39,7 +39,7 @@ def top_merge(
     plan: TopMerge, stored: exp.Expression, change: exp.Expression, alias: Callable[[], str]
 ) -> exp.Select:
     """Old rows with negative, new rows with positive weights, and which groups are stale."""
-    known = columns_named(plan.stored.columns)
+    stored_columns = columns_named(plan.stored.columns)
     sides = exp.Union(
         this=_side(plan, column(WEIGHT)).from_(stored, copy=False),
         expression=_side(plan, bigint(0)).from_(change, copy=False),
@@ -50,11 +50,17 @@ def top_merge(
     rows = exp.Select(expressions=[*shown, *sums]).from_(as_table(sides, alias()), copy=False)
     rows = rows.group_by(*groups, copy=False)
     placed = exp.Select(
-        expressions=[*known, *_counts(), *_places(plan)],
+        expressions=[*stored_columns, *_counts(), *_places(plan)],
     ).from_(as_table(rows, alias()), copy=False)
     last = over(spark_function("max", _if(_positive(_OLD), column(_PLACE))), plan.keys)
     bounded = exp.Select(
-        expressions=[*known, *_counts(), column(_HELD), column(_PLACE), aliased(last, _LAST)]
+        expressions=[
+            *stored_columns,
+            *_counts(),
+            column(_HELD),
+            column(_PLACE),
+            aliased(last, _LAST),
+        ]
     ).from_(as_table(placed, alias()), copy=False)
     inside = exp.or_(
         exp.LT(this=column(_HELD), expression=bigint(plan.limit)),
@@ -66,14 +72,14 @@ def top_merge(
         .where(inside, copy=False)
     )
     counted = exp.Select(
-        expressions=[*known, *_counts(), column(_HELD), *_sums(plan)],
+        expressions=[*stored_columns, *_counts(), column(_HELD), *_sums(plan)],
     ).from_(as_table(kept, alias()), copy=False)
     moved: exp.Expression = exp.Paren(this=exp.Sub(this=_taken(plan), expression=column(_OLD)))
     marks = []
     if not plan.grows:
         moved = _if(_is_stale(plan), exp.Neg(this=column(_OLD)), moved)
         marks = [named(_is_stale(plan), STALE)]
-    result = weighted(moved, *known, *marks).from_(as_table(counted, alias()), copy=False)
+    result = weighted(moved, *stored_columns, *marks).from_(as_table(counted, alias()), copy=False)
     some = exp.NEQ(this=column(WEIGHT), expression=bigint(0))
     return (
         select_weighted(plan.columns)
@@ -83,8 +89,10 @@ def top_merge(
 
 
 def _side(plan: TopMerge, old: exp.Expression) -> exp.Select:
-    known = columns_named(plan.stored.columns)
-    return exp.Select(expressions=[*known, aliased(old, _OLD), aliased(column(WEIGHT), _NEW)])
+    stored_columns = columns_named(plan.stored.columns)
+    return exp.Select(
+        expressions=[*stored_columns, aliased(old, _OLD), aliased(column(WEIGHT), _NEW)]
+    )
 
 
 def _counts() -> list[exp.Expression]:
@@ -92,7 +100,7 @@ def _counts() -> list[exp.Expression]:
 
 
 def _places(plan: TopMerge) -> list[exp.Expression]:
-    """How many rows of the group are stored, and where each row stands."""
+    """Return how many rows of the group are stored, and where each row stands."""
     held = over(spark_function("sum", column(_OLD)), plan.keys)
     if plan.with_ties:
         place = over(spark_function("rank"), plan.keys, _order(plan, peers=True))
@@ -106,9 +114,9 @@ def _order(plan: TopMerge, *, peers: bool = False) -> exp.Order:
 
 
 def _sums(plan: TopMerge) -> list[exp.Expression]:
-    """How many rows are left of the group, up to each row, and before its peers.
+    """Return how many rows are left of the group, up to each row, and before its peers.
 
-    How many are left tells stale groups, and nothing else.
+    The number of rows left identifies stale groups only.
     """
     total = spark_function("sum", column(_NEW))
     sums = [aliased(over(total.copy(), plan.keys, _order(plan), _UP_TO_ROW), _END)]
@@ -123,7 +131,7 @@ def _sums(plan: TopMerge) -> list[exp.Expression]:
 
 
 def _taken(plan: TopMerge) -> exp.Expression:
-    """How many copies of the row are among the first ones."""
+    """Return how many copies of the row are among the first ones."""
     limit = bigint(plan.limit)
     if plan.with_ties:
         among = exp.LT(this=column(_BEFORE), expression=limit)
@@ -134,7 +142,7 @@ def _taken(plan: TopMerge) -> exp.Expression:
 
 
 def _is_stale(plan: TopMerge) -> exp.Expression:
-    """Whether the group was full, and too few are left."""
+    """Return whether the group was full, and too few are left."""
     limit = bigint(plan.limit)
     full = exp.GTE(this=column(_HELD), expression=limit)
     short = exp.LT(this=column(_LEFT), expression=limit.copy())

@@ -32,23 +32,23 @@ _EACH, _TOTAL = "each", "total"
 
 
 def positions(plan: Window, call: WindowCall, number: int) -> list[exp.Expression]:
-    """What the call needs counted first: places of rows, and numbers of groups of peers."""
+    """Return what the call needs counted first: places of rows, and numbers of groups of peers."""
     if call.frame is None or _first(plan, call) != number:
         return []
     alike = [c for c in plan.calls if (c.order, c.ties) == (call.order, call.ties)]
-    found: list[exp.Expression] = []
+    counted: list[exp.Expression] = []
     if any(_by_place(c) for c in alike):
         place = over(spark_function("row_number"), plan.keys, _total_order(call))
-        found.append(aliased(spark_cast(place, BIGINT), _place(number)))
+        counted.append(aliased(spark_cast(place, BIGINT), _place(number)))
     if any(_by_group(c) for c in alike):
         order = some_order(sorted_by(call.order))
         group = over(spark_function("dense_rank"), plan.keys, order)
-        found.append(aliased(spark_cast(group, BIGINT), _group(number)))
-    return found
+        counted.append(aliased(spark_cast(group, BIGINT), _group(number)))
+    return counted
 
 
 def _first(plan: Window, call: WindowCall) -> int:
-    """The number under which the call's order is counted: that of the first such call."""
+    """Return the number under which the call's order is counted: that of the first such call."""
     orders = [(c.order, c.ties) if c.frame is not None else None for c in plan.calls]
     return orders.index((call.order, call.ties))
 
@@ -81,7 +81,7 @@ def _total_order(call: WindowCall) -> exp.Order:
 
 
 def rendered_call(plan: Window, call: WindowCall) -> exp.Expression:
-    """The call's value for each row, in its type."""
+    """Return the call's value for each row, in its type."""
     value = _value(plan, call)
     return spark_cast(value, call.output.type) if call.output.type.is_number else value
 
@@ -129,7 +129,7 @@ class _FrameRows(GroupRows):
 
 
 def _of_all_rows(plan: Window, call: WindowCall, frame: Frame) -> exp.Expression:
-    """An aggregate over the frame, as it is rendered over a group."""
+    """Return an aggregate over the frame, as it is rendered over a group."""
     function = OF_ALL_ROWS[call.function]
     number = _first(plan, call)
     rows = _FrameRows(
@@ -145,7 +145,7 @@ def _of_all_rows(plan: Window, call: WindowCall, frame: Frame) -> exp.Expression
 def _framed(
     function: exp.Expression, plan: Window, call: WindowCall, frame: Frame
 ) -> exp.Expression:
-    """The function over the call's frame, nothing excluded."""
+    """Return the function over the call's frame, nothing excluded."""
     placed = WINDOW_FUNCTION_BY_NAME[call.function].placed
     if frame == WHOLE and not placed:
         return over(function, plan.keys)
@@ -159,7 +159,10 @@ def _framed(
 
 
 def _is_empty(frame: Frame) -> bool:
-    """Whether the frame ends before it begins, whatever the row: Spark refuses such a frame."""
+    """Return whether the frame ends before it begins, whatever the row.
+
+    Spark refuses such a frame.
+    """
     start, end = frame.start, frame.end
     if start.kind != end.kind or start.offset is None or end.offset is None:
         return False
@@ -169,7 +172,7 @@ def _is_empty(frame: Frame) -> bool:
 
 
 def _size(offset: Literal) -> Any:
-    """What offsets of one kind compare by."""
+    """Return what offsets of one kind compare by."""
     if offset.type.kind != "interval":
         return offset.value
     assert isinstance(offset.value, str)
@@ -183,7 +186,7 @@ def _of_nothing(call: WindowCall) -> exp.Expression:
 
 
 def _collected(plan: Window, call: WindowCall, frame: Frame) -> exp.Expression:
-    """The call's value from a list of the frame's rows, each with its place and its group."""
+    """Return the call's value from a list of the frame's rows, each with its place and group."""
     number = _first(plan, call)
     place, group = column(_place(number)), column(_group(number))
     fields = [aliased(place, "place"), aliased(column(call.arguments[0].id), "value")]
@@ -220,8 +223,8 @@ def _of_list(call: WindowCall, rows: exp.Expression) -> exp.Expression:
     if call.function == "last_value":
         ordered = spark_function("reverse", ordered)
     place = call.number - 1 if call.number is not None else 0
-    found = spark_function("get", ordered, exp.Literal.number(place))
-    return exp.Dot(this=found, expression=identifier("value"))
+    element = spark_function("get", ordered, exp.Literal.number(place))
+    return exp.Dot(this=element, expression=identifier("value"))
 
 
 def _field(name: str) -> exp.Expression:

@@ -41,5 +41,5 @@ def default_collation(collation: Collation) -> Iterator[None]:
 
 
 def plain_text() -> Type:
-    """The type of text that has the default collation of the database."""
+    """Return the type of text that has the default collation of the database."""
     return _TEXT[_default.get()]

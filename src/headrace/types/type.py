@@ -186,7 +186,7 @@ class Type:
         return self.bare
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that differ from their defaults; `from_json` gives the type back."""
+        """Return the fields that differ from their defaults; `from_json` gives the type back."""
         defaults = {name: field.default for name, field in Type.__dataclass_fields__.items()}
         if self.declared:
             defaults["room"] = self.room
@@ -214,12 +214,12 @@ def _misfit_of_array(row: Kind, element: str | None) -> str | None:
 
 
 def array_of(element: Type) -> Type:
-    """The type of an array; its elements must be of a type that `has_arrays`."""
+    """Return the type of an array; its elements must be of a type that `has_arrays`."""
     return Type("array", element=element)
 
 
 def has_arrays(element: Type) -> bool:
-    """Whether arrays of the type are stored."""
+    """Return whether arrays of the type are stored."""
     # Trailing blanks of char(n) do not count, which array operators do not implement.
     return element.row.in_arrays
 
@@ -235,14 +235,17 @@ TEXT = Type("text")
 
 
 def numeric(precision: int, scale: int) -> Type:
-    """The type of a column declared numeric(precision, scale)."""
+    """Return the type of a column declared numeric(precision, scale)."""
     return Type("numeric", precision=precision, scale=scale, declared=True)
 
 
 def result_numeric(
     precision: int, scale: int, *, rounded: Rounding | None = None, room: int = MAXIMUM_DIGITS
 ) -> Type:
-    """The type of a computed numeric: bounded to 38 digits. All before the point may be in use."""
+    """Return the type of a computed numeric: bounded to 38 digits.
+
+    All digits before the point may be in use.
+    """
     scale = min(scale, MAXIMUM_DIGITS)
     precision = max(min(precision, MAXIMUM_DIGITS), scale, 1)
     room = min(room, precision - scale)
@@ -250,7 +253,10 @@ def result_numeric(
 
 
 def plain_numeric(scale: int = NUMERIC_SCALE) -> Type:
-    """The type of a column without typmod: its values seldom need the digits before the point."""
+    """Return the type of a column without typmod.
+
+    Its values seldom need the digits before the point.
+    """
     return result_numeric(MAXIMUM_DIGITS, scale, room=0)
 
 
@@ -263,14 +269,18 @@ def from_postgres(
     folds: bool = False,
     element: int | None = None,
 ) -> Type | None:
-    """The type of a PostgreSQL column, or None if it has no exact counterpart.
+    """Return the type of a PostgreSQL column, or None if it has no exact counterpart.
 
     `oid` is the base type's (domains resolved by the caller), `typmod` pg_attribute.atttypmod. Of
     an array, `element` is the oid of its elements' type; all else is about that.
     """
     if element is not None:
-        found = from_postgres(element, typmod, enum=enum, ordered=ordered, folds=folds)
-        return array_of(found) if found is not None and has_arrays(found) else None
+        element_type = from_postgres(element, typmod, enum=enum, ordered=ordered, folds=folds)
+        return (
+            array_of(element_type)
+            if element_type is not None and has_arrays(element_type)
+            else None
+        )
     if enum is not None:
         return Type("enum", enum=enum)
     kind = KIND_BY_OID.get(oid)

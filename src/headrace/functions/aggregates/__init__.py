@@ -2,8 +2,8 @@
 
 Many are scalar expressions over state columns, sums Σ weight · f(x) over the rows of the group:
 where these are exact a change only adds to them. Float sums are not (1e20 + 1 − 1e20), so groups
-with one are recomputed when touched; so are groups with an aggregate that only all their rows can
-tell. MIN and MAX keep the extremum itself.
+with one are recomputed when touched; so are groups with an aggregate that needs all their rows.
+MIN and MAX keep the extremum itself.
 """
 
 from __future__ import annotations

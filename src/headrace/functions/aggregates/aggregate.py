@@ -15,7 +15,7 @@ from headrace.types import BIGINT, BOOLEAN, DOUBLE, Type, result_numeric
 
 
 def without_sign_of_zero(argument: Scalar) -> Scalar:
-    """The expression, 0.0 where it is a zero of either sign."""
+    """Return the expression, 0.0 where it is a zero of either sign."""
     if not argument.type.is_float:
         return argument
     zero = Literal(0.0, argument.type)
@@ -60,14 +60,14 @@ class GroupRows:
         return self.arguments[0].copy()
 
     def call(self, name: str, *values: Expression) -> Expression:
-        """One of Spark's own aggregates over the rows, each of the equal ones once if asked for."""
+        """Return an aggregate of Spark's over the rows, for DISTINCT over distinct rows."""
         assert self.only is None
         if self.distinct:
             return spark_function(name, exp.Distinct(expressions=list(values)))
         return spark_function(name, *values)
 
     def array(self) -> Expression:
-        """The rows as structs with fields a1, a2, … for the arguments, in their order."""
+        """Return the rows as structs with fields a1, a2, … for the arguments, in their order."""
         present = [
             exp.Not(this=exp.Is(this=argument.copy(), expression=exp.Null()))
             for argument in self.arguments[: self.needed]
@@ -80,7 +80,7 @@ class GroupRows:
         return spark_function("array_sort", rows, self._comparator()) if self.order else rows
 
     def collected(self, row: Expression) -> Expression:
-        """The list of the rows' structs. Neither of the two functions takes NULLs."""
+        """Return the list of the rows' structs. Neither of the two functions takes NULLs."""
         return spark_function("collect_set" if self.distinct else "collect_list", row)
 
     def fields(self) -> list[Expression]:
@@ -96,7 +96,7 @@ class GroupRows:
         return fields
 
     def _name(self, place: int, key: Expression) -> str:
-        """The field that holds a sort key."""
+        """Return the field that holds a sort key."""
         if key in self.arguments:
             return f"a{self.arguments.index(key) + 1}"
         return f"o{place}"
@@ -123,7 +123,7 @@ class GroupRows:
 
 
 def field(variable: str, name: str) -> Expression:
-    """A field of the struct that a lambda's variable stands for."""
+    """Return a field of the struct that a lambda's variable stands for."""
     return exp.Column(this=exp.to_identifier(name), table=exp.to_identifier(variable))
 
 
@@ -145,7 +145,7 @@ def present(argument: Scalar) -> Scalar:
 
 
 def filled(argument: Scalar) -> Scalar:
-    """The number, or 0 where it is NULL."""
+    """Return the number, or 0 where it is NULL."""
     zero = Call("cast", (Literal(0, BIGINT),), argument.type)
     return Call("coalesce", (argument, zero), argument.type)
 
@@ -163,14 +163,14 @@ DIGITS_OF_COUNTS = 19
 
 
 def total_type(term: Type) -> Type:
-    """The type of sums of a decimal: as many digits more as a number of rows has."""
+    """Return the type of sums of a decimal: as many digits more as a number of rows has."""
     assert term.precision is not None and term.scale is not None
     precision = term.precision + DIGITS_OF_COUNTS
     return result_numeric(precision, term.scale, rounded=term.rounded, room=term.room)
 
 
 def state_type(term: Type) -> Type:
-    """The type that sums of `term` are kept in."""
+    """Return the type that sums of `term` are kept in."""
     if term.is_integer:
         return BIGINT
     if term.kind == "numeric":
@@ -213,7 +213,7 @@ class AggregateFunction:
     key is the first.
 
     `states` gives what is kept of a group so that changes can be added to it, None if only the
-    rows can tell the result; `value` is the result over the state columns, in their order.
+    rows determine the result; `value` is the result over the state columns, in their order.
 
     `order` says where a call says the order of rows: nowhere that counts, in itself (`ORDER BY`),
     or in WITHIN GROUP. `takes` is the type that numbers are cast to. `quotient` marks numerics that

@@ -96,7 +96,7 @@ ROOTS: tuple[Function, ...] = (
 
 
 MOST_DIGITS = 15
-"""Of a number whose squares are summed up in 38 digits."""
+"""Of a number whose squares add up within 38 digits."""
 
 
 def _states(argument: Scalar) -> tuple[HiddenState, ...] | None:
@@ -130,7 +130,7 @@ def _variance(states: tuple[Scalar, ...], fewer: int) -> Scalar:
 
 
 def _about_the_mean(rows: GroupRows, fewer: int) -> exp.Expression:
-    """The variance from the values themselves."""
+    """Return the variance from the values themselves."""
     (type_,) = rows.types
     work = result_numeric(38, max(as_numeric(type_).scale or 0, LONG_QUOTIENT.scale or 0))
 
@@ -151,7 +151,7 @@ def _about_the_mean(rows: GroupRows, fewer: int) -> exp.Expression:
 
 
 def _of_floats(rows: GroupRows, fewer: int) -> exp.Expression:
-    """The same in double precision; Spark's own functions lose the largest numbers."""
+    """Return the same in double precision; Spark's own functions lose the largest numbers."""
 
     def of_values(values: exp.Expression) -> exp.Expression:
         few = exp.LTE(this=spark_function("size", values.copy()), expression=number(fewer))
@@ -182,10 +182,10 @@ def _evaluate(inputs: Inputs, fewer: int, root: bool, type_: Type) -> Value:
         if not all(map(math.isfinite, values)):
             return math.nan
         mean = sum(values) / count
-        found = sum((value - mean) * (value - mean) for value in values) / (count - fewer)
-        if math.isinf(found):
+        about_mean = sum((value - mean) * (value - mean) for value in values) / (count - fewer)
+        if math.isinf(about_mean):
             raise EvaluationError("value out of range: overflow")
-        return math.sqrt(found) if root else found
+        return math.sqrt(about_mean) if root else about_mean
     exact = [Fraction(value) for value in values]
     center = sum(exact, Fraction(0)) / count
     ratio = sum(((value - center) ** 2 for value in exact), Fraction(0)) / (count - fewer)

@@ -24,7 +24,10 @@ from headrace.types import Type
 
 
 def extremum_type(argument: Type | None) -> Type | None:
-    """The argument's type without digits or length of its own; text under collation C only."""
+    """Return the argument's type without digits or length of its own.
+
+    Text has one under collation C only.
+    """
     if argument is None or argument.comparison != "ordered":
         return None
     if argument.kind in ("text", "character varying"):

@@ -34,7 +34,7 @@ def _joined_type(argument: Type | None, separator: Type | None = None) -> Type |
 
 
 def _joined(inputs: Inputs, _: Type) -> Value:
-    """Each value but the first after its own separator; a separator may be NULL."""
+    """Return each value but the first after its own separator; a separator may be NULL."""
     if not inputs:
         return None
     pieces: list[Any] = []
@@ -61,7 +61,7 @@ def _unless_empty(values: Expression, result: Expression, type_: Type) -> Expres
 
 
 def _sorted_type(argument: Type | None, *_: Type) -> Type | None:
-    """What can be sorted, without digits or length of its own."""
+    """Return what can be sorted, without digits or length of its own."""
     if argument is None or argument.comparison != "ordered":
         return None
     return argument.without_length
@@ -92,7 +92,7 @@ def _continuous(inputs: Inputs, _: Type) -> Value:
 
 
 def _value_at(values: Expression, place: Expression) -> Expression:
-    """The value at a place counted from 1."""
+    """Return the value at a place counted from 1."""
     element = spark_function("element_at", values.copy(), spark_cast(place, INTEGER))
     return _field(element, "a1")
 
@@ -140,7 +140,7 @@ def _spark_continuous(rows: GroupRows, type_: Type) -> Expression:
 
 
 def _most_frequent(inputs: Inputs, _: Type) -> Value:
-    """The first in order of those that are most frequent."""
+    """Return the first in order of those that are most frequent."""
     best: Value = None
     times_ = run = 0
     last: Value = None

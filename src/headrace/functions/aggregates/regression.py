@@ -127,7 +127,7 @@ def _spark(name: str) -> Callable[[GroupRows, Type], Expression]:
 
 
 def mean(values: Expression, name: str) -> Expression:
-    """The mean of a field of the structs, which are not none."""
+    """Return the mean of a field of the structs, which are not none."""
     step = plus(exp.Column(this=exp.to_identifier("total")), field("x", name))
     total = folded(values.copy(), spark_cast(number(0), DOUBLE), step)
     count = spark_cast(spark_function("size", values.copy()), DOUBLE)
@@ -135,7 +135,7 @@ def mean(values: Expression, name: str) -> Expression:
 
 
 def _products(values: Expression, *factors: tuple[str, Expression]) -> Expression:
-    """The sum of products of two fields about their means."""
+    """Return the sum of products of two fields about their means."""
     away = (minus(field("x", name), center.copy()) for name, center in factors)
     step = plus(exp.Column(this=exp.to_identifier("total")), times(*away))
     return folded(values.copy(), spark_cast(number(0), DOUBLE), step)

@@ -43,7 +43,7 @@ _DAY_SECONDS = DAY // SECOND
 
 
 def interval_states(argument: Scalar) -> tuple[HiddenState, ...]:
-    """The sums of the three parts, and the number of values."""
+    """Return the sums of the three parts, and the number of values."""
     parts = (Call(name, (argument,), BIGINT) for name in PARTS)
     return (
         *(HiddenState("sum", filled(part)) for part in parts),
@@ -100,7 +100,7 @@ def _spark_totals(rows: GroupRows) -> list[Expression]:
 
 
 def _spark_mean(parts: Sequence[Expression], *_: object) -> Expression:
-    """The same on Spark: each remainder is bound before it is used twice."""
+    """Return the same on Spark: each remainder is bound before it is used twice."""
 
     def mean(
         months: Expression, days: Expression, micros: Expression, count: Expression
@@ -192,14 +192,14 @@ def average_type(argument: Type | None) -> Type | None:
 
 
 def quotient_type(argument: Type | None) -> Type | None:
-    """The type of what is divided by a number of rows."""
+    """Return the type of what is divided by a number of rows."""
     if argument is None or not argument.is_number:
         return None
     return DOUBLE if argument.is_float else LONG_QUOTIENT
 
 
 def widened(argument: Scalar) -> Scalar:
-    """The argument in a type that its sums are exact in."""
+    """Return the argument in a type that its sums are exact in."""
     total = sum_type(argument.type)
     assert total is not None
     if total.kind == "numeric" and argument.type.is_integer:
@@ -259,7 +259,7 @@ def _total(inputs: Inputs) -> Any:
 
 
 def spark_total(rows: GroupRows, result: Type) -> exp.Expression:
-    """The sum in a type wide enough for PostgreSQL's sum of it."""
+    """Return the sum in a type wide enough for PostgreSQL's sum of it."""
     if result == INTERVAL:
         return spark_sum(rows)
     (type_,) = rows.types

@@ -51,22 +51,22 @@ def combined(plan: SetOperation, left: Bag, right: Bag) -> Bag:
     # Counters leave out what is not positive: & is the lesser, − the difference.
     if not plan.once:
         return left & right if plan.kind == "intersect" else +left - +right
-    wanted = plan.kind == "intersect"
-    return Counter(dict.fromkeys((row for row in +left if (right[row] > 0) == wanted), 1))
+    is_intersection = plan.kind == "intersect"
+    return Counter(dict.fromkeys((row for row in +left if (right[row] > 0) == is_intersection), 1))
 
 
 def unnested(
     plan: Unnest, rows: list[tuple[Row, int]], scalar: Callable[[Scalar, Row], Value]
 ) -> Iterator[tuple[Row, int]]:
-    """The rows of `plan` from those of its child; `scalar` evaluates an argument."""
+    """Return the rows of `plan` from those of its child; `scalar` evaluates an argument."""
     function = TABLE_FUNCTION_BY_NAME[plan.function]
     types = tuple(column.type for column in plan.outputs)
     added = plan.columns[len(plan.child.columns) :]
     for row, weight in rows:
-        found = function.rows([scalar(argument, row) for argument in plan.arguments], types)
-        for number, values in enumerate(found, 1):
+        function_rows = function.rows([scalar(argument, row) for argument in plan.arguments], types)
+        for number, values in enumerate(function_rows, 1):
             yield {**row, **dict(zip(added, (*values, number), strict=False))}, weight
-        if plan.keep and not found:
+        if plan.keep and not function_rows:
             yield {**row, **dict.fromkeys(added)}, weight
 
 
@@ -76,7 +76,7 @@ MAXIMUM_LEVELS = 10_000
 
 
 def levels(plan: Recursive, read: Read, evaluate: Callable[[Operator, Read], Bag]) -> Bag:
-    """The sum of all levels."""
+    """Return the sum of all levels."""
     total: Bag = Counter()
     level = _next(plan, evaluate(plan.base, read), total)
     for _ in range(MAXIMUM_LEVELS):
@@ -88,7 +88,7 @@ def levels(plan: Recursive, read: Read, evaluate: Callable[[Operator, Read], Bag
 
 
 def _next(plan: Recursive, found: Bag, total: Bag) -> Bag:
-    """The rows that make a level of what was found."""
+    """Return the rows that make a level of what was found."""
     if plan.once:
         return Counter(row for row, weight in found.items() if weight > 0 and row not in total)
     return Counter({row: weight for row, weight in found.items() if weight})
@@ -113,19 +113,22 @@ Row = Mapping[Column, Value]
 
 
 def evaluate(plan: Operator, read: Read) -> Bag:
-    """The plan's rows; `read` gives a scan's rows with its fields in their order."""
-    # Python adds decimals to 28 digits unless told otherwise.
+    """Return the plan's rows; `read` gives a scan's rows with its fields in their order."""
+    # Python adds decimals to 28 digits by default.
     with localcontext(WIDE):
         return Evaluator(read).bag(plan)
 
 
 def scalar(expression: Scalar, row: Row) -> Value:
-    """An expression's value on one row; EvaluationError where PostgreSQL reports an error."""
+    """Return an expression's value on one row.
+
+    Raise EvaluationError where PostgreSQL reports an error.
+    """
     return Evaluator(lambda scan: Counter()).scalar(expression, row)
 
 
 def net(bag: Bag) -> Bag:
-    """The bag without rows of weight zero."""
+    """Return the bag without rows of weight zero."""
     return Counter({row: weight for row, weight in bag.items() if weight})
 
 
@@ -138,7 +141,7 @@ class Evaluator:
     enclosing: Evaluator | None = None
 
     def bag(self, plan: Operator) -> Bag:
-        """The plan's rows with their weights; some may have weight zero."""
+        """Return the plan's rows with their weights; some may have weight zero."""
         match plan:
             case Scan():
                 return self.read(plan)
@@ -211,7 +214,7 @@ class Evaluator:
         raise TypeError(f"no definition of {type(plan).__name__}")
 
     def rows(self, plan: Operator) -> list[tuple[Row, int]]:
-        """The plan's rows by their columns, those of weight zero left out."""
+        """Return the plan's rows by their columns, those of weight zero left out."""
         columns = plan.columns
         return [
             (dict(zip(columns, row, strict=True)), weight)
@@ -266,7 +269,10 @@ class Evaluator:
         return self._of(plan, (r for r in rows if tuple(r[0][a] for a, _ in plan.keys) in seen))
 
     def scalar(self, expression: Scalar, row: Row) -> Value:
-        """An expression's value on one row; EvaluationError where PostgreSQL reports an error."""
+        """Return an expression's value on one row.
+
+        Raise EvaluationError where PostgreSQL reports an error.
+        """
         match expression:
             case Column():
                 return row[expression]
@@ -306,7 +312,7 @@ class Evaluator:
                 return value if value is None or not type_.is_number else fitted(value, type_)
 
     def value(self, subquery: Subquery) -> Value:
-        """The value of an inner query for the row that this evaluator is for."""
+        """Return the value of an inner query for the row that this evaluator is for."""
         rows = self.rows(subquery.plan)
         match subquery.kind:
             case "exists":

@@ -16,7 +16,7 @@ Row = Mapping[Column, Value]
 def framed(
     frame: Frame, place: int, groups: Sequence[int], rows: Sequence[Row], order: Sequence[SortKey]
 ) -> list[int]:
-    """The places that the frame of the row at `place` has, in order.
+    """Return the places that the frame of the row at `place` has, in order.
 
     `groups` numbers the peers: equal numbers are peers of each other.
     """
@@ -41,7 +41,7 @@ def framed(
 
 
 def _number(bound: FrameBound, own: int) -> int | None:
-    """The first or last number inside; None for no bound."""
+    """Return the first or last number inside; None for no bound."""
     offset = 0 if bound.offset is None else bound.offset.value
     assert isinstance(offset, int)
     match bound.kind:
@@ -75,7 +75,7 @@ def _not_before(
     values: Sequence[Value],
     key: SortKey,
 ) -> bool:
-    """Whether the row at `i` is not before the frame's start."""
+    """Return whether the row at `i` is not before the frame's start."""
     if start.kind == "unbounded preceding":
         return True
     if start.offset is None or values[i] is None or values[place] is None:
@@ -101,7 +101,7 @@ def _not_after(
 
 
 def _limit(bound: FrameBound, own: Any, key: SortKey) -> Any:
-    """The value at the bound's distance from the row's own."""
+    """Return the value at the bound's distance from the row's own."""
     assert bound.offset is not None
     sign = "+" if (bound.kind == "following") != key.descending else "-"
     name = f"moment {sign}" if bound.offset.type.kind == "interval" else sign

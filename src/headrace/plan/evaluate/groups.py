@@ -29,7 +29,7 @@ def _groups(rows: Rows, keys: tuple[Column, ...]) -> dict[tuple[Value, ...], Row
 
 
 def _shown(value: Value) -> Value:
-    """The value that stands for all that equal it: zero without a sign, one NaN."""
+    """Return the value that stands for all that equal it: zero without a sign, one NaN."""
     if isinstance(value, tuple):
         return tuple(map(_shown, value))
     if not isinstance(value, float):
@@ -46,7 +46,7 @@ def aggregated(plan: Aggregate, rows_: Rows) -> Bag:
 
 
 def _called(call: AggregateCall, rows: Rows) -> Value:
-    """A call over all rows of a group."""
+    """Return a call over all rows of a group."""
     function = AGGREGATE_BY_NAME[call.function]
     assert all(weight > 0 for _, weight in rows), "an aggregate is over rows that are there"
     members = [row for row, weight in rows for _ in range(weight)]
@@ -66,14 +66,14 @@ def _called(call: AggregateCall, rows: Rows) -> Value:
 
 
 def accumulated(state: GroupState, rows: Rows, evaluate: Evaluate) -> Bag:
-    """The state row of every group; `evaluate` gives a term's value on one row."""
+    """Return the state row of every group; `evaluate` gives a term's value on one row."""
     return Counter(dict.fromkeys(_states(rows, state, evaluate).values(), 1))
 
 
 def _states(
     rows: Rows, state: GroupState, evaluate: Evaluate
 ) -> dict[tuple[Value, ...], tuple[Value, ...]]:
-    """The state row of each key; no row for an empty group, except the one without key."""
+    """Return the state row of each key; no row for an empty group, except the one without key."""
     result = {}
     for key, members in _groups(rows, _key(state)).items():
         count = sum(weight for _, weight in members)
@@ -86,7 +86,7 @@ def _states(
 
 
 def _best(extremum: Extremum, members: Rows, evaluate: Evaluate, sign: int = 1) -> Value:
-    """The extremum over the rows whose weight has the sign."""
+    """Return the extremum over the rows whose weight has the sign."""
     values = [evaluate(extremum.term, row) for row, weight in members if weight * sign > 0]
     return _better(extremum, *values)
 
@@ -117,7 +117,7 @@ def _zero(column: Column) -> Any:
 
 
 def merged(plan: Merge, stored: Bag, change: Rows, evaluate: Evaluate) -> Bag:
-    """The state rows −old +new of every group that a change touches."""
+    """Return the state rows −old +new of every group that a change touches."""
     state = plan.state
     assert not plan.grows or all(weight > 0 for _, weight in change), "what grows loses nothing"
     width = len(state.keys)
@@ -148,7 +148,10 @@ def merged(plan: Merge, stored: Bag, change: Rows, evaluate: Evaluate) -> Bag:
 def _merged(
     extremum: Extremum, old: Value, members: Rows, evaluate: Evaluate, *, left: bool
 ) -> tuple[Value, bool]:
-    """The new extremum, and whether it cannot be told; `left` says that some value is left."""
+    """Return the new extremum, and whether it is unknown.
+
+    `left` says whether some value is left.
+    """
     inserted, deleted = _best(extremum, members, evaluate), _best(extremum, members, evaluate, -1)
     if not left:
         return None, False

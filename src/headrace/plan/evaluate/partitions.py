@@ -18,7 +18,7 @@ Rows = list[tuple[Row, int]]
 
 
 def windowed(plan: Window, rows: Rows) -> Bag:
-    """Every row with the results of the calls."""
+    """Return every row with the results of the calls."""
     bag: Bag = Counter()
     for members in _partitions(rows, plan.keys):
         results: list[list[Value]] = [[] for _ in members]
@@ -31,7 +31,7 @@ def windowed(plan: Window, rows: Rows) -> Bag:
 
 
 def topped(plan: Top, rows: Rows) -> Bag:
-    """The rows that are taken of every group."""
+    """Return the rows that are taken of every group."""
     bag: Bag = Counter()
     for members in _partitions(rows, plan.keys):
         for row in _first(plan, members)[plan.offset :]:
@@ -40,7 +40,7 @@ def topped(plan: Top, rows: Rows) -> Bag:
 
 
 def _first(plan: Top | TopMerge, members: Sequence[Row]) -> list[Row]:
-    """The rows up to the last one that is taken."""
+    """Return the rows up to the last one that is taken."""
     ordered = sorted_rows(members, (*plan.order, *plan.ties))
     offset = plan.offset if isinstance(plan, Top) else 0
     end = len(ordered) if plan.limit is None else min(offset + plan.limit, len(ordered))
@@ -52,25 +52,25 @@ def _first(plan: Top | TopMerge, members: Sequence[Row]) -> list[Row]:
 
 
 def merged_top(plan: TopMerge, stored: Rows, change: Rows) -> Bag:
-    """The change of the first rows of every group, by the table in `plan/operators/top.py`."""
+    """Return the change of every group's first rows, by the table in `plan/operators/top.py`."""
     columns = plan.stored.columns
     assert not plan.grows or all(weight > 0 for _, weight in change), "what grows loses nothing"
     known_mark = () if plan.grows else (False,)
     bag: Bag = Counter()
     for before, changed in _grouped(plan.keys, stored, change):
         held = [row for row, weight in before for _ in range(weight)]
-        known = Counter({tuple(row.values()): weight for row, weight in before})
+        stored_rows = Counter({tuple(row.values()): weight for row, weight in before})
         full = len(held) >= plan.limit
         order = plan.order if plan.with_ties else (*plan.order, *plan.ties)
         last = sorted_rows(held, (*plan.order, *plan.ties))[-1] if full else None
         for row, weight in changed:
             if last is None or sorted_rows([row, last], order)[0] is row:
-                known[tuple(row.values())] += weight
-        if full and sum(known.values()) < plan.limit:
+                stored_rows[tuple(row.values())] += weight
+        if full and sum(stored_rows.values()) < plan.limit:
             for row, weight in before:
                 bag[(*(row[column] for column in columns), True)] -= weight
             continue
-        rows = [dict(zip(columns, values, strict=True)) for values in known.elements()]
+        rows = [dict(zip(columns, values, strict=True)) for values in stored_rows.elements()]
         for row in held:
             bag[(*(row[column] for column in columns), *known_mark)] -= 1
         for row_ in _first(plan, rows):
@@ -79,7 +79,7 @@ def merged_top(plan: TopMerge, stored: Rows, change: Rows) -> Bag:
 
 
 def _grouped(keys: tuple[Column, ...], *sides: Rows) -> list[tuple[Rows, ...]]:
-    """The rows of both sides for every key that either has."""
+    """Return the rows of both sides for every key that either has."""
     groups: dict[tuple[Any, ...], tuple[Rows, ...]] = {}
     for side, rows in enumerate(sides):
         for row, weight in rows:
@@ -89,7 +89,7 @@ def _grouped(keys: tuple[Column, ...], *sides: Rows) -> list[tuple[Rows, ...]]:
 
 
 def _partitions(rows: Rows, keys: tuple[Column, ...]) -> list[list[Row]]:
-    """The rows of each partition, every copy by itself."""
+    """Return the rows of each partition, every copy by itself."""
     partitions: dict[tuple[Any, ...], list[Row]] = {}
     for row, weight in rows:
         assert weight > 0, "a window is over rows that are there"
@@ -99,7 +99,7 @@ def _partitions(rows: Rows, keys: tuple[Column, ...]) -> list[list[Row]]:
 
 
 def _called(call: WindowCall, members: Sequence[Row]) -> list[tuple[int, Value]]:
-    """The call's value for every member, by the member's place."""
+    """Return the call's value for every member, by the member's place."""
     indexed = [{**row, _PLACE: place} for place, row in enumerate(members)]
     ordered = sorted_rows(indexed, (*call.order, *call.ties))
     standings = [_standing(row, call.order) for row in ordered]
@@ -108,21 +108,21 @@ def _called(call: WindowCall, members: Sequence[Row]) -> list[tuple[int, Value]]
         groups.append(groups[-1] + (standing != standings[i - 1]) if i else 0)
     arguments = [tuple(row[argument] for argument in call.arguments) for row in ordered]
     function = WINDOW_FUNCTION_BY_NAME[call.function]
-    found: list[tuple[int, Value]] = []
+    values: list[tuple[int, Value]] = []
     for i, row in enumerate(ordered):
         frame = () if call.frame is None else framed(call.frame, i, groups, ordered, call.order)
         seen = Seen(i, groups, arguments, frame, call.number, call.output.type)
         place = row[_PLACE]
         assert isinstance(place, int)
-        found.append((place, function.evaluate(seen)))
-    return found
+        values.append((place, function.evaluate(seen)))
+    return values
 
 
 _PLACE: Any = object()
 
 
 def sorted_rows(rows: Sequence[Row], order: Sequence[SortKey]) -> list[Row]:
-    """The rows in the order, equal ones as they came."""
+    """Return the rows in the order, equal ones as they came."""
     ordered = list(rows)
     for key in reversed(order):
         ordered.sort(

@@ -1,8 +1,8 @@
 """Aggregate and its two maintained forms, Accumulate and Merge.
 
 Aggregate is what a query says. A stage keeps, for each group, the number of its rows, sums
-Σ weight · term, extrema of terms, and the results of calls that only all rows of the group can
-tell (`GroupState`). Accumulate computes them from rows; where there are no such calls, Merge adds a
+Σ weight · term, extrema of terms, and the results of calls that need all rows of the group
+(`GroupState`). Accumulate computes them from rows; where there are no such calls, Merge adds a
 change to them:
 
     Merge:  for every touched group   − old row  + new row,   new = old + Σ change
@@ -16,7 +16,7 @@ change to them:
     | o | as good as o, or better | i |
     | o | none, or worse | NULL if no value is left, else the group is stale |
 
-A stale group has lost its extremum, and only its rows can tell the next one. Where rows only came,
+A stale group has lost its extremum, and only its rows determine the next one. Where rows only came,
 no d is there and no group can be stale: such a Merge `grows`, and looks for neither.
 """
 

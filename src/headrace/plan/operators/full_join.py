@@ -23,7 +23,7 @@ class FullJoin(Binary):
         return self.left.columns + self.right.columns
 
     def divided(self) -> UnionAll:
-        """The same rows as a left join and an anti join. Both sides occur twice."""
+        """Return the same rows as a left join and an anti join. Both sides occur twice."""
         unmatched = MatchJoin(self.right, self.left, "anti", self.condition)
         padding = tuple((column, Literal(None, column.type)) for column in self.left.columns)
         kept = tuple((column, column) for column in self.right.columns)

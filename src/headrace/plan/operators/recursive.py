@@ -31,9 +31,9 @@ class Recursive(Operator):
     once: bool
 
     def __post_init__(self) -> None:
-        wanted = [column.type for column in self.outputs]
+        output_types = [column.type for column in self.outputs]
         for child in self.children:
-            if [column.type for column in child.columns] != wanted:
+            if [column.type for column in child.columns] != output_types:
                 raise PlanError(f"Recursive of {child.columns}, not {self.outputs}")
 
     @cached_property

@@ -2,14 +2,15 @@
 
 d Top(R) = Top(R⁺ restricted to touched groups) − what is stored of these
 
-Without an offset, what is stored mostly tells the new first rows, and `TopMerge` gives the change:
+Without an offset, the stored rows mostly determine the new first rows, and `TopMerge` returns the
+change:
 
 | stored rows of the group | known after a change | new first rows |
 |---|---|---|
 | fewer than `limit` | all rows: the stored ones and the change | the first of these |
 | `limit` or more | all rows up to the last stored one | the first of these; if too few, stale |
 
-A stale group has lost first rows, and only its other rows can tell the next ones. Of the last
+A stale group has lost first rows, and only its other rows determine the next ones. Of the last
 stored row there may be more copies than are stored, but never fewer. Where rows only came, a group
 that was full stays full: such a TopMerge `grows`, and looks for no stale one.
 """
@@ -56,7 +57,7 @@ class Top(Unary):
 
     @property
     def is_merged(self) -> bool:
-        """Whether what is stored can tell the first rows after a change."""
+        """Whether the stored rows determine the first rows after a change."""
         return self.limit is not None and not self.offset
 
 

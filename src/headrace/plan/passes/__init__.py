@@ -42,7 +42,7 @@ PASSES: tuple[Pass, ...] = (
 
 
 def improve(plan: Operator) -> Operator:
-    """The plan after all passes, in their order."""
+    """Return the plan after all passes, in their order."""
     for apply in PASSES:
         plan = apply(plan)
     return plan

@@ -22,7 +22,7 @@ AnyJoin = Join | MatchJoin | FullJoin
 
 
 def compute_keys(plan: Operator) -> Operator:
-    """The plan with joins that compare columns, as far as their sides read one input each."""
+    """Return the plan with joins that compare columns, where their sides read one input each."""
     if not any(_is_computed(term) for join in _joins(plan) for term in _terms(join)):
         return plan
     return _Keys({column.id for column in _columns(plan)}).shown(plan)
@@ -35,14 +35,14 @@ class _Keys:
         self._taken = taken
 
     def shown(self, plan: Operator) -> Operator:
-        """The plan with the same columns as before."""
+        """Return the plan with the same columns as before."""
         computed = self._computed(plan)
         if computed.columns == plan.columns:
             return computed
         return Project(computed, tuple((column, column) for column in plan.columns))
 
     def _computed(self, plan: Operator) -> Operator:
-        """The plan, besides its columns perhaps with those of keys."""
+        """Return the plan, besides its columns perhaps with those of keys."""
         if isinstance(plan, Filter):
             return plan.with_children(self._computed(plan.child))
         if not isinstance(plan, Join | MatchJoin | FullJoin):
@@ -62,7 +62,7 @@ class _Keys:
     def _compared(
         self, term: Scalar, sides: tuple[Operator, Operator], keys: tuple[Computed, Computed]
     ) -> Scalar:
-        """The equality of columns, if each of its sides reads one side of the join."""
+        """Return the equality of columns, if each of its sides reads one side of the join."""
         assert isinstance(term, Call)
         places = [_place(argument, sides) for argument in term.arguments]
         if sorted(place for place in places if place is not None) != [0, 1]:
@@ -88,14 +88,14 @@ class _Keys:
 
 
 def _is_computed(term: Scalar) -> bool:
-    """Whether it is an equality with an expression that cannot raise."""
+    """Return whether it is an equality with an expression that cannot raise."""
     if not isinstance(term, Call) or term.function not in ("=", "is not distinct from"):
         return False
     return any(isinstance(side, Call) for side in term.arguments) and not can_raise(term)
 
 
 def _place(scalar: Scalar, sides: tuple[Operator, Operator]) -> int | None:
-    """Which side has all columns that are read, and computes them from one of its inputs."""
+    """Return which side has all columns that are read, and computes them from one of its inputs."""
     read = columns_of(scalar)
     for place, side in enumerate(sides):
         if read and read <= frozenset(side.columns):
@@ -117,7 +117,7 @@ def _is_of_one(plan: Operator, read: frozenset[Column]) -> bool:
 
 
 def _with(plan: Operator, keys: Mapping[Scalar, Column]) -> Operator:
-    """The plan with columns for these expressions, computed as deep as they can be."""
+    """Return the plan with columns for these expressions, computed as deep as they can be."""
     if not keys:
         return plan
     match plan:

@@ -17,7 +17,7 @@ from headrace.plan.operators import Aggregate, MatchJoin, Operator, Project
 
 
 def drop_distincts(plan: Operator) -> Operator:
-    """The plan without groups that say nothing."""
+    """Return the plan without groups that say nothing."""
     plan = plan.with_children(*(drop_distincts(child) for child in plan.children))
     match plan:
         case Aggregate(child=child, keys=keys, calls=()) if keys and are_unique(keys, child, {}):
@@ -30,7 +30,7 @@ def drop_distincts(plan: Operator) -> Operator:
 
 
 def _once_is_enough(plan: Operator, read: frozenset[Column]) -> Operator:
-    """The plan's rows, some of them perhaps more often; at least the columns in `read`."""
+    """Return the plan's rows, some of them perhaps more often; at least the columns in `read`."""
     match plan:
         case Project(child=child, outputs=outputs):
             kept = tuple(output for output in outputs if output[0] in read) or outputs[:1]

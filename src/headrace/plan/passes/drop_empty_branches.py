@@ -12,7 +12,7 @@ from headrace.plan.operators import Filter, Join, Operator, Project, UnionAll
 
 
 def drop_empty_branches(plan: Operator) -> Operator:
-    """The plan without branches that have no rows, where another one stays."""
+    """Return the plan without branches that have no rows, where another one stays."""
     plan = plan.with_children(*map(drop_empty_branches, plan.children))
     if not isinstance(plan, UnionAll):
         return plan
@@ -27,7 +27,7 @@ def drop_empty_branches(plan: Operator) -> Operator:
 
 
 def _is_empty(plan: Operator) -> bool:
-    """Whether the plan has no rows, whatever the tables have."""
+    """Return whether the plan has no rows, whatever the tables have."""
     match plan:
         case Filter(condition=Literal(value=value)) if value is not True:
             return True

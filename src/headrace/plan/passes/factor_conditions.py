@@ -14,7 +14,7 @@ from headrace.plan.passes.push_filters import conjuncts
 
 
 def factor_conditions(plan: Operator) -> Operator:
-    """The plan with the conditions of its filters and joins factored."""
+    """Return the plan with the conditions of its filters and joins factored."""
     plan = plan.with_children(*(factor_conditions(child) for child in plan.children))
     if not isinstance(plan, Filter | Join | MatchJoin):
         return plan
@@ -27,7 +27,7 @@ def _factored(condition: Scalar) -> Scalar:
 
 
 def _parts(term: Scalar) -> tuple[Scalar, ...]:
-    """The conditions that a term says at once; those that can raise stay where they are."""
+    """Return the conditions that a term says at once; those that can raise stay where they are."""
     branches = [tuple(dict.fromkeys(conjuncts(branch))) for branch in disjuncts(term)]
     if len(branches) == 1:
         return (term,)
@@ -43,7 +43,7 @@ def _parts(term: Scalar) -> tuple[Scalar, ...]:
 
 
 def disjuncts(condition: Scalar) -> tuple[Scalar, ...]:
-    """The alternatives of a chain of ORs, in their order."""
+    """Return the alternatives of a chain of ORs, in their order."""
     if isinstance(condition, Call) and condition.function == "or":
         return tuple(term for part in condition.arguments for term in disjuncts(part))
     return (condition,)

@@ -17,13 +17,13 @@ from headrace.plan.operators import Operator
 
 
 def fold_constants(plan: Operator) -> Operator:
-    """The plan with calls of constants replaced by their values."""
+    """Return the plan with calls of constants replaced by their values."""
     children = (fold_constants(child) for child in plan.children)
     return plan.with_children(*children).with_scalars(tuple(map(folded, plan.scalars)))
 
 
 def folded(scalar: Scalar) -> Scalar:
-    """The expression with calls of constants replaced by their values."""
+    """Return the expression with calls of constants replaced by their values."""
     if not isinstance(scalar, Call):
         return scalar
     call = replace(scalar, arguments=tuple(map(folded, scalar.arguments)))

@@ -29,7 +29,7 @@ Outputs = dict[Column, Scalar]
 
 
 def lift_projects(plan: Operator) -> Operator:
-    """The plan with expressions that can raise above the joins they stood below."""
+    """Return the plan with expressions that can raise above the joins they stood below."""
     plan = plan.with_children(*(lift_projects(child) for child in plan.children))
     if not isinstance(plan, (Join, MatchJoin)):
         return plan
@@ -54,7 +54,7 @@ def _padded(join: Join | MatchJoin) -> frozenset[Column]:
 
 
 def _divided(side: Operator, tested: frozenset[Column]) -> tuple[Operator, Outputs]:
-    """A side of a join without the expressions that are lifted, and those."""
+    """Return a side of a join without the expressions that are lifted, and those."""
     if not isinstance(side, Project) or _is_grouped(side.child):
         return side, {}
     lifted = {c: scalar for c, scalar in side.outputs if can_raise(scalar) and c not in tested}

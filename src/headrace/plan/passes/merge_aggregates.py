@@ -31,7 +31,7 @@ Outputs = tuple[tuple[Column, Scalar], ...]
 
 
 def merge_aggregates(plan: Operator) -> Operator:
-    """The plan with neighbouring aggregates of the same rows merged."""
+    """Return the plan with neighbouring aggregates of the same rows merged."""
     if isinstance(plan, Join):
         leaves, conditions = _flattened(plan)
         merged = _merged(leaves)
@@ -41,7 +41,7 @@ def merge_aggregates(plan: Operator) -> Operator:
 
 
 def _flattened(plan: Operator) -> tuple[list[Operator], list[Scalar]]:
-    """What is joined, through joins and the filters between them, and all conditions."""
+    """Return what is joined, through joins and the filters between them, and all conditions."""
     match plan:
         case Join(left=left, right=right, condition=condition):
             leaves, conditions = _flattened(left)
@@ -77,7 +77,7 @@ class _Single:
     outputs: Outputs
 
     def over(self, rows: Operator, names: dict[Column, Column]) -> _Single:
-        """The same row, aggregated from the rows of another plan that are equal to its own."""
+        """Return the same row, aggregated from the equal rows of another plan."""
         return replace(
             self,
             rows=rows,
@@ -87,7 +87,7 @@ class _Single:
 
 
 def _merged(leaves: list[Operator]) -> list[Operator]:
-    """The leaves, with singles over equal rows put into the first of them."""
+    """Return the leaves, with singles over equal rows put into the first of them."""
     alike: dict[Operator, list[int]] = {}
     singles: dict[int, tuple[_Single, tuple[Column, ...]]] = {}
     for place, leaf in enumerate(leaves):
@@ -111,7 +111,7 @@ def _merged(leaves: list[Operator]) -> list[Operator]:
 
 
 def _single(plan: Operator) -> _Single | None:
-    """The plan as a single row that can be merged with others."""
+    """Return the plan as a single row that can be merged with others."""
     outputs: Outputs = tuple((column, column) for column in plan.columns)
     if isinstance(plan, Project):
         outputs, plan = plan.outputs, plan.child
@@ -135,7 +135,7 @@ def _ignores_nulls(one: AggregateCall) -> bool:
 
 
 def _together(singles: list[_Single]) -> Operator:
-    """One row of all singles, which are over the same rows."""
+    """Return one row of all singles, which are over the same rows."""
     common = [c for c in singles[0].conditions if all(c in one.conditions for one in singles)]
     arguments: dict[Scalar, Column] = {}
     calls: list[AggregateCall] = []

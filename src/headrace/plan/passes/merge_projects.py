@@ -17,7 +17,7 @@ from headrace.plan.operators import Operator, Project
 
 
 def merge_projects(plan: Operator) -> Operator:
-    """The plan with neighbouring projections merged."""
+    """Return the plan with neighbouring projections merged."""
     plan = plan.with_children(*(merge_projects(child) for child in plan.children))
     if not isinstance(plan, Project) or not isinstance(plan.child, Project):
         return plan

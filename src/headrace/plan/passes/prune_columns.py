@@ -27,16 +27,16 @@ from headrace.plan.operators import (
 )
 from headrace.plan.rename import numbered
 
-Wanted = frozenset[Column]
+Needed = frozenset[Column]
 
 
 def prune_columns(plan: Operator) -> Operator:
-    """The same rows and output columns, with scans reading what is used and no more."""
+    """Return the same rows and output columns, with scans reading what is used and no more."""
     pruning = _Pruning()
     while True:
-        known = dict(pruning.read)
+        previous = dict(pruning.read)
         pruned = pruning.prune(plan, frozenset(plan.columns))
-        if pruning.read == known:
+        if pruning.read == previous:
             return pruned
 
 
@@ -46,82 +46,82 @@ class _Pruning:
     def __init__(self) -> None:
         self.read: dict[Operator, frozenset[int]] = {}
 
-    def _wanted(self, plan: Operator, wanted: Wanted) -> Wanted:
-        """The columns that some place reads of groups equal to these."""
+    def _needed_columns(self, plan: Operator, needed: Needed) -> Needed:
+        """Return the columns that some place reads of groups equal to these."""
         alike, columns = numbered(plan)
-        here = frozenset(i for i, column in enumerate(columns) if column in wanted)
+        here = frozenset(i for i, column in enumerate(columns) if column in needed)
         self.read[alike] = everywhere = self.read.get(alike, frozenset()) | here
         return frozenset(columns[i] for i in everywhere)
 
-    def prune(self, plan: Operator, wanted: Wanted) -> Operator:
-        """The plan with at least the wanted columns, in their old order."""
+    def prune(self, plan: Operator, needed: Needed) -> Operator:
+        """Return the plan with at least the needed columns, in their old order."""
         if isinstance(plan, (Aggregate, Window, Top)):
-            wanted = self._wanted(plan, wanted)
+            needed = self._needed_columns(plan, needed)
         match plan:
             case Scan(fields=fields):
                 # A scan of no column at all would have rows without values: it keeps its first.
-                used = tuple(field for field in fields if field[1] in wanted) or fields[:1]
+                used = tuple(field for field in fields if field[1] in needed) or fields[:1]
                 return replace(plan, fields=used)
             case Filter(child=child, condition=condition):
-                return replace(plan, child=self.prune(child, wanted | columns_of(condition)))
+                return replace(plan, child=self.prune(child, needed | columns_of(condition)))
             case Project(child=child, outputs=outputs):
-                kept = tuple(output for output in outputs if output[0] in wanted) or outputs[:1]
+                kept = tuple(output for output in outputs if output[0] in needed) or outputs[:1]
                 read = frozenset[Column]().union(*(columns_of(scalar) for _, scalar in kept))
                 return Project(self.prune(child, read), kept)
             case Join() | FullJoin():
                 left, right, condition = plan.left, plan.right, plan.condition
                 if condition is not None:
-                    wanted |= columns_of(condition)
-                return replace(plan, left=self.prune(left, wanted), right=self.prune(right, wanted))
+                    needed |= columns_of(condition)
+                return replace(plan, left=self.prune(left, needed), right=self.prune(right, needed))
             case MatchJoin(left=left, right=right, condition=condition):
                 tested = frozenset[Column]() if condition is None else columns_of(condition)
-                shown = wanted if plan.kind == "left" else frozenset[Column]()
+                shown = needed if plan.kind == "left" else frozenset[Column]()
                 return replace(
                     plan,
-                    left=self.prune(left, wanted | tested),
+                    left=self.prune(left, needed | tested),
                     right=self._narrow(right, shown | tested),
                 )
             case Aggregate(child=child, keys=keys, calls=calls):
-                used_calls = tuple(call for call in calls if call.output in wanted)
+                used_calls = tuple(call for call in calls if call.output in needed)
                 if not keys:
                     used_calls = used_calls or calls[:1]
                 read = frozenset[Column]().union(*(call.read for call in used_calls))
                 return Aggregate(self.prune(child, read | frozenset(keys)), keys, used_calls)
             case Window(child=child, keys=keys, calls=calls):
-                asked = tuple(call for call in calls if call.output in wanted)
-                if not asked:
-                    return self.prune(child, wanted)
-                read = frozenset(keys).union(*(call.read for call in asked))
-                return Window(self.prune(child, wanted | read), keys, asked)
+                used_windows = tuple(call for call in calls if call.output in needed)
+                if not used_windows:
+                    return self.prune(child, needed)
+                read = frozenset(keys).union(*(call.read for call in used_windows))
+                return Window(self.prune(child, needed | read), keys, used_windows)
             case Top(child=child):
-                return replace(plan, child=self.prune(child, wanted | plan.read))
+                return replace(plan, child=self.prune(child, needed | plan.read))
             case Replicate(child=child, times=times):
-                return replace(plan, child=self.prune(child, wanted | columns_of(times)))
+                return replace(plan, child=self.prune(child, needed | columns_of(times)))
             case Unnest(child=child, arguments=arguments, ordinality=number):
-                read = wanted.union(*map(columns_of, arguments))
+                read = needed.union(*map(columns_of, arguments))
                 return replace(
                     plan,
                     child=self.prune(child, read),
-                    ordinality=number if number in wanted else None,
+                    ordinality=number if number in needed else None,
                 )
             case Values(fields=fields, rows=rows):
-                places = [i for i, column in enumerate(fields) if column in wanted]
+                places = [i for i, column in enumerate(fields) if column in needed]
                 cells = tuple(tuple(row[i] for i in places) for row in rows)
                 return Values(tuple(fields[i] for i in places), cells)
             case UnionAll(inputs=inputs):
-                columns = tuple(c for c in plan.columns if c in wanted) or plan.columns[:1]
+                columns = tuple(c for c in plan.columns if c in needed) or plan.columns[:1]
                 return UnionAll(tuple(self._exactly(child, columns) for child in inputs))
         return plan.with_children(*(self.prune(c, frozenset(c.columns)) for c in plan.children))
 
-    def _narrow(self, plan: Operator, wanted: Wanted) -> Operator:
-        """The plan without columns that only filters of its own read.
+    def _narrow(self, plan: Operator, needed: Needed) -> Operator:
+        """Return the plan without columns that only filters of its own read.
 
         What rows are matched with is netted first, by all of its columns.
         """
-        pruned = self.prune(plan, wanted)
-        if not isinstance(pruned, Filter) or wanted.issuperset(pruned.columns):
+        pruned = self.prune(plan, needed)
+        if not isinstance(pruned, Filter) or needed.issuperset(pruned.columns):
             return pruned
-        shown = tuple(column for column in pruned.columns if column in wanted)
+        shown = tuple(column for column in pruned.columns if column in needed)
         return Project(pruned, tuple((c, c) for c in shown or pruned.columns[:1]))
 
     def _exactly(self, plan: Operator, columns: tuple[Column, ...]) -> Operator:

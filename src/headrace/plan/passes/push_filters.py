@@ -49,7 +49,7 @@ MOST_ROUNDS = 8
 
 
 def push_filters(plan: Operator) -> Operator:
-    """The plan with every condition as deep as it goes."""
+    """Return the plan with every condition as deep as it goes."""
     groups = repeated_groups(plan)
     pushed = _push(plan, (), groups)
     for _ in range(MOST_ROUNDS):
@@ -61,7 +61,7 @@ def push_filters(plan: Operator) -> Operator:
 
 
 def _push(plan: Operator, conditions: Conditions, groups: RepeatedGroups) -> Operator:
-    """The plan's rows for which `conditions`, none of which can raise, are true."""
+    """Return the plan's rows for which `conditions`, none of which can raise, are true."""
     match plan:
         case Filter(child=child, condition=condition):
             own = conjuncts(condition)
@@ -166,7 +166,7 @@ def _once(conditions: Iterable[Scalar]) -> Conditions:
 
 
 def is_empty(plan: Operator) -> bool:
-    """Whether constants leave the plan without rows, whatever its relations have."""
+    """Return whether constants leave the plan without rows, whatever its relations have."""
     match plan:
         case Filter(child=child, condition=condition):
             return any(map(is_never, conjuncts(condition))) or is_empty(child)
@@ -187,7 +187,7 @@ def is_empty(plan: Operator) -> bool:
 def _divided(
     conditions: Iterable[Scalar], columns: frozenset[Column]
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
-    """The conditions that read only `columns`, and the others."""
+    """Return the conditions that read only `columns`, and the others."""
     inside: list[Scalar] = []
     outside: list[Scalar] = []
     for condition in conditions:
@@ -201,7 +201,7 @@ def _filtered(plan: Operator, conditions: Iterable[Scalar]) -> Operator:
 
 
 def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
-    """The terms of a chain of ANDs, in their order, without those that are just true."""
+    """Return the terms of a chain of ANDs, in their order, without those that are just true."""
     if isinstance(condition, Call) and condition.function == "and":
         return tuple(term for part in condition.arguments for term in conjuncts(part))
     if isinstance(condition, Literal) and condition.value is True:

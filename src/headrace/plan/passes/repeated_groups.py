@@ -39,7 +39,7 @@ class RepeatedGroups:
         return RepeatedGroups(self.groups, self.found)
 
     def divide(self, plan: Operator, own: Conditions) -> tuple[Conditions, Conditions]:
-        """Which conditions go below these groups, and which stay above, given the place's own."""
+        """Return the conditions that go below these groups, and those that stay above them."""
         if not self.groups:
             return own, ()
         alike, columns = numbered(plan)
@@ -64,7 +64,7 @@ class RepeatedGroups:
 
 
 def repeated_groups(plan: Operator) -> RepeatedGroups:
-    """The groups and partitions that occur several times in the plan."""
+    """Return the groups and partitions that occur several times in the plan."""
     stateful = list(_stateful(plan))
     if len(stateful) < 2:
         return RepeatedGroups(frozenset())
@@ -73,7 +73,7 @@ def repeated_groups(plan: Operator) -> RepeatedGroups:
 
 
 def is_never(condition: Scalar) -> bool:
-    """Whether the condition is a constant that no row passes."""
+    """Return whether the condition is a constant that no row passes."""
     return isinstance(condition, Literal) and condition.value is not True
 
 

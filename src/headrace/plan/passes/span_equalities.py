@@ -21,7 +21,7 @@ from headrace.plan.passes.push_filters import conjuncts, push_filters
 
 
 def span_equalities(plan: Operator) -> Operator:
-    """The plan with just the equalities that its joins and inputs need."""
+    """Return the plan with just the equalities that its joins and inputs need."""
     spanned = _span(plan)
     if spanned == plan:
         return plan
@@ -30,7 +30,7 @@ def span_equalities(plan: Operator) -> Operator:
 
 
 def _span(plan: Operator) -> Operator:
-    """The plan with the conditions of joins above these, where they had to be changed."""
+    """Return the plan with the conditions of joins above these, where they had to be changed."""
     if not _is_region(plan):
         return plan.with_children(*map(_span, plan.children))
     spanned = _spanned(plan, list(_terms(plan)))
@@ -40,12 +40,12 @@ def _span(plan: Operator) -> Operator:
 
 
 def _is_region(plan: Operator) -> bool:
-    """Whether it is an inner join or a filter whose conditions may be tested anywhere above."""
+    """Return whether the node is an inner join or a filter without conditions that can raise."""
     return isinstance(plan, Join | Filter) and not any(map(can_raise, plan.scalars))
 
 
 def _terms(plan: Operator) -> Iterator[Scalar]:
-    """The conditions of a region, the lowest first."""
+    """Return the conditions of a region, the lowest first."""
     if _is_region(plan):
         for child in plan.children:
             yield from _terms(child)
@@ -54,14 +54,14 @@ def _terms(plan: Operator) -> Iterator[Scalar]:
 
 
 def _over_inputs(plan: Operator) -> Operator:
-    """The region as it is, its inputs improved."""
+    """Return the region as it is, its inputs improved."""
     if not _is_region(plan):
         return _span(plan)
     return plan.with_children(*map(_over_inputs, plan.children))
 
 
 def _bare(plan: Operator) -> Operator:
-    """The region's joins without conditions."""
+    """Return the region's joins without conditions."""
     match plan:
         case Filter(child=child) if _is_region(plan):
             return _bare(child)
@@ -72,20 +72,25 @@ def _bare(plan: Operator) -> Operator:
 
 
 def _spanned(plan: Operator, terms: list[Scalar]) -> list[Scalar] | None:
-    """The conditions with equalities as they are needed; None if they are already."""
-    given = {pair: term for term in terms if (pair := equal_pair(term)) is not None}
-    if not given:
+    """Return the conditions with equalities as they are needed; None if they are already."""
+    written = {pair: term for term in terms if (pair := equal_pair(term)) is not None}
+    if not written:
         return None
-    equal = EqualColumns(given)
-    needed = [given.get(pair) or call("=", *pair) for pair in _needed(plan, equal, tuple(given))]
+    equal = EqualColumns(written)
+    needed = [
+        written.get(pair) or call("=", *pair) for pair in _needed(plan, equal, tuple(written))
+    ]
     constants = list(_constants(plan, equal, terms))
-    known = {*given.values(), *constants}
-    spanned = [*(term for term in dict.fromkeys(terms) if term not in known), *constants, *needed]
+    implied = {*written.values(), *constants}
+    spanned = [*(term for term in dict.fromkeys(terms) if term not in implied), *constants, *needed]
     return None if len(terms) == len(spanned) and set(terms) == set(spanned) else spanned
 
 
 def _needed(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> Iterator[Pair]:
-    """Pairs that make the columns of each class equal, from the inputs up; first those written."""
+    """Return pairs that make the columns of each class equal, from the inputs up.
+
+    Written pairs come first.
+    """
     if not _is_region(plan):
         yield from _within(plan, equal, written)
         return
@@ -108,7 +113,7 @@ def _is_across(pair: Pair, left: list[Column], right: list[Column]) -> bool:
 
 
 def _within(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> Iterator[Pair]:
-    """The pairs for the columns of one input."""
+    """Return the pairs for the columns of one input."""
     for members in equal.classes(plan.columns):
         known = EqualColumns()
         own = [pair for pair in written if pair[0] in members and pair[1] in members]
@@ -118,16 +123,21 @@ def _within(plan: Operator, equal: EqualColumns, written: tuple[Pair, ...]) -> I
 
 
 def _constants(plan: Operator, equal: EqualColumns, terms: list[Scalar]) -> Iterator[Scalar]:
-    """What says that columns of a class equal a constant; for others of the class it follows."""
-    known: dict[Column, dict[Scalar, Literal]] = {}
+    """Return what says that columns of a class equal a constant.
+
+    For other columns of the class it follows.
+    """
+    constants_by_class: dict[Column, dict[Scalar, Literal]] = {}
     for term in terms:
         if (found := _constant(term)) is not None:
-            known.setdefault(found[0], {})[term] = found[1]
+            constants_by_class.setdefault(found[0], {})[term] = found[1]
     for members in equal.classes(plan.columns):
-        values = [value for column in members for value in known.get(column, {}).values()]
+        values = [
+            value for column in members for value in constants_by_class.get(column, {}).values()
+        ]
         for column in members if values else ():
-            yield from known.get(column, ())
-            if column not in known and alike(column.type, values[0].type):
+            yield from constants_by_class.get(column, ())
+            if column not in constants_by_class and alike(column.type, values[0].type):
                 yield call("=", column, values[0])
 
 

@@ -15,7 +15,7 @@ from headrace.plan.operators import Aggregate, AggregateCall, Operator
 
 
 def split_distinct(plan: Operator) -> Operator:
-    """The plan with every lone DISTINCT in aggregates as a grouping of its own."""
+    """Return the plan with every lone DISTINCT in aggregates as a grouping of its own."""
     plan = plan.with_children(*(split_distinct(child) for child in plan.children))
     if not isinstance(plan, Aggregate) or not any(call.distinct for call in plan.calls):
         return plan
@@ -27,6 +27,6 @@ def split_distinct(plan: Operator) -> Operator:
 
 
 def _takes_distinct(call: AggregateCall) -> bool:
-    """Whether the call sees equal arguments once, or does not mind."""
+    """Return whether the call sees equal arguments once, or does not mind."""
     alike = call.distinct or not AGGREGATE_BY_NAME[call.function].repeats
     return alike and call.only is None and call.read <= frozenset(call.arguments)

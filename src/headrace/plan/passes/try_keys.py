@@ -20,7 +20,7 @@ Inputs = dict[Column, frozenset[int]]
 
 
 def try_keys(plan: Operator) -> Operator:
-    """The plan with equalities between inputs of joins that do not raise, where they could."""
+    """Return the plan with equalities between inputs of joins rewritten so that none raises."""
     plan = plan.with_children(*map(try_keys, plan.children))
     if not isinstance(plan, Filter | Join | MatchJoin | FullJoin):
         return plan
@@ -40,7 +40,7 @@ def _with_keys(condition: Scalar, inputs: Inputs) -> Scalar:
 
 
 def _key(term: Scalar, inputs: Inputs) -> Scalar | None:
-    """The equality without errors, if its sides read different inputs."""
+    """Return the equality without errors, if its sides read different inputs."""
     if not isinstance(term, Call) or not _may_be_key(term):
         return None
     one, other = (
@@ -54,17 +54,19 @@ def _key(term: Scalar, inputs: Inputs) -> Scalar | None:
 
 
 def _inputs(plans: Iterable[Operator], numbers: count[int]) -> Inputs:
-    """Which inputs of the joins below each column comes from; they are numbered."""
-    found: Inputs = {}
+    """Return which inputs of the joins below each column comes from; they are numbered."""
+    inputs_by_column: Inputs = {}
     for plan in plans:
         match plan:
             case Join() | MatchJoin() | FullJoin() | Filter():
                 below = _inputs(plan.children, numbers)
-                found |= {column: below[column] for column in plan.columns}
+                inputs_by_column |= {column: below[column] for column in plan.columns}
             case Project(outputs=outputs):
                 below = _inputs(plan.children, numbers)
                 for column, scalar in outputs:
-                    found[column] = frozenset[int]().union(*(below[c] for c in columns_of(scalar)))
+                    inputs_by_column[column] = frozenset[int]().union(
+                        *(below[c] for c in columns_of(scalar))
+                    )
             case _:
-                found |= dict.fromkeys(plan.columns, frozenset({next(numbers)}))
-    return found
+                inputs_by_column |= dict.fromkeys(plan.columns, frozenset({next(numbers)}))
+    return inputs_by_column
