@@ -1,14 +1,14 @@
-"""Every error a person can meet.
+"""Every error of Headrace, with its code.
 
     HeadraceError
     ├── UserError        the request is wrong; the user changes it
     ├── SchemaChanged    a source no longer has the shape a query was bound to
-    ├── Transient        try again as it is (a lock, a serialization failure)
+    ├── Transient        a retry may succeed (a lock, a serialization failure)
     ├── Unavailable      something outside is missing (server, disk, lease, Java)
     ├── NeedsReinit      continuity is lost; a new copy of the data is needed
     └── InternalError    a bug in Headrace
 
-The branch alone decides retry and exit code. The code is a stable kebab-case name; programs and
+The branch alone decides retry and exit code. The code is a stable kebab-case name: programs and
 tests compare codes, never messages.
 """
 
@@ -51,7 +51,7 @@ class UserError(HeadraceError):
     exit_code = 2
     codes = {
         "syntax-error": "The query text is not valid PostgreSQL SQL.",
-        "invalid-query": "PostgreSQL itself refuses the query; its message is passed on.",
+        "invalid-query": "PostgreSQL itself rejects the query; its message is passed on.",
         "unknown-table": "A name in the query is neither a table nor a stream table.",
         "unknown-column": "A column name does not exist in the tables named by FROM.",
         "ambiguous-column": "A column name exists in more than one table named by FROM.",
@@ -59,33 +59,33 @@ class UserError(HeadraceError):
         "query-failed": "The query fails on its data: division by zero, overflow, a bad cast.",
         "unsupported-function": "A function or operator has no exact counterpart on Spark.",
         "unsupported-type": "A column's type has no exact counterpart on Spark.",
-        "unsupported-source": "A relation that cannot be captured, such as a foreign table.",
-        "collation-unsupported": "Ordering text needs collation C.",
+        "unsupported-source": "A relation cannot be captured, for example a foreign table.",
+        "collation-unsupported": "Text can be ordered under collation C only.",
         "unknown-stream-table": "No stream table has that name.",
         "unknown-database": "No database is attached under that alias.",
-        "name-exists": "A table, view or stream table of that name exists already.",
+        "name-exists": "A table, view or stream table of that name already exists.",
         "invalid-name": "A name is empty, too long or in a schema reserved by Headrace.",
-        "invalid-option": "An option or setting does not exist or has an impossible value.",
-        "invalid-text": "Text has a NUL character, or is no Unicode text at all.",
-        "no-project": "There is no project at the place that was named.",
+        "invalid-option": "An option or setting does not exist or has an invalid value.",
+        "invalid-text": "Text contains a NUL character or is not valid Unicode.",
+        "no-project": "There is no project at the given location.",
         "project-closed": "The project was closed; open it again.",
-        "permission-denied": "The role lacks a right; the hint has the GRANT that gives it.",
+        "permission-denied": "The role lacks a privilege; the hint has the GRANT statement.",
         "capture-not-set-up": "The role may not set up capture; the hint has the SQL for the DBA.",
-        "row-security": "Row level security would filter what the role sees of a source.",
-        "untrusted-object": "Somebody else owns what Headrace relies on, or would run as Headrace.",
-        "invalid-dsn": "The connection string cannot be parsed.",
-        "unsupported-server": "The server's version is outside 15 to 18.",
-        "has-dependents": "Other stream tables or users' views need it as it is.",
-        "circular": "Stream tables would read each other in a circle.",
-        "unstratifiable": "A query of a cycle is not monotone where it must be.",
-        "cycle-columns": "Tables that read each other do not agree on their columns' types.",
-        "not-converged": "A recursive query or a cycle found new rows in every round allowed.",
+        "row-security": "Row level security would hide rows of a source from the role.",
+        "untrusted-object": "An object of another role could run code with the rights of Headrace.",
+        "invalid-dsn": "The connection string is invalid.",
+        "unsupported-server": "The server's version is not one of PostgreSQL 15 to 18.",
+        "has-dependents": "Other stream tables or users' views depend on the object.",
+        "circular": "Stream tables would form a cycle.",
+        "unstratifiable": "A query in a cycle is not monotone in the tables of the cycle.",
+        "cycle-columns": "The tables of a cycle disagree on the types of their columns.",
+        "not-converged": "A recursive query or a cycle did not converge within the allowed rounds.",
         "change-too-large": "More rows changed than a stream table's max_change_rows allows.",
-        "key-violated": "Rows of a stream table do not keep the key that was declared for it.",
+        "key-violated": "Rows of a stream table violate its declared key.",
         "index-row-too-large": "Values of a row are too long for the index of key or include.",
         "table-suspended": "The stream table is suspended; the reason is given.",
-        "oracle-unsupported": "PostgreSQL cannot be asked for what a stream table should be.",
-        "stale-plan": "The folder or the catalog is no longer what the plan was made from.",
+        "oracle-unsupported": "PostgreSQL cannot recompute a stream table for a comparison.",
+        "stale-plan": "The folder or the catalog has changed since the plan was made.",
     }
 
 
@@ -99,19 +99,19 @@ class SchemaChanged(HeadraceError):
 
 
 class Transient(HeadraceError):
-    """Trying again as it is may succeed."""
+    """A retry without changes may succeed."""
 
     exit_code = 4
     codes = {
         "source-locked": "Timed out waiting for a lock on a source table.",
-        "slot-busy": "Somebody else reads a replication slot of ours.",
-        "cut-interrupted": "Sources changed shape while a cut was taken.",
-        "connection-lost": "The connection to PostgreSQL broke.",
+        "slot-busy": "Another client reads a replication slot of Headrace.",
+        "cut-interrupted": "Sources were altered while a cut was taken.",
+        "connection-lost": "The connection to PostgreSQL was lost.",
         "spark-failed": "A Spark job failed.",
-        "spark-lost": "Spark died in the middle of a query; the next query starts it again.",
-        "request-lost": "The daemon stopped in the middle of a command that was left to it.",
-        "request-cancelled": "A command that was left to the daemon was cancelled.",
-        "wait-timeout": "A stream table did not become fresh in the time allowed.",
+        "spark-lost": "Spark ended during a query; the next query restarts it.",
+        "request-lost": "The daemon stopped while it executed a request.",
+        "request-cancelled": "A request to the daemon was cancelled.",
+        "wait-timeout": "A stream table did not become fresh within the timeout.",
     }
 
 
@@ -120,31 +120,31 @@ class Unavailable(HeadraceError):
 
     exit_code = 5
     codes = {
-        "server-unreachable": "PostgreSQL does not answer at the given address.",
-        "embedded-server-failed": "The embedded PostgreSQL did not start; its log is named.",
+        "server-unreachable": "The PostgreSQL server does not answer.",
+        "embedded-server-failed": "The embedded PostgreSQL did not start; see its log file.",
         "java-missing": "No Java was found, or it is older than 17.",
         "spark-unreachable": "The Spark master or Spark Connect server does not answer.",
-        "lease-held": "Another process is writing; it did not finish in time.",
-        "lease-lost": "Another process took over the writer lease; nothing more was written.",
+        "lease-held": "Another process held the writer lease until the timeout.",
+        "lease-lost": "Another process took over the writer lease; this one stopped writing.",
         "store-full": "The disk that holds the store is full.",
-        "store-unreachable": "The store's location cannot be read or written.",
-        "standby-server": "The server is a standby; cuts are taken on a primary only.",
+        "store-unreachable": "The location of the store is not readable or not writable.",
+        "standby-server": "The server is a standby; cuts need a primary.",
         "migration-newer": "The catalog was written by a newer version of Headrace.",
     }
 
 
 class NeedsReinit(HeadraceError):
-    """Continuity is lost: only a new copy gives exact results again."""
+    """Continuity is lost: exact results need a new copy of the data."""
 
     exit_code = 6
     codes = {
-        "source-rewound": "The source database is not the one, or not as far, as was recorded.",
-        "store-behind": "A log is shorter than the catalog's pin, or someone else changed it.",
+        "source-rewound": "The source is a different server, or was restored to an earlier point.",
+        "store-behind": "A log lacks what the catalog has pinned, or another program changed it.",
         "state-incompatible": "Another version of Headrace created the table with other relations.",
-        "epoch-expired": "An epoch that was summed up with later ones cannot be read any more.",
-        "slot-lost": "The replication slot or its publication is gone or was invalidated.",
-        "wal-not-decodable": "What a replication slot sent cannot be decoded exactly.",
-        "value-does-not-fit": "A value that its stored type cannot hold; row and column are named.",
+        "epoch-expired": "The epoch was compacted with later ones and is no longer readable.",
+        "slot-lost": "The replication slot or its publication was dropped or invalidated.",
+        "wal-not-decodable": "A change from a replication slot cannot be decoded exactly.",
+        "value-does-not-fit": "A source has a value that its stored type cannot hold.",
     }
 
 
@@ -153,8 +153,8 @@ class InternalError(HeadraceError):
 
     exit_code = 70
     codes = {
-        "internal-error": "An unforeseen exception; the cause is in the detail and the log file.",
-        "invariant": "A step would have broken an invariant; nothing was published.",
+        "internal-error": "An unexpected exception; the cause is in the detail and the log file.",
+        "invariant": "A step would have violated an invariant; nothing was published.",
     }
 
 
@@ -169,13 +169,13 @@ BRANCHES: tuple[type[HeadraceError], ...] = (
 
 
 def internal_error(where: str, cause: BaseException) -> InternalError:
-    """An exception that no other code names, as the error of an operation such as "refresh t"."""
+    """Return the error for an unexpected exception in an operation such as "refresh t"."""
     first = str(cause).strip().partition("\n")[0]
-    said = f"{type(cause).__name__}: {first}" if first else type(cause).__name__
+    description = f"{type(cause).__name__}: {first}" if first else type(cause).__name__
     error = InternalError(
         "internal-error",
-        f"could not {where}: something went wrong inside Headrace",
-        detail=said,
+        f"could not {where}: an internal error occurred",
+        detail=description,
     )
     error.__cause__ = cause
     return error
@@ -183,7 +183,7 @@ def internal_error(where: str, cause: BaseException) -> InternalError:
 
 @contextmanager
 def contained(where: str) -> Iterator[None]:
-    """Raise every exception inside that is no HeadraceError as `internal-error`, with its cause."""
+    """Raise other exceptions than HeadraceErrors inside as `internal-error`, with their cause."""
     try:
         yield
     except HeadraceError:

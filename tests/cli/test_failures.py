@@ -53,8 +53,7 @@ def test_a_bug_is_short_on_the_screen_and_long_in_the_log(
     assert result.code == 70
     log = tmp_path / "log" / "headrace.log"
     assert result.error.splitlines() == [
-        "error: could not complete `headrace explain`: something went wrong inside Headrace"
-        " [internal-error]",
+        "error: could not complete `headrace explain`: an internal error occurred [internal-error]",
         "detail: ZeroDivisionError: division by zero",
         f"The traceback is in {log}. Please report it, it is a bug.",
     ]

@@ -51,13 +51,13 @@ TAKEN_AWAY = {
             "DROP PUBLICATION headrace",
             "CREATE PUBLICATION headrace FOR TABLE t WITH (publish_via_partition_root)",
         ),
-        "dropped and made anew",
+        "dropped and recreated",
     ),
     "publication of less": (
         ("ALTER PUBLICATION headrace SET (publish = 'insert')",),
         "options of the publication",
     ),
-    "table removed": (("ALTER PUBLICATION headrace DROP TABLE t",), "taken out"),
+    "table removed": (("ALTER PUBLICATION headrace DROP TABLE t",), "removed from"),
     "table removed and added": (
         ("ALTER PUBLICATION headrace DROP TABLE t", "ALTER PUBLICATION headrace ADD TABLE t"),
         "for a while",

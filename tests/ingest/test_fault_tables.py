@@ -322,7 +322,7 @@ def test_another_identity_than_full(world: World) -> None:
     world.go()
     world.run("UPDATE t SET b = 'seen'", "ALTER TABLE t REPLICA IDENTITY DEFAULT")
     world.run("UPDATE t SET b = 'unseen again'", "ALTER TABLE t REPLICA IDENTITY FULL")
-    world.falls_back("Old rows of public.t are not as its identity says")
+    world.falls_back("Old rows of public.t do not match its replica identity")
     world.run("UPDATE t SET b = 'by triggers'")
     assert world.cut().copied == NONE
 

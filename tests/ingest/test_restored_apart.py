@@ -166,7 +166,7 @@ def test_a_home_that_was_put_back(
                 assert kept.is_exact()
                 assert kept.source.mode is CaptureMode.TRIGGER
                 if mode != TRIGGER:
-                    assert "by somebody else" in (kept.source.mode_reason or "")
+                    assert "by another client" in (kept.source.mode_reason or "")
         finally:
             with psycopg.connect(server.dsn, autocommit=True) as connection:
                 connection.execute("DROP DATABASE kept WITH (FORCE)")

@@ -8,8 +8,8 @@ from psycopg.conninfo import conninfo_to_dict
 from headrace.errors import UserError
 from headrace.source.connection import Database
 from headrace.source.conninfo import (
-    NOTICED,
-    NOTICED_BY_SERVER,
+    KEEPALIVE,
+    SERVER_KEEPALIVE,
     parse,
     pinned,
     place,
@@ -57,10 +57,10 @@ def test_pinning_keeps_the_address() -> None:
 def test_who_is_gone_without_a_word_is_noticed_at_both_ends() -> None:
     parts = parse(pinned("host=h keepalives_idle=5", 15))
     assert parts["keepalives_idle"] == "5"
-    assert {name: parts[name] for name in NOTICED if name != "keepalives_idle"} == {
-        name: value for name, value in NOTICED.items() if name != "keepalives_idle"
+    assert {name: parts[name] for name in KEEPALIVE if name != "keepalives_idle"} == {
+        name: value for name, value in KEEPALIVE.items() if name != "keepalives_idle"
     }
-    for name, value in NOTICED_BY_SERVER.items():
+    for name, value in SERVER_KEEPALIVE.items():
         assert f"-c {name}={value}" in parts["options"]
 
 

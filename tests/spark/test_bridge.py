@@ -108,7 +108,9 @@ def test_what_is_refused_goes_the_long_way(
             bridge.show("a", ONE, bridge.frame(numbers(value), ONE))
             assert session.sql("SELECT n FROM a").toArrow().to_pydict() == {"n": [value]}
     assert commands == ["`a`"] * 3
-    assert [record.message for record in caplog.records] == ["inputs go to Spark the long way"]
+    assert [record.message for record in caplog.records] == [
+        "could not pass inputs to Spark directly"
+    ]
 
 
 def test_rows_for_several_tasks_are_divided(session: SparkSession) -> None:

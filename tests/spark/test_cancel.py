@@ -55,7 +55,7 @@ class MemoryJobs:
 def test_only_the_calls_of_the_thread_are_stopped() -> None:
     runner = Runner(cast(Spark, MemorySpark()))
     jobs = MemoryJobs()
-    runner._known_jobs = cast(Jobs, jobs)
+    runner._jobs_of_origin = cast(Jobs, jobs)
     began = threading.Barrier(3)
 
     def work(session: Any) -> None:

@@ -39,7 +39,7 @@ def of(name: str, *values: int) -> Input:
 
 def kept(runner: Runner) -> list[str]:
     """The texts of the plans that a runner's free sessions keep."""
-    return [sql for lane in runner._lanes._free for sql, _ in lane.plans._kept]
+    return [sql for lane in runner._pool._free for sql, _ in lane.plans._kept]
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_plans_are_bounded_and_large_rows_are_let_go(
     assert isinstance(found, pa.Table)
     assert found.num_rows == 10_000
     assert kept(keeping) == [texts[2], texts[3]]
-    (lane,) = keeping._lanes._free
+    (lane,) = keeping._pool._free
     plan = lane.plans._kept[key_of(texts[3], [many])]
     assert plan.frame.toArrow().num_rows == 0
     again = keeping.collect(texts[3], [many])
@@ -302,5 +302,5 @@ def test_without_leaves_every_query_is_planned(
             assert isinstance(found, pa.Table)
             assert found.to_pydict() == {"n": [value]}
     assert not kept(runner)
-    assert [record.message for record in caplog.records] == ["plans of queries are not kept"]
+    assert [record.message for record in caplog.records] == ["could not keep plans of queries"]
     runner.close()

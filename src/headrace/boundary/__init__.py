@@ -1,1 +1,1 @@
-"""Where callers come in: their arguments are checked, and what fails leaves as a HeadraceError."""
+"""The public boundary: arguments of callers are checked, and failures become HeadraceErrors."""

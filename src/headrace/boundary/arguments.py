@@ -1,4 +1,4 @@
-"""Arguments of callers, checked before anything else sees them: text and numbers."""
+"""Checks of the arguments of callers: text and numbers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from zoneinfo import ZoneInfo
 
 from headrace.errors import UserError
 
-# PostgreSQL's bigint; counts and epochs are kept in it.
+# PostgreSQL's largest bigint, the type of counts and epochs.
 LARGEST_COUNT = 2**63 - 1
-# A hundred years, as for schedules: times plus or minus so many seconds can still be written.
+# A hundred years, as for schedules: adding so many seconds to a time cannot overflow.
 LONGEST_SECONDS = 36_525 * 86_400.0
 
 
-def check_text(*given: object) -> None:
-    """Raise `invalid-text` for text, also inside lists and mappings, that is no Unicode text.
+def check_text(*values: object) -> None:
+    """Raise `invalid-text` for text, also inside lists and mappings, that PostgreSQL cannot store.
 
-    That is NUL, which PostgreSQL cannot store, and lone surrogates, as Python makes them of bytes
-    on the command line that are not UTF-8. A path may have the latter.
+    NUL characters cannot be stored, nor lone surrogates, which Python makes of bytes on the command
+    line that are not UTF-8. A path may have the latter.
     """
-    for value in given:
+    for value in values:
         match value:
             case str():
                 _check(value, surrogates=False)
@@ -41,9 +41,9 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = LARGEST_COUN
 
 
 def seconds(name: str, value: Any) -> float:
-    """Return the value if it is a number of seconds up to a hundred years."""
+    """Return the value if it is a number of seconds up to a hundred years, else raise."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    # NaN is not between anything.
+    # NaN fails every comparison.
     if number and 0 <= value <= LONGEST_SECONDS:
         return float(value)
     raise UserError(
@@ -52,7 +52,7 @@ def seconds(name: str, value: Any) -> float:
 
 
 def is_zone(name: str) -> bool:
-    """Whether there is a time zone of this name."""
+    """Return whether there is a time zone of this name."""
     try:
         ZoneInfo(name)
     except (ValueError, OSError, LookupError):
@@ -67,6 +67,6 @@ def _check(text: str, *, surrogates: bool) -> None:
             kind = "a NUL character" if character == "\0" else "a lone surrogate"
             raise UserError(
                 "invalid-text",
-                f"text has {kind}, U+{ord(character):04X}, after {place} characters",
-                hint="Text is UTF-8 without NUL characters.",
+                f"text contains {kind}, U+{ord(character):04X}, after {place} characters",
+                hint="Text must be UTF-8 without NUL characters.",
             )

@@ -1,4 +1,4 @@
-"""The doors of the library: whatever fails behind them is a HeadraceError."""
+"""Decorators of public functions ("doors"): all failures inside become HeadraceErrors."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=type)
 
-# What may be called any number of times, and from other threads, also while a project is closed.
+# Methods that may be called repeatedly and from other threads, also after a project was closed.
 ALWAYS_OPEN = frozenset({"close", "cancel"})
 
 
 def door(act: Callable[P, R]) -> Callable[P, R]:
-    """The function, with every exception that is no HeadraceError as an `internal-error`.
+    """Return the function with other exceptions than HeadraceErrors raised as `internal-error`.
 
-    Arguments that the function does not have stay a TypeError. Text that is no text is refused.
+    Calls with unknown arguments still raise TypeError. Text arguments are checked.
     """
 
     @wraps(act)
-    def enter(*given: P.args, **named: P.kwargs) -> R:
+    def enter(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            check_text(given, named)
-            _require_open(act.__name__, given[0] if given else None)
-            return act(*given, **named)
+            check_text(args, kwargs)
+            _require_open(act.__name__, args[0] if args else None)
+            return act(*args, **kwargs)
         except HeadraceError:
             raise
         except Exception as error:
@@ -42,7 +42,7 @@ def door(act: Callable[P, R]) -> Callable[P, R]:
 
 
 def doors(of: T) -> T:
-    """The class with all its public methods as doors, shut once its engine is closed."""
+    """Return the class with all public methods decorated, which fail once its engine is closed."""
     for name, member in tuple(vars(of).items()):
         if isinstance(member, FunctionType) and not name.startswith("_"):
             setattr(of, name, door(member))
@@ -50,9 +50,9 @@ def doors(of: T) -> T:
 
 
 def _require_open(act: str, owner: object) -> None:
-    """Raise `project-closed` for a method of a project that was closed."""
+    """Raise `project-closed` for a method of a closed project."""
     engine = getattr(owner, "_engine", None)
     if engine is not None and engine.closed and act not in ALWAYS_OPEN:
         raise UserError(
-            "project-closed", "the project was closed", hint="Open it again with headrace.connect."
+            "project-closed", "the project is closed", hint="Open it again with headrace.connect."
         )

@@ -1,15 +1,15 @@
-"""A PostgreSQL that comes with the Python environment, for those who have none at hand.
+"""An embedded PostgreSQL from the Python environment, for users without a server.
 
     binaries     where the wheel keeps the server programs
-    identity     as which operating-system user they run (PostgreSQL refuses root)
+    identity     the operating-system user that runs them (PostgreSQL refuses root)
     sockets      a folder for the unix socket, short enough for the kernel
-    locks        who has the server open, told by the kernel and so true after a crash too
-    cluster      making the data folder, and the settings the server runs with
-    supervisor   the parent process of the server; stops it when nobody has it open
-    server       opening and closing: what the rest of Headrace uses
+    locks        file locks of the processes that have the server open, valid after crashes too
+    cluster      the data folder and the settings of the server
+    supervisor   the parent process of the server, which stops it after its last user
+    server       opening and closing the server; the interface for other packages
 
 The server listens on a unix socket only, is shared by the processes that open the same home folder,
-and is stopped with the last of them.
+and stops with the last of them.
 """
 
 from headrace.embedded.server import EmbeddedServer

@@ -1,4 +1,4 @@
-"""Where the wheel keeps PostgreSQL's programs."""
+"""The location of PostgreSQL's programs in the wheel."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ class Binaries:
 
     @property
     def bootstrap_file(self) -> Path:
-        """A file that initdb has to read; whoever can read it can read its neighbours."""
+        """Return a file that initdb reads; a user that can read it can read its neighbours."""
         return self.root / "share" / "postgresql" / "postgres.bki"
 
 
 def find_binaries(version: int = DEFAULT_VERSION) -> Binaries:
-    """Find the programs of a PostgreSQL major version.
+    """Return the programs of a PostgreSQL major version.
 
     The wheel's own Python layer is located but never imported: as root it creates operating-system
     users and changes the modes of parent folders.
     """
     if version not in FOLDERS:
-        known = " and ".join(str(known) for known in sorted(FOLDERS))
+        versions = " and ".join(str(each) for each in sorted(FOLDERS))
         raise Unavailable(
             "embedded-server-failed",
-            f"no embedded PostgreSQL of version {version}",
-            hint=f"Versions {known} are there; for any other give the address of a server as dsn.",
+            f"there is no embedded PostgreSQL of version {version}",
+            hint=f"Available are {versions}; otherwise give the address of a server as dsn.",
         )
     spec = find_spec(MODULE)
     for location in (spec.submodule_search_locations or ()) if spec else ():

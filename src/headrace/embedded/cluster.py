@@ -1,7 +1,7 @@
-"""The data folder of the embedded server, and the settings it runs with.
+"""The data folder of the embedded server, and its settings.
 
 Everything is in `<home>/pg`: `data` (PostgreSQL's own), `socket`, and the lock files. A data folder
-is made under another name and renamed when it is whole, so a half-made one is never started.
+is made under another name and renamed when it is complete, so an incomplete one is never started.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headrace.files.private import home_folder, private_folder
 DATABASE = "headrace"
 SUPERUSER = "postgres"
 
-# In force whatever the files in the data folder say, because they are given on the command line.
+# Given on the command line, so they override the files in the data folder.
 SETTINGS = (
     ("listen_addresses", ""),
     ("port", str(PORT)),
@@ -44,8 +44,8 @@ SETTINGS = (
     ("logging_collector", "off"),
 )
 
-# The kernel says who is at the other end of a unix socket; only the one who made the folder and
-# root are let in, under any role; in particular not the user that the server runs as for root.
+# Peer authentication: only the owner of the folder and root may connect, under any role; in
+# particular not the unprivileged user that runs the server for root.
 HOST_BASED_AUTHENTICATION = """\
 local all         all peer map=headrace
 local replication all peer map=headrace
@@ -54,7 +54,7 @@ local replication all peer map=headrace
 
 @dataclass(frozen=True)
 class ClusterPaths:
-    """Where the parts of the embedded server of one home folder are."""
+    """The paths of the embedded server of one home folder."""
 
     home: Path
 
@@ -88,16 +88,16 @@ class ClusterPaths:
 
 
 def make_folders(paths: ClusterPaths) -> None:
-    """Make the home folder and the server's folder in it, unless they are there."""
+    """Make the home folder and the server's folder in it, unless they exist."""
     home_folder(paths.home)
     private_folder(paths.log.parent)
     home_folder(paths.root)
 
 
 def ensure_cluster(paths: ClusterPaths, version: int | None) -> tuple[Binaries, ProgramUser]:
-    """Make the data folder if there is none; return the programs and the identity to run it with.
+    """Make the data folder if there is none; return the programs and the user to run them as.
 
-    An existing folder keeps its PostgreSQL version; asking for another one is an error.
+    An existing folder keeps its PostgreSQL version; requesting another one is an error.
     """
     if paths.data.exists():
         _check_owner(paths.data)
@@ -113,30 +113,30 @@ def ensure_cluster(paths: ClusterPaths, version: int | None) -> tuple[Binaries, 
     return binaries, identity
 
 
-def check_version(data: Path, asked: int | None) -> int:
-    """The PostgreSQL version of a data folder; an error if another one was asked for."""
+def check_version(data: Path, requested: int | None) -> int:
+    """Return the PostgreSQL version of a data folder; raise if another one is requested."""
     try:
-        found = int((data / "PG_VERSION").read_text())
+        version = int((data / "PG_VERSION").read_text())
     except (OSError, ValueError) as error:
         raise Unavailable(
             "embedded-server-failed",
-            "the home folder's data is not that of a PostgreSQL server",
+            "the home folder does not contain the data of a PostgreSQL server",
             detail=str(error),
             hint=f"Move {data} away and open the home folder again.",
         ) from error
-    if asked is not None and asked != found:
+    if requested is not None and requested != version:
         raise Unavailable(
             "embedded-server-failed",
-            f"the home folder holds data of PostgreSQL {found}, not {asked}",
-            hint=f"Open it with version {found}, or use another home folder.",
+            f"the home folder contains data of PostgreSQL {version}, not {requested}",
+            hint=f"Open it with version {version}, or use another home folder.",
         )
-    return found
+    return version
 
 
 def server_command(
     paths: ClusterPaths, binaries: Binaries, identity: ProgramUser, socket: Path
 ) -> list[str]:
-    """The command line that starts the server, after writing who may connect."""
+    """Write the authentication files and return the command line that starts the server."""
     authentication = paths.data / "pg_hba.conf"
     authentication.write_text(HOST_BASED_AUTHENTICATION)
     users = paths.data / "pg_ident.conf"
@@ -153,7 +153,7 @@ def server_command(
 
 
 def user_map(names: tuple[str, ...]) -> str:
-    """The text of pg_ident.conf that lets operating-system users connect under any role."""
+    """Return a pg_ident.conf that lets operating-system users connect under any role."""
     return "".join(f'headrace "{name}" all\n' for name in names)
 
 
@@ -168,7 +168,7 @@ def _initialize(data: Path, binaries: Binaries, identity: ProgramUser) -> None:
         "--auth=peer",
         "--no-instructions",
     )
-    # The stand-alone backend reports a failed statement in its output, not in its exit code.
+    # The single-user backend reports a failed statement in its output, not in its exit code.
     output = _run(
         identity,
         binaries.postgres,
@@ -179,7 +179,7 @@ def _initialize(data: Path, binaries: Binaries, identity: ProgramUser) -> None:
         statement=f"CREATE DATABASE {DATABASE}",
     )
     if "ERROR:" in output:
-        raise _failed("the embedded PostgreSQL could not be initialized", output)
+        raise _failed("could not initialize the embedded PostgreSQL", output)
 
 
 def _run(identity: ProgramUser, *arguments: str | Path, statement: str | None = None) -> str:
@@ -197,9 +197,9 @@ def _run(identity: ProgramUser, *arguments: str | Path, statement: str | None = 
             **identity.spawn_options(),
         )
     except OSError as error:
-        raise _failed("the embedded PostgreSQL could not be initialized", str(error)) from error
+        raise _failed("could not initialize the embedded PostgreSQL", str(error)) from error
     if done.returncode != 0:
-        raise _failed("the embedded PostgreSQL could not be initialized", done.stdout)
+        raise _failed("could not initialize the embedded PostgreSQL", done.stdout)
     return done.stdout
 
 

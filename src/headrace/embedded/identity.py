@@ -1,13 +1,13 @@
-"""As which operating-system user the server's programs run.
+"""The operating-system user that runs the server's programs.
 
-PostgreSQL refuses to run as root. Started by root it runs as an ordinary user, with no more rights
-than reaching its files takes, tried in this order:
+PostgreSQL refuses to run as root. Started by root it runs as an ordinary user, with the fewest
+rights with which it can reach its files, tried in this order:
 
     1. the user alone
-    2. the user with the capability to pass closed folders, when the home folder or the programs lie
-       below a folder that only root may enter (a checkout in a private temporary folder, say)
+    2. the user with the capability to pass closed folders, if the home folder or the programs are
+       below a folder that only root may enter (for example a checkout in a private folder)
 
-No mode and no owner of anything outside the server's own folders is ever changed.
+Modes and owners outside the server's own folders are never changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROBE = 'cd "$1" && test -w . && test -r "$2" && exec "$3" --show --pgdata "$1"'
 
 
 class SpawnOptions(TypedDict, total=False):
-    """The part of `subprocess.Popen`'s options that says who runs a program."""
+    """The options of `subprocess.Popen` for the user that runs a program."""
 
     user: int
     group: int
@@ -41,9 +41,9 @@ class SpawnOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ProgramUser:
-    """A user and group, and how a program is started as them.
+    """A user and group, and how to start a program as them.
 
-    With a `prefix`, the prefix program switches; without, the parent does, when it has to.
+    With a `prefix`, the prefix program switches the user, otherwise the parent process if needed.
     """
 
     uid: int
@@ -60,7 +60,7 @@ class ProgramUser:
 
 
 def server_environment() -> dict[str, str]:
-    """Our environment without the variables that change what PostgreSQL's programs do."""
+    """Return our environment without the variables that affect PostgreSQL's programs."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -70,23 +70,23 @@ def server_environment() -> dict[str, str]:
 
 
 def choose_identity(data: Path, binaries: Binaries) -> ProgramUser:
-    """The identity to run `binaries` on the folder `data`, with the fewest rights that suffice.
+    """Return the user to run `binaries` on the folder `data`, with the fewest sufficient rights.
 
     As an ordinary user: that user. As root: the owner of `data`, which `give_to_server` has set.
     """
     if os.geteuid() != 0:
         return ProgramUser(os.geteuid(), os.getegid())
     owner = data.stat()
-    complaints = []
+    failures = []
     for identity in _ladder(owner.st_uid, owner.st_gid):
-        complaint = _complaint(identity, data, binaries)
-        if complaint is None:
+        failure = _probe_failure(identity, data, binaries)
+        if failure is None:
             return identity
-        complaints.append(complaint)
+        failures.append(failure)
     raise Unavailable(
         "embedded-server-failed",
         f"operating-system user {_name(owner.st_uid)} cannot reach the embedded PostgreSQL",
-        detail=" / ".join(complaints),
+        detail=" / ".join(failures),
         hint=(
             "PostgreSQL refuses to run as root. Work as an ordinary user, or keep the home folder "
             "and the Python environment where other users may enter, or install setpriv, which "
@@ -96,7 +96,7 @@ def choose_identity(data: Path, binaries: Binaries) -> ProgramUser:
 
 
 def give_to_server(folder: Path) -> None:
-    """Hand a new folder to the user that the server will run as."""
+    """Change the owner of a new folder to the user that will run the server."""
     if os.geteuid() == 0:
         uid, gid = _unprivileged_user()
         os.chown(folder, uid, gid)
@@ -105,13 +105,13 @@ def give_to_server(folder: Path) -> None:
 def _unprivileged_user() -> tuple[int, int]:
     for name in CANDIDATES:
         try:
-            found = pwd.getpwnam(name)
+            user = pwd.getpwnam(name)
         except KeyError:
             continue
-        return found.pw_uid, found.pw_gid
+        return user.pw_uid, user.pw_gid
     raise Unavailable(
         "embedded-server-failed",
-        "no operating-system user for the embedded PostgreSQL",
+        "there is no operating-system user for the embedded PostgreSQL",
         detail=f"PostgreSQL refuses to run as root; there is no user {' or '.join(CANDIDATES)}.",
         hint="Work as an ordinary user, or create the user postgres.",
     )
@@ -141,8 +141,8 @@ def _ladder(uid: int, gid: int) -> Iterator[ProgramUser]:
     )
 
 
-def _complaint(identity: ProgramUser, data: Path, binaries: Binaries) -> str | None:
-    """What an attempt to reach everything as `identity` said, or None if it went well."""
+def _probe_failure(identity: ProgramUser, data: Path, binaries: Binaries) -> str | None:
+    """Return the error of an attempt to reach all files as `identity`; None on success."""
     probe = identity.command(
         "/bin/sh", "-c", PROBE, "probe", data, binaries.bootstrap_file, binaries.initdb
     )

@@ -1,14 +1,14 @@
-"""Locks on files that the kernel drops when their holder dies, however it dies.
+"""File locks, which the kernel releases when their holder dies, however it dies.
 
-Three files in `<home>/pg` say everything about who uses the embedded server:
+Three files in `<home>/pg` show who uses the embedded server:
 
-    open.lock      exclusive   a process is opening or closing the server right now
+    open.lock      exclusive   a process is opening or closing the server
     holders.lock   shared      one lock for every open `EmbeddedServer`, in any process
     server.lock    exclusive   inherited by the server's processes: held while one of them lives
 
 Locks are taken in this order. The last holder is the one that can turn its shared lock on
-`holders.lock` into an exclusive one. No process ids are compared, so neither `kill -9` nor a reused
-process id can mislead anyone.
+`holders.lock` into an exclusive one. Process ids are not compared, so neither `kill -9` nor the
+reuse of a process id does any harm.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class FileLock:
         fcntl.flock(self.descriptor, fcntl.LOCK_EX)
 
     def try_share(self) -> bool:
-        """Take a shared lock if that needs no waiting; say whether it is held."""
+        """Take a shared lock without waiting; return whether it is held."""
         return self._try(fcntl.LOCK_SH)
 
     def try_take(self) -> bool:
-        """Take an exclusive lock if that needs no waiting; say whether it is held."""
+        """Take an exclusive lock without waiting; return whether it is held."""
         return self._try(fcntl.LOCK_EX)
 
     def release(self) -> None:
-        """Give the lock up, for every process that inherited this descriptor as well."""
+        """Release the lock, for every process that inherited this descriptor too."""
         fcntl.flock(self.descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class FileLock:
 
 @contextmanager
 def exclusively(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on `path` for the length of a block."""
+    """Hold an exclusive lock on `path` inside a `with`."""
     lock = FileLock(path)
     try:
         lock.take()
@@ -77,7 +77,7 @@ def exclusively(path: Path) -> Iterator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Say whether any process holds a lock on `path`."""
+    """Return whether any process holds a lock on `path`."""
     lock = FileLock(path)
     try:
         return not lock.try_take()

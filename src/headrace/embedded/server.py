@@ -37,7 +37,7 @@ LARGEST_LOG = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class RunningServer:
-    """What `server.lock` says about the processes that hold it."""
+    """The record in `server.lock` of the processes that hold it."""
 
     pid: int
     socket: Path
@@ -46,9 +46,9 @@ class RunningServer:
 class EmbeddedServer:
     """A running PostgreSQL in `<home>/pg`, held open by this object.
 
-    It is shared with whoever else opens the same home folder, in this process or another, and is
-    stopped when the last of them closes, exits or is killed. Opening attaches to a running server
-    and starts one that is not running, also after a crash of the server or of the machine.
+    All objects of a home folder share it, in this process or another, and it stops when the last
+    of them is closed or its process ends. Opening attaches to a running server or starts it, also
+    after a crash of the server or of the machine.
     """
 
     def __init__(self, paths: ClusterPaths, holder: FileLock, socket: Path) -> None:
@@ -60,10 +60,10 @@ class EmbeddedServer:
 
     @classmethod
     def open(cls, home: Path, version: int | None = None) -> EmbeddedServer:
-        """Open the server of `home`, making and starting it if need be.
+        """Open the server of `home`, after creating and starting it if need be.
 
-        `version` is a PostgreSQL major version; None is that of the data there, else the newest.
-        Raises `Unavailable` with code `embedded-server-failed`.
+        `version` is a PostgreSQL major version; None is that of existing data, else the newest.
+        Raises `embedded-server-failed`.
         """
         paths = ClusterPaths(home.absolute())
         try:
@@ -79,19 +79,19 @@ class EmbeddedServer:
         except OSError as error:
             raise Unavailable(
                 "embedded-server-failed",
-                "the home folder cannot be used for the embedded PostgreSQL",
+                "could not use the home folder for the embedded PostgreSQL",
                 detail=str(error),
-                hint="Name a home folder on a disk that has space and that you may write to.",
+                hint="Choose a home folder that is writable and on a disk with free space.",
             ) from error
         return cls(paths, holder, socket)
 
     @property
     def dsn(self) -> str:
-        """The connection string of the database `headrace`, for psycopg, ADBC and psql alike."""
+        """Return the connection string of the database `headrace`, for all libpq clients."""
         return self.dsn_of(DATABASE)
 
     def dsn_of(self, database: str, user: str = SUPERUSER) -> str:
-        """The connection string of another database or role of this server."""
+        """Return the connection string of another database or role of this server."""
         user, database, host = (quote(part, safe="") for part in (user, database, self._socket))
         return f"postgresql://{user}@/{database}?host={host}&port={PORT}"
 
@@ -100,9 +100,9 @@ class EmbeddedServer:
         return self._holder.descriptor >= 0
 
     def close(self) -> None:
-        """Let go of the server, and stop it if nobody else has it open; a second call does nothing.
+        """Release the server, and stop it if nobody else has it open; a second call does nothing.
 
-        A forked child that inherited this object only forgets it.
+        A forked child that inherited this object only closes its copy.
         """
         if not self.is_open:
             return
@@ -111,7 +111,7 @@ class EmbeddedServer:
             self._holder.close()
             return
         try:
-            # If the home folder was deleted meanwhile, the supervisor sees to the rest.
+            # If the home folder was deleted meanwhile, the supervisor stops the server.
             with suppress(FileNotFoundError), exclusively(self._paths.open_lock):
                 self._holder.release()
                 _stop_if_unused(self._paths, self._holder)
@@ -131,10 +131,10 @@ class EmbeddedServer:
 
 
 def _attach_or_start(paths: ClusterPaths, version: int | None) -> Path:
-    """Bring the server up and return its socket folder. Needs `open.lock` and a holder's lock.
+    """Start the server if need be and return its socket folder.
 
-    While `server.lock` is held by server processes there is either a server that answers, or one
-    that recovers, or leftovers of one that was killed; the last two pass.
+    The caller holds `open.lock` and a shared `holders.lock`. While server processes hold
+    `server.lock`, the server either answers, or recovers, or was killed and its processes end.
     """
     deadline = time.monotonic() + START_SECONDS
     lock = FileLock(paths.server_lock)
@@ -170,18 +170,18 @@ def _attach_or_start(paths: ClusterPaths, version: int | None) -> Path:
                 check=True,
             )
     except subprocess.SubprocessError as error:
-        raise _did_not_start(paths, "the embedded PostgreSQL did not start") from error
+        raise _did_not_start(paths, "could not start the embedded PostgreSQL") from error
     finally:
         lock.close()
     while not _answers(binaries, socket):
         if not is_held(paths.server_lock) or time.monotonic() > deadline:
-            raise _did_not_start(paths, "the embedded PostgreSQL did not start")
+            raise _did_not_start(paths, "could not start the embedded PostgreSQL")
         time.sleep(0.02)
     return socket
 
 
 def _stop_if_unused(paths: ClusterPaths, holder: FileLock) -> None:
-    """Stop the server unless somebody else holds it; return when it is down. Needs `open.lock`."""
+    """Stop the server unless somebody else holds it, and wait. The caller holds `open.lock`."""
     last = holder.try_take()
     if not last and holder.try_share():
         return
@@ -195,7 +195,7 @@ def _stop_if_unused(paths: ClusterPaths, holder: FileLock) -> None:
     while is_held(paths.server_lock):
         waited = time.monotonic() - started
         if waited > START_SECONDS:
-            raise _did_not_start(paths, "the embedded PostgreSQL did not stop")
+            raise _did_not_start(paths, "could not stop the embedded PostgreSQL")
         if last and running and waited > supervisor.GRACE_SECONDS and not quickly:
             quickly = True
             with suppress(ProcessLookupError):
@@ -215,7 +215,7 @@ def _running(paths: ClusterPaths) -> RunningServer | None:
 
 
 def _answers(binaries: Binaries, socket: Path) -> bool:
-    """Say whether a server accepts connections at `socket`."""
+    """Return whether a server accepts connections at `socket`."""
     place = ("-h", str(socket), "-p", str(PORT), "-U", SUPERUSER, "-d", DATABASE)
     done = subprocess.run(
         [str(binaries.pg_isready), "-q", "-t", "5", *place],
@@ -229,15 +229,15 @@ def _answers(binaries: Binaries, socket: Path) -> bool:
 
 
 def _forget_dead_server(paths: ClusterPaths) -> None:
-    """Remove the postmaster.pid of a server that was killed. Needs an exclusive `server.lock`.
+    """Remove the postmaster.pid of a killed server. The caller holds `server.lock` exclusively.
 
-    PostgreSQL refuses to start if the process id in that file belongs to any live process. If it is
-    the one we started, the free lock proves it dead and the file stale.
+    PostgreSQL refuses to start if the process id in that file belongs to any live process. The free
+    lock proves that the process we started is dead, and its file stale.
     """
-    remembered = _running(paths)
+    recorded = _running(paths)
     pid_file = paths.data / "postmaster.pid"
     with suppress(FileNotFoundError):
-        if remembered and pid_file.read_text().split("\n", 1)[0] == str(remembered.pid):
+        if recorded and pid_file.read_text().split("\n", 1)[0] == str(recorded.pid):
             pid_file.unlink()
 
 
@@ -256,5 +256,5 @@ def _did_not_start(paths: ClusterPaths, message: str) -> Unavailable:
         "embedded-server-failed",
         message,
         detail="\n".join(lines) or None,
-        hint=f"The server's log is {paths.log}; is the disk full, or the folder's data damaged?",
+        hint=f"See the server's log file {paths.log}; the disk may be full, or the data damaged.",
     )

@@ -1,7 +1,7 @@
 """A folder for the server's unix socket.
 
-The kernel takes socket addresses of about a hundred bytes. A home folder with a longer path gets a
-short folder in the temporary folder instead, named by a hash of that path.
+The kernel accepts socket addresses of about a hundred bytes. A home folder with a longer path gets
+a short folder in the temporary folder instead, named by a hash of the path.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ LONGEST_ADDRESS = 103
 
 
 def fits(folder: Path) -> bool:
-    """Say whether a socket in `folder` can be named to the kernel and to PostgreSQL's clients."""
-    # Clients read a comma as the end of one host and the beginning of the next.
+    """Return whether the kernel and PostgreSQL's clients accept a socket in `folder`."""
+    # Clients split a list of hosts at commas.
     return len(os.fsencode(folder / SOCKET_NAME)) <= LONGEST_ADDRESS and "," not in str(folder)
 
 
 def choose_socket_folder(cluster: Path, temporary: Path) -> Path:
-    """The folder for the socket of a cluster: inside its folder, or a short one elsewhere."""
+    """Return the folder for the socket of a cluster: inside its folder if that path fits."""
     inside = cluster / "socket"
     if fits(inside):
         return inside
@@ -39,7 +39,7 @@ def choose_socket_folder(cluster: Path, temporary: Path) -> Path:
         return short
     raise Unavailable(
         "embedded-server-failed",
-        "no folder is short enough for the server's socket",
+        "no path is short enough for the server's socket",
         detail=f"A socket in {short} would have an address of over {LONGEST_ADDRESS} bytes.",
         hint="Set TMPDIR to a folder with a short and simple path.",
     )
@@ -48,21 +48,21 @@ def choose_socket_folder(cluster: Path, temporary: Path) -> Path:
 def make_socket_folder(cluster: Path, uid: int, gid: int) -> Path:
     """Make the socket folder, open to the server's user alone, and return it.
 
-    Anybody may write to a temporary folder, so a folder that is there already is used only if it
-    is a real folder, belongs to that user and is closed to all others.
+    Anybody may write to a temporary folder, so an existing folder is used only if it is no link,
+    belongs to that user and is closed to all others.
     """
     folder = choose_socket_folder(cluster, Path(tempfile.gettempdir()).absolute())
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    ours = found.st_uid in (uid, os.geteuid())
-    if not stat.S_ISDIR(found.st_mode) or not ours or found.st_mode & 0o077:
+    status = folder.lstat()
+    ours = status.st_uid in (uid, os.geteuid())
+    if not stat.S_ISDIR(status.st_mode) or not ours or status.st_mode & 0o077:
         raise Unavailable(
             "embedded-server-failed",
-            "the folder for the server's socket is not safe to use",
+            "the folder for the server's socket is not private",
             detail=f"{folder} is a link, belongs to another user or is open to others.",
             hint="Remove it, or set TMPDIR to a folder of your own.",
         )
-    if found.st_uid != uid:
+    if status.st_uid != uid:
         os.chown(folder, uid, gid, follow_symlinks=False)
     return folder

@@ -1,9 +1,9 @@
-"""The parent process of the embedded server: stops it when nobody has it open any more.
+"""The parent process of the embedded server, which stops it after its last user.
 
-A program of its own that uses the standard library alone. It leaves the terminal's session, so
+A separate program that uses the standard library only. It leaves the terminal's session, so that
 Ctrl-C does not reach the server, and starts the server with `server.lock` inherited. Then it waits
-for an exclusive lock on `holders.lock`, which it gets when the last holder has closed or has died.
-Holding that lock keeps new holders waiting until the server is down.
+for an exclusive lock on `holders.lock`, which it gets when the last holder has closed or died. That
+lock makes new holders wait until the server is down.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(task: dict[str, Any]) -> None:
         pass_fds=(lock,),
         **task["spawn_options"],
     )
-    # Who inherited the lock, for those who close the server and for telling a stale postmaster.pid.
+    # Record the server process: for closing the server, and to detect a stale postmaster.pid.
     os.ftruncate(lock, 0)
     os.pwrite(lock, json.dumps({"pid": server.pid, "socket": task["socket"]}).encode(), 0)
     os.close(lock)

@@ -1,7 +1,7 @@
-"""Folders and files that no other user of the machine can read, whatever the umask is.
+"""Folders and files that no other user of the machine can read, under any umask.
 
-Folders are closed by their modes, so that what other libraries write into them is safe with any
-umask; commands, which have a process of their own, set the umask besides.
+Folders are closed by their modes, so that files of other libraries in them are safe under any
+umask; commands, which have their own process, set the umask too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 CLOSED = 0o700
-# PostgreSQL refuses to run as root: its user has to pass through folders, and may not look around.
+# PostgreSQL refuses to run as root: its user has to traverse folders, without listing them.
 PASSABLE = 0o711
 PRIVATE_UMASK = 0o077
 
@@ -25,12 +25,12 @@ _users_umask: int | None = None
 
 
 def home_folder(home: Path) -> None:
-    """Make the home folder, closed to others, or close the one that is there."""
+    """Make the home folder, closed to others, or close the existing one."""
     private_folder(home, _home_mode())
 
 
 def close_home(home: Path, *, with_store: bool) -> None:
-    """Close the folders of a home folder, as far as they are there."""
+    """Close the folders of a home folder that exist."""
     close_folder(home, _home_mode())
     close_folder(home / "log")
     if with_store:
@@ -38,31 +38,31 @@ def close_home(home: Path, *, with_store: bool) -> None:
 
 
 def private_folder(folder: Path, mode: int = CLOSED) -> None:
-    """Make a folder, and those above it that are missing, with that mode, or close it."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    for one in reversed(missing):
+    """Make a folder and its missing parents with that mode, or close the existing one."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
         try:
-            one.mkdir(CLOSED)
+            path.mkdir(CLOSED)
         except FileExistsError:
             continue
         if mode != CLOSED:
-            one.chmod(mode)
+            path.chmod(mode)
     if folder not in missing:
         close_folder(folder, mode)
 
 
 def close_folder(folder: Path, mode: int = CLOSED) -> None:
-    """Take rights beyond the mode from others, if the folder is there; warn where that fails.
+    """Remove rights of others beyond the mode from an existing folder; warn if that fails.
 
-    A folder with the sticky bit, such as a machine's /tmp, is meant to be everybody's.
+    A folder with the sticky bit, such as /tmp, is shared on purpose and only gets a warning.
     """
     try:
-        found = stat.S_IMODE(folder.stat().st_mode)
-        excess = found & ~mode & 0o077
-        if excess and found & stat.S_ISVTX:
+        current = stat.S_IMODE(folder.stat().st_mode)
+        excess = current & ~mode & 0o077
+        if excess and current & stat.S_ISVTX:
             logger.warning("%s is shared with other users of the machine: choose another", folder)
         elif excess:
-            folder.chmod(found & ~excess)
+            folder.chmod(current & ~excess)
             logger.warning("%s was open to other users of the machine, and is closed now", folder)
     except FileNotFoundError:
         return
@@ -80,17 +80,17 @@ def private_file(path: str | Path, flags: int) -> int:
 
 
 def current_umask() -> int:
-    """The umask of this process, which can only be asked for by setting it."""
-    found = os.umask(PRIVATE_UMASK)
-    os.umask(found)
-    return found
+    """Return the umask of this process, which can only be read by setting it."""
+    umask = os.umask(PRIVATE_UMASK)
+    os.umask(umask)
+    return umask
 
 
 @contextmanager
 def private_umask() -> Iterator[None]:
-    """Have this process make only private files for the time of a `with`.
+    """Make files of this process private inside a `with`.
 
-    The umask is the whole process's, so only commands may set it.
+    The umask belongs to the whole process, so only commands may set it.
     """
     global _users_umask  # noqa: PLW0603  as the umask itself
     before = _users_umask = current_umask()
@@ -104,7 +104,7 @@ def private_umask() -> Iterator[None]:
 
 @contextmanager
 def users_umask() -> Iterator[None]:
-    """Have what is made for the user have the user's own modes, for the time of a `with`."""
+    """Create files with the user's own umask inside a `with`."""
     before = current_umask()
     use_users_umask()
     try:
@@ -114,6 +114,6 @@ def users_umask() -> Iterator[None]:
 
 
 def use_users_umask() -> None:
-    """Have files have the user's own modes from now on."""
+    """Create files with the user's own umask from now on."""
     if _users_umask is not None:
         os.umask(_users_umask)

@@ -1,7 +1,7 @@
-"""Temporary folders; those that dead processes left are removed when the next one is made.
+"""Temporary folders; those of dead processes are removed when the next folder is made.
 
-Whoever uses a folder holds a lock on it, which the system lets go of with the process. Numbers of
-processes would not do: containers that share a disk give them out twice.
+A process holds a lock on each of its folders, which the system releases when the process ends.
+Process ids would not do: containers that share a disk use the same ones.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# What is read from the server's log and not yet durable; what a JVM drops; a demo's project.
+# Prefixes: changes read from the WAL and not yet durable; files of a JVM; the project of a demo.
 LOG, JVM, DEMO = "headrace-log-", "headrace-jvm-", "headrace-demo-"
 
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """An empty folder for the time of a `with`."""
+    """Make an empty folder for the duration of a `with`."""
     folder, lock = lasting_folder(prefix)
     try:
         yield folder
@@ -30,16 +30,16 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def lasting_folder(prefix: str) -> tuple[Path, int]:
-    """An empty folder that nobody else can enter, and the lock on it: closed, it is abandoned.
+    """Return a new empty private folder, and its lock: closing the lock abandons the folder.
 
-    One that another process took for abandoned before it was locked is not used.
+    A folder that another process removed as abandoned before it was locked is not used.
     """
     remove_abandoned(prefix)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
         with suppress(FileNotFoundError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            # On a disk that knows no locks nobody takes it for abandoned, either.
+            # On a file system without locks no process treats the folder as abandoned, either.
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if folder.exists():
@@ -48,7 +48,7 @@ def lasting_folder(prefix: str) -> tuple[Path, int]:
 
 
 def remove_abandoned(prefix: str) -> None:
-    """Remove the folders of this user that nobody uses any more."""
+    """Remove the folders of this user that no process uses any more."""
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,4 +1,4 @@
-"""One PostgreSQL database: connections to it for rows, for Arrow, and for setting capture up."""
+"""One PostgreSQL database: its connections for rows, for Arrow, and for setting up capture."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from headrace.source.rights import require_own_schema
 VERSIONS = range(15, 19)
 # Buffers are mostly dead rows between two vacuums: a sequential scan would read them all.
 BY_INDEX = {"enable_seqscan": "off"}
-# A session that answers no more lets go of its slot, whatever the server's own setting is.
+# The server ends a session that stops answering, which releases its slot, after this time.
 REPLICATION = {"wal_sender_timeout": "60s"}
 
 Row = tuple[Any, ...]
 
 
 def _was_ended(connection: Connection[Row]) -> bool:
-    """Whether the server ended an idle connection: only then has it anything to say."""
+    """Return whether the server has ended an idle connection, which makes it readable."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
 
 
 class Database:
-    """A database by its connection string; `setup_dsn` names the role that may set capture up.
+    """A database by its connection string; `setup_dsn` is that of the role that sets up capture.
 
-    Nothing is opened before it is needed. All connections are autocommit and pinned to
-    `conninfo.SETTINGS`. Safe to use from several threads.
+    Connections are opened on demand. All are autocommit and pinned to `conninfo.SETTINGS`. Safe to
+    use from several threads.
     """
 
     def __init__(self, dsn: str, setup_dsn: str | None = None) -> None:
@@ -64,7 +64,7 @@ class Database:
 
     @cached_property
     def version(self) -> int:
-        """The server's major version; raises `unsupported-server` outside 15 to 18."""
+        """Return the server's major version; raise `unsupported-server` outside 15 to 18."""
         with self._open(self._dsn) as connection:
             version = connection.info.server_version // 10000
         if version not in VERSIONS:
@@ -77,19 +77,19 @@ class Database:
 
     @cached_property
     def conninfo(self) -> str:
-        """The pinned connection string, for libpq clients elsewhere. It may hold a password."""
+        """Return the pinned connection string, for other libpq clients. It may hold a password."""
         return pinned(self._dsn, self.version)
 
     @cached_property
     def search_path(self) -> tuple[str, ...]:
-        """The schemas in which the role finds tables by their bare names, as it would itself."""
+        """Return the role's own search path, for names without a schema."""
         with self._open(self._dsn) as connection:
             row = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchone()
         return tuple(row[0]) if row and row[0] else ("public",)
 
     @cached_property
     def roles(self) -> tuple[str, ...]:
-        """The runtime role, and the one that sets capture up."""
+        """Return the runtime role and the role that sets up capture."""
         names = []
         for address in dict.fromkeys((self._dsn, self._setup_dsn or self._dsn)):
             with self._open(pinned(address, self.version)) as connection:
@@ -99,7 +99,7 @@ class Database:
 
     @cached_property
     def superusers(self) -> tuple[str, ...]:
-        """Those of its roles that are superusers, which none has to be."""
+        """Return which of the two roles are superusers; neither has to be."""
         query = "SELECT rolname::text FROM pg_roles WHERE rolsuper AND rolname = ANY (%s)"
         with self.session() as connection:
             rows = connection.execute(query, [list(self.roles)]).fetchall()
@@ -108,7 +108,7 @@ class Database:
     def require_own_capture(self, *, again: bool = False) -> None:
         """Raise `untrusted-object` if others made part of the schema of change capture.
 
-        Looked at once, and `again` whenever something is made there.
+        The result is remembered; `again` repeats the check before something is created there.
         """
         if again or not self._capture_is_ours:
             with self.session() as connection:
@@ -116,21 +116,21 @@ class Database:
             self._capture_is_ours = True
 
     def connect(self) -> Connection[Row]:
-        """A connection of the caller's own."""
+        """Return a new connection, owned by the caller."""
         return self._open(self.conninfo)
 
     def setup_connection(self) -> Connection[Row]:
-        """A connection of the role that sets capture up."""
+        """Return a new connection of the role that sets up capture."""
         return self._open(pinned(self._setup_dsn or self._dsn, self.version))
 
     def replication(self) -> Connection[Row]:
-        """A connection of the caller's own over which the server's log can be streamed."""
+        """Return a new connection over which the WAL can be streamed, owned by the caller."""
         address = pinned(self._dsn, self.version, REPLICATION)
         return self._open(make_conninfo(address, replication="database"))
 
     @contextmanager
     def session(self) -> Iterator[Connection[Row]]:
-        """Lend a connection; it is kept for the next caller if it comes back in order."""
+        """Lend a connection; it is pooled afterwards unless it is broken or in a transaction."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is not None and _was_ended(connection):
@@ -151,15 +151,15 @@ class Database:
                 connection.close()
 
     def arrow(self, query: str | sql.Composed, *, by_index: bool = False) -> pa.Table:
-        """The result of a query as Arrow, through COPY; `by_index` avoids sequential scans."""
+        """Return the result of a query as Arrow, by COPY; `by_index` avoids sequential scans."""
         with self._arrow_cursor(by_index) as cursor:
             cursor.execute(query if isinstance(query, str) else query.as_string())
             return cursor.fetch_arrow_table()
 
     def arrow_in(self, snapshot: str, *queries: str) -> list[pa.Table]:
-        """The results of queries in a snapshot that another connection exported, by indexes.
+        """Return the results of queries in an exported snapshot, by indexes.
 
-        A lock is not waited for: what it is held up by may itself wait for that connection.
+        Locks are not waited for: their holder may itself wait for the exporting connection.
         """
         with self._arrow_cursor(True) as cursor:
             cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -177,7 +177,7 @@ class Database:
     def arrow_batches(
         self, query: str | sql.Composed, *, by_index: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """What `arrow` gives, as it comes, in batches of some megabytes."""
+        """Yield the result of a query as it arrives, in batches of some megabytes."""
         with self._arrow_cursor(by_index) as cursor:
             cursor.execute(query if isinstance(query, str) else query.as_string())
             reader = cursor.fetch_record_batch()
@@ -187,14 +187,14 @@ class Database:
                 except StopIteration:
                     return
                 except (OSError, pa.ArrowException) as error:
-                    # Arrow passes no SQLSTATE on. A query that has begun to answer only stops when
-                    # somebody stops it.
+                    # Arrow passes no SQLSTATE on. A query that has begun to send only fails if its
+                    # session is ended.
                     raise Transient("connection-lost", str(error).strip()) from error
                 yield batch
 
     @contextmanager
     def _arrow_cursor(self, by_index: bool) -> Iterator[Any]:
-        """Lend a cursor; its connection is kept for the next caller if nothing fails."""
+        """Lend a cursor; its connection is pooled afterwards unless something fails."""
         with self._lock:
             idle = self._idle_arrow[by_index]
             connection = idle.pop() if idle else None
@@ -215,7 +215,7 @@ class Database:
             self._idle_arrow[by_index].append(connection)
 
     def close(self) -> None:
-        """Close what is idle; connections lent out are closed by whoever has them."""
+        """Close idle connections; those lent out are closed by their users."""
         with self._lock:
             idle = [*self._idle, *self._idle_arrow[False], *self._idle_arrow[True]]
             self._idle = []
@@ -246,20 +246,22 @@ class Database:
     def _refused(
         self, address: str, error: psycopg.OperationalError
     ) -> Unavailable | Transient | UserError:
-        """Why a connection was not made. libpq gives no SQLSTATE here, so the server is pinged."""
-        said = redacted(str(error).strip(), self._dsn, self._setup_dsn)
+        """Return the error of a failed connect; without an SQLSTATE from libpq, ping the server."""
+        libpq_message = redacted(str(error).strip(), self._dsn, self._setup_dsn)
         if psycopg.pq.PGconn.ping(address.encode()) != Ping.OK:
             return Unavailable(
                 "server-unreachable",
-                f"PostgreSQL does not answer at {place(address)}",
-                detail=said,
-                hint="Is the server running, and are host and port right?",
+                f"could not connect to PostgreSQL at {place(address)}",
+                detail=libpq_message,
+                hint="Check that the server is running, and that host and port are right.",
             )
         if self._reached:
-            return Transient("connection-lost", "the server refuses the connection", detail=said)
+            return Transient(
+                "connection-lost", "the server refused the connection", detail=libpq_message
+            )
         return UserError(
             "invalid-dsn",
-            "the server refuses the connection",
-            detail=said,
+            "the server refused the connection",
+            detail=libpq_message,
             hint="Check database, user and password in the connection string.",
         )

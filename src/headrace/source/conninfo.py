@@ -1,4 +1,4 @@
-"""Connection strings: parsed, pinned to settings of our own, and shown without secrets."""
+"""Connection strings: parsed, pinned to our session settings, and shown without secrets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from headrace.errors import UserError
 
-# What a session must not inherit from a role, a database or the environment. The first block
-# decides how values read as text, the second who may stop us or thin the rows we see, the third
-# keeps names in PostgreSQL's own answers (format_type) the same for every reader, and keeps those
-# of users from being taken for PostgreSQL's. Constraints of a table are not looked at for a plan:
-# their functions would run as ours.
+# Settings that a session must not inherit from a role, a database or the environment. The first
+# block fixes the text form of values, the second timeouts and row filters. The third fixes names in
+# PostgreSQL's own output (format_type) and keeps objects of users from shadowing built-in ones.
+# Constraints are not used for planning: their functions would run with our rights.
 SETTINGS: Mapping[str, str] = {
     "datestyle": "ISO",
     "timezone": "UTC",
@@ -38,16 +37,16 @@ SETTINGS: Mapping[str, str] = {
 }
 SETTINGS_BY_VERSION: tuple[tuple[int, str, str], ...] = ((17, "transaction_timeout", "0"),)
 
-# Whoever is gone without a word is noticed in about a minute, instead of after hours: by us, and by
-# the server, which keeps locks, a slot or the lease for us until then. What users give counts.
-NOTICED: Mapping[str, str] = {
+# Both sides notice a silent connection loss in about a minute, instead of after hours; until then
+# the server keeps locks, a slot or the lease for us. The connection string takes precedence.
+KEEPALIVE: Mapping[str, str] = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
     "keepalives_interval": "10",
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-NOTICED_BY_SERVER: Mapping[str, str] = {
+SERVER_KEEPALIVE: Mapping[str, str] = {
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
@@ -56,9 +55,9 @@ NOTICED_BY_SERVER: Mapping[str, str] = {
 
 
 def parse(dsn: str) -> dict[str, str]:
-    """The parts of a connection string, URI or key=value; raises `invalid-dsn`.
+    """Return the parts of a connection string, URI or key=value; raise `invalid-dsn`.
 
-    libpq's complaint is not passed on: it quotes the string. For the same reason an address is
+    libpq's message is not passed on: it quotes the string. For the same reason an address is
     refused in which an unescaped `@` or `/` would make part of a password look like a host.
     """
     try:
@@ -68,7 +67,7 @@ def parse(dsn: str) -> dict[str, str]:
     if parts is None or not _is_clear(dsn):
         raise UserError(
             "invalid-dsn",
-            "the connection string cannot be parsed",
+            "could not parse the connection string",
             hint="Write postgresql://user@host:5432/database or host=… dbname=…; in an address, "
             "percent-encode special characters of user and password.",
         )
@@ -84,18 +83,18 @@ def _is_clear(dsn: str) -> bool:
 
 
 def pinned(dsn: str, version: int, settings: Mapping[str, str] | None = None) -> str:
-    """The same address with our session settings, for any libpq client of a server of `version`.
+    """Return the address with our session settings, for libpq clients of a server of `version`.
 
-    Settings of the user's own `options` that are not ours stay.
+    Other settings in the user's own `options` are kept.
     """
-    parts = {**NOTICED, **parse(dsn)}
-    wanted = {**NOTICED_BY_SERVER, **SETTINGS}
-    wanted |= {name: value for since, name, value in SETTINGS_BY_VERSION if version >= since}
-    wanted |= settings or {}
-    given = parts.get("options") or os.environ.get("PGOPTIONS", "")
-    ours = " ".join(f"-c {name}={_escape(value)}" for name, value in wanted.items())
+    parts = {**KEEPALIVE, **parse(dsn)}
+    session = {**SERVER_KEEPALIVE, **SETTINGS}
+    session |= {name: value for since, name, value in SETTINGS_BY_VERSION if version >= since}
+    session |= settings or {}
+    users_options = parts.get("options") or os.environ.get("PGOPTIONS", "")
+    ours = " ".join(f"-c {name}={_escape(value)}" for name, value in session.items())
     parts |= {
-        "options": f"{given} {ours}".strip(),
+        "options": f"{users_options} {ours}".strip(),
         "application_name": "headrace",
         "client_encoding": "UTF8",
     }
@@ -103,13 +102,13 @@ def pinned(dsn: str, version: int, settings: Mapping[str, str] | None = None) ->
 
 
 def place(dsn: str) -> str:
-    """Where a connection string leads, for messages: never its password."""
+    """Return host, port and database of a connection string, for messages."""
     parts = parse(dsn)
     return " ".join(f"{key}={parts[key]}" for key in ("host", "port", "dbname") if key in parts)
 
 
 def redacted(text: str, *dsns: str | None) -> str:
-    """`text` without any password that the connection strings or the environment hold."""
+    """Return `text` without the passwords of the connection strings and the environment."""
     secrets = {os.environ.get("PGPASSWORD", "")}
     for dsn in dsns:
         if dsn is not None:

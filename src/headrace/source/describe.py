@@ -1,4 +1,9 @@
-"""DESCRIBE"""
+"""What PostgreSQL makes of a query: its columns, and the objects that its names resolve to.
+
+The query is prepared and never run. PostgreSQL records for every view which functions, operators,
+types and collations its text uses, by oid. So a view of the query is created, in a transaction that
+is rolled back, and not read there. Built-in objects have smaller oids than those of users.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +23,8 @@ from headrace.source.faults import translate, translated
 from headrace.source.rights import FIRST_USER_OID
 from headrace.types import Type, from_postgres
 
-# A column's base type, or that of its elements, as `from_postgres` wants it; domains are gone
-# before a query returns them.
+# A column's base type, or that of its elements, as `from_postgres` takes it; a query returns no
+# domains.
 NAMES = """
 SELECT format_type(given.oid, given.typmod),
     CASE WHEN b.typtype = 'e' THEN quote_ident(n.nspname) || '.' || quote_ident(b.typname) END,
@@ -32,7 +37,7 @@ JOIN pg_namespace n ON n.oid = b.typnamespace
 ORDER BY given.place
 """
 
-# Which mistake of the user's a SQLSTATE stands for; any other is `invalid-query`.
+# The code of a user's mistake by exception class; any other is `invalid-query`.
 MISTAKES: tuple[tuple[type[postgres.Error], str], ...] = (
     (postgres.UndefinedTable, "unknown-table"),
     (postgres.InvalidSchemaName, "unknown-table"),
@@ -41,7 +46,7 @@ MISTAKES: tuple[tuple[type[postgres.Error], str], ...] = (
     (postgres.SyntaxError, "syntax-error"),
     (postgres.InsufficientPrivilege, "permission-denied"),
 )
-# These say something about the server, not about the query.
+# SQLSTATE classes of errors of the server, not of the query.
 SERVER_CLASSES = ("08", "53", "57", "58")
 
 
@@ -49,7 +54,7 @@ SERVER_CLASSES = ("08", "53", "57", "58")
 class DescribedColumn:
     """A column of a query's result; `type` is None where it has no exact counterpart.
 
-    A result tells no collation, so a text type is never `ordered` here.
+    A result description has no collation, so a text type is never `ordered` here.
     """
 
     name: str
@@ -64,14 +69,14 @@ def describe(
     query: str,
     search_path: Sequence[str] = ("public",),
 ) -> tuple[DescribedColumn, ...]:
-    """The columns that a single SELECT returns; raises a `UserError` in PostgreSQL's own words."""
+    """Return the columns of a single SELECT; raise a `UserError` with PostgreSQL's message."""
     if "\0" in query:
         raise UserError("syntax-error", "the query contains a NUL character")
     with translated(), connection.transaction():
         searching(connection, search_path)
         result = _prepare(connection, query, query)
         if result.nparams:
-            raise UserError("invalid-query", "the query has parameters such as $1")
+            raise UserError("invalid-query", "query parameters such as $1 are not supported")
         as_subquery(connection, query)
         fields = [
             (_text(result.fname(i)), result.ftype(i), result.fmod(i)) for i in range(result.nfields)
@@ -94,7 +99,7 @@ def describe(
 
 
 def searching(connection: Connection[Any], search_path: Sequence[str]) -> None:
-    """Look up names by the search path for the rest of the transaction."""
+    """Set the search path for the rest of the transaction."""
     path = sql.SQL(", ").join([sql.Identifier(name) for name in search_path or ("pg_catalog",)])
     connection.execute(sql.SQL("SET LOCAL search_path = {}").format(path))
 
@@ -110,10 +115,10 @@ def _prepare(connection: Connection[Any], text: str, query: str) -> PGresult:
 
 
 def as_subquery(connection: Connection[Any], query: str) -> str:
-    """The query as an item of FROM; UserError if PostgreSQL takes it for anything but a SELECT.
+    """Return the query as an item of FROM; raise UserError unless it is a SELECT.
 
     The query was accepted as one statement, so a semicolon outside strings and comments can only
-    be its last token; removing the right one makes it fit, removing another changes nothing here.
+    be its last token. Each semicolon is removed in turn: only the right removal gives valid SQL.
     """
     for text in _without_one_semicolon(query):
         item = f"(\n{text}\n) AS query"
@@ -148,14 +153,14 @@ def _mistake(error: postgres.Error, query: str) -> HeadraceError:
     detail = " ".join(part for part in (error.diag.message_detail, place) if part)
     return UserError(
         code,
-        error.diag.message_primary or "PostgreSQL refuses the query",
+        error.diag.message_primary or "PostgreSQL rejected the query",
         detail=detail or None,
         hint=error.diag.message_hint,
     )
 
 
 def _place(query: str, position: int) -> str | None:
-    """`Line 2, column 8.` for a position that PostgreSQL counts in characters from 1."""
+    """Return `Line 2, column 8.` for a position in characters from 1."""
     if not 0 < position <= len(query) + 1:
         return None
     before = query[: position - 1]
@@ -167,10 +172,10 @@ def _text(name: bytes | None) -> str:
     return (name or b"").decode()
 
 
-# Views are followed, since they are read as part of the query. Columns may be of users' enums and
-# collations, which are then named here as well; a cast or COLLATE leads to one only if it is called
-# as a built-in one, and f(x) to a cast only if a type is called as a function. A cast to a domain
-# calls what its constraints call.
+# Views are followed, since they are read as part of the query. Columns may have users' enums and
+# collations, which PostgreSQL then records too. A user's type counts only if it has the name of a
+# built-in type or function, a user's collation only if it is called C. A cast to a domain calls
+# the functions of its constraints.
 OBJECTS = sql.SQL("""
 WITH RECURSIVE views (oid) AS (
     SELECT {view}::regclass::oid
@@ -212,7 +217,7 @@ TEXT = "SELECT rtrim(pg_get_viewdef(%(view)s::regclass), ';')"
 
 @dataclass(frozen=True)
 class UserObject:
-    """Something that is not built in, as PostgreSQL names it; `view` is where it is named.
+    """An object that is not built in, by PostgreSQL's name for it; `view` is the view that uses it.
 
     `kind` is PostgreSQL's word: function, aggregate, operator, type, collation.
     """
@@ -224,10 +229,10 @@ class UserObject:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A query as PostgreSQL reads it: its text with every name spelled out, and what it calls.
+    """A query with all names qualified, and the user objects that it calls.
 
-    The text means the same under any search path. `user_objects` has all that the query and the
-    views that it reads would call of what is not built in.
+    The text means the same under any search path. `user_objects` has every object that is not
+    built in and that the query, or a view that it reads, would call.
     """
 
     text: str
@@ -237,9 +242,9 @@ class Resolved:
 def user_objects(
     connection: Connection[Any], query: str, search_path: Sequence[str]
 ) -> tuple[UserObject, ...]:
-    """What users have made of all that a query and the views that it reads would call.
+    """Return the user objects that a query, or a view that it reads, would call.
 
-    The query is one that `describe` accepts.
+    The query must be one that `describe` accepts.
     """
     return resolve(connection, query, search_path).user_objects
 
@@ -250,8 +255,8 @@ def resolve(
     search_path: Sequence[str],
     names: Sequence[str] = (),
 ) -> Resolved:
-    """The query as PostgreSQL reads it; its first columns get these names, if any are given."""
-    # A role that may not create temporary objects has Headrace's own schema.
+    """Return the query with all names resolved; `names` rename its first columns."""
+    # A role that may not create temporary objects uses Headrace's own schema.
     places = ("pg_temp.headrace_query", own_view(connection.info.backend_pid))
     for place in places:
         with translated(), connection.transaction(force_rollback=True):
@@ -267,16 +272,16 @@ def resolve(
             text = connection.execute(TEXT, parameters).fetchone()
             assert text is not None
             return Resolved(text[0], tuple(UserObject(*row) for row in rows))
-    raise AssertionError("a view was made in neither place")
+    raise AssertionError("the view was created in neither schema")
 
 
 def objects_sql(view: str) -> str:
-    """A query of the user objects that a view calls; `view` is its quoted name."""
+    """Return a query of the user objects that a view calls; `view` is its quoted name."""
     return OBJECTS.format(view=sql.Literal(view), first=FIRST_USER_OID).as_string()
 
 
 def own_view(number: int) -> str:
-    """The quoted name of a view of our own, in our schema."""
+    """Return the quoted name of a temporary view in Headrace's schema."""
     return sql.Identifier("headrace", f"query_{number}_{os.getpid()}").as_string()
 
 
@@ -287,14 +292,14 @@ def _create_view(
     search_path: Sequence[str],
     names: Sequence[str],
 ) -> None:
-    """Names in the query may repeat, so that it is read in FROM."""
+    """Create the view; the query is an item of FROM because its column names may repeat."""
     searching(connection, search_path)
     listed = sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
-    wanted, called = (listed, f" ({listed})") if names else ("1 AS one", "")
+    targets, aliases = (listed, f" ({listed})") if names else ("1 AS one", "")
     item = as_subquery(connection, query)
-    text = f"CREATE VIEW {name} AS SELECT {wanted} FROM {item}{called}"
+    text = f"CREATE VIEW {name} AS SELECT {targets} FROM {item}{aliases}"
     with connection.lock:
-        # As one statement with parameters it cannot be several.
+        # The extended protocol takes a single statement only.
         result = connection.pgconn.exec_params(text.encode(), [])
     if result.status != ExecStatus.COMMAND_OK:
         raise error_from_result(result, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors as Headrace's: by SQLSTATE and exception class, never by message text."""
+"""PostgreSQL's errors as HeadraceErrors, by SQLSTATE and exception class, never by message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAULTS: dict[str, tuple[type[HeadraceError], str]] = {
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise what PostgreSQL complains about inside as a `HeadraceError`."""
+    """Raise errors of psycopg and ADBC inside as HeadraceErrors."""
     try:
         yield
     except psycopg.Error as error:
@@ -39,7 +39,7 @@ def translated() -> Iterator[None]:
 
 
 def translate(error: psycopg.Error | ArrowError) -> HeadraceError:
-    """The `HeadraceError` for an error of psycopg or ADBC; PostgreSQL's own words are kept."""
+    """Return the HeadraceError for an error of psycopg or ADBC, with PostgreSQL's own message."""
     state = error.sqlstate or ""
     branch, code = _classify(error, state)
     if isinstance(error, psycopg.Error) and error.diag.message_primary:

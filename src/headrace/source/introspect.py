@@ -1,7 +1,7 @@
-"""What PostgreSQL's catalogs say about source tables, read in one query of one snapshot.
+"""Source tables as the system catalogs describe them, read in one query of one snapshot.
 
-Only MVCC reads of the catalogs decide here, because a cut asks what was true in its snapshot:
-functions such as pg_relation_filenode or pg_partition_tree answer with the newest state.
+Only MVCC reads of the catalogs are used, because a cut needs the state of its snapshot: functions
+such as pg_relation_filenode or pg_partition_tree return the newest state.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ WHERE c.oid = ANY (%(oids)s::oid[])
     needed=sql.SQL(", ").join(map(sql.Literal, NEEDED_FUNCTIONS)),
 )
 
-# A name's first table on the path of schemas, or in its own schema.
+# The first table of a name on the search path, or the one in its own schema.
 RESOLVE = """
 SELECT DISTINCT ON (wanted.schema, wanted.name) wanted.schema, wanted.name,
     c.oid, n.nspname, c.relkind, c.relpersistence,
@@ -167,21 +167,21 @@ KINDS_REFUSED = {"v": "a view", "m": "a materialized view", "f": "a foreign tabl
 
 
 def inspect(connection: Connection[Any], oids: Iterable[int]) -> dict[int, SourceTable]:
-    """The tables of `oids` as the connection's snapshot has them; a dropped one is left out."""
-    wanted = tuple(oids)
-    if not wanted:
+    """Return the tables of `oids` in the connection's snapshot, without dropped tables."""
+    requested = tuple(oids)
+    if not requested:
         return {}
     with translated():
-        return read_tables(ask_tables(connection, wanted))
+        return read_tables(ask_tables(connection, requested))
 
 
 def ask_tables(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
-    """Send the question of `inspect`; in a pipeline the answer is read later."""
+    """Send the query of `inspect`; in a pipeline the answer is read later."""
     return connection.execute(INSPECT, {"oids": sorted(oids)})
 
 
 def read_tables(answer: Cursor[Any]) -> dict[int, SourceTable]:
-    """Read the answer to `ask_tables`."""
+    """Return the tables of the answer to `ask_tables`."""
     return {
         oid: SourceTable(
             oid=oid,
@@ -202,7 +202,7 @@ def find_table(
     name: str,
     search_path: Sequence[str] = ("public",),
 ) -> SourceTable:
-    """The table that a query means by a name: see `find_tables`."""
+    """Return the table that a name resolves to: see `find_tables`."""
     return find_tables(connection, [(schema, name)], search_path)[schema, name]
 
 
@@ -211,7 +211,7 @@ def find_tables(
     names: Sequence[tuple[str | None, str]],
     search_path: Sequence[str] = ("public",),
 ) -> dict[tuple[str | None, str], SourceTable]:
-    """The tables that a query means by its names, if all can be captured and read.
+    """Return the tables that names resolve to, if all can be captured and read.
 
     Raises `unknown-table`, `unsupported-source`, `permission-denied`, `row-security` or
     `untrusted-object`.
@@ -227,7 +227,8 @@ def find_tables(
     tables = inspect(connection, oids.values())
     for (schema, name), oid in oids.items():
         if oid not in tables:
-            raise UserError("unknown-table", f'table "{_shown(schema, name)}" was dropped just now')
+            qualified = _qualified(schema, name)
+            raise UserError("unknown-table", f'table "{qualified}" was dropped concurrently')
     return {name: tables[oid] for name, oid in oids.items()}
 
 
@@ -236,8 +237,8 @@ def _resolve(
     names: Sequence[tuple[str | None, str]],
     search_path: Sequence[str],
 ) -> dict[tuple[str | None, str], int]:
-    """The oids of the tables that are meant; UserError if one cannot be captured."""
-    # PostgreSQL looks into pg_catalog first unless the path says otherwise.
+    """Return the oids of the tables; raise UserError if one cannot be captured."""
+    # PostgreSQL searches pg_catalog first unless the path lists it.
     implied = () if "pg_catalog" in search_path else ("pg_catalog",)
     parameters = {
         "schemas": [schema for schema, _ in names],
@@ -246,14 +247,16 @@ def _resolve(
     }
     with translated():
         rows = connection.execute(RESOLVE, parameters).fetchall()
-    found = {(schema, name): rest for schema, name, *rest in rows}
+    resolved = {(schema, name): rest for schema, name, *rest in rows}
     oids: dict[tuple[str | None, str], int] = {}
     for schema, name in names:
-        if (schema, name) not in found:
+        if (schema, name) not in resolved:
             where = schema or ", ".join(search_path)
-            shown = _shown(schema, name)
-            raise UserError("unknown-table", f'table "{shown}" does not exist in schema {where}')
-        oid, place, kind, persistence, parent = found[schema, name]
+            qualified = _qualified(schema, name)
+            raise UserError(
+                "unknown-table", f'table "{qualified}" does not exist in schema {where}'
+            )
+        oid, place, kind, persistence, parent = resolved[schema, name]
         reason = None
         if oid < FIRST_USER_OID or place in ("pg_catalog", "information_schema"):
             reason = "is a system table"
@@ -268,13 +271,13 @@ def _resolve(
         if reason is not None:
             hint = "Only ordinary and partitioned tables can be captured; name the table itself."
             if kind == "r" and parent:
-                hint = "Partition the table instead, or read those that inherit, with UNION ALL."
+                hint = "Partition the table instead, or read the inheriting tables with UNION ALL."
             raise UserError("unsupported-source", f"{place}.{name} {reason}", hint=hint)
         oids[schema, name] = oid
     return oids
 
 
-def _shown(schema: str | None, name: str) -> str:
+def _qualified(schema: str | None, name: str) -> str:
     return name if schema is None else f"{schema}.{name}"
 
 

@@ -1,8 +1,8 @@
 """Reading rows of a source, live or from its buffer, into the Arrow form that is stored.
 
 One SELECT list serves both: the initial copy reads the table itself, ingest its buffer. PostgreSQL
-decides what does not fit (`Type.misfit`): each row carries the verdict in `_misfit`, because Arrow
-would take an infinite date or too long a numeric without a word.
+checks which values do not fit (`Type.misfit`): each row has the result in `_misfit`, because Arrow
+would silently accept an infinite date or too long a numeric.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ WEIGHT = "_weight"
 MISFIT = "_misfit"
 MAXIMUM_SHOWN_COLUMNS = 12
 MAXIMUM_SHOWN_LENGTH = 100
-# Arrow parses this many digits rightly; of more it may keep the wrong ones without an error.
+# Arrow parses this many digits correctly; with more it may silently keep the wrong ones.
 MAXIMUM_PARSED_LENGTH = 38
 
 
 def relation_sql(schema: str, name: str) -> str:
-    """The quoted name of one table, without those that inherit from it."""
+    """Return ONLY and the quoted name: one table, without those that inherit from it."""
     return sql.SQL("ONLY {}").format(sql.Identifier(schema, name)).as_string()
 
 
 def read_sql(
     relation: str, columns: Sequence[SourceColumn], where: str = "true", *, buffered: bool = False
 ) -> str:
-    """A SELECT of `columns`, named by their physical names, and of `_misfit` where one may not fit.
+    """Return a SELECT of `columns`, by their physical names, and of `_misfit` if needed.
 
-    `relation` and `where` are SQL text, quoted by their makers. `buffered` reads a buffer: its
+    `relation` and `where` are SQL text, quoted by the caller. `buffered` reads a buffer: its
     columns have physical names already, and `_weight` comes first.
     """
     return (
@@ -49,7 +49,7 @@ def read_sql(
 
 
 def select_list(columns: Sequence[SourceColumn], *, buffered: bool = False) -> str:
-    """What `read_sql` selects, for a SELECT of one's own."""
+    """Return the SELECT list of `read_sql`, for other queries."""
     items = [
         sql.SQL("{} AS {}").format(_value(column, buffered), sql.Identifier(column.physical))
         for column in columns
@@ -68,14 +68,14 @@ def select_list(columns: Sequence[SourceColumn], *, buffered: bool = False) -> s
 
 
 def has_misfits(columns: Sequence[SourceColumn]) -> bool:
-    """Whether some value of the columns may not fit, so that rows are read with a verdict."""
+    """Return whether some value of the columns may not fit, so that rows have `_misfit`."""
     return any(_type(column).misfit is not None for column in columns)
 
 
 def misfit_sql(
     relation: str, table: SourceTable, where: str = "true", *, buffered: bool = False
 ) -> str | None:
-    """A SELECT of column, value and row of one value that does not fit; None if all must fit."""
+    """Return a SELECT of column, value and row of a value that does not fit; None if all fit."""
     misfits = _misfits(table.stored, buffered)
     if not misfits:
         return None
@@ -87,11 +87,11 @@ def misfit_sql(
         sql.SQL("WHEN {} THEN {}").format(condition, _text(column, buffered))
         for column, condition in misfits
     ]
-    shown = [
+    row_columns = [
         sql.SQL("{}, left({}, {})").format(
             sql.Literal(column.name), _text(column, buffered), MAXIMUM_SHOWN_LENGTH
         )
-        for column in telling_columns(table)
+        for column in identifying_columns(table)
     ]
     return (
         sql.SQL(
@@ -101,7 +101,7 @@ def misfit_sql(
         .format(
             names=sql.SQL(" ").join(names),
             values=sql.SQL(" ").join(values),
-            shown=sql.SQL(", ").join(shown),
+            shown=sql.SQL(", ").join(row_columns),
             relation=sql.SQL(relation),
             where=sql.SQL(where),
             condition=sql.SQL(" OR ").join([condition for _, condition in misfits]),
@@ -118,29 +118,31 @@ def find_misfit(
     *,
     buffered: bool = False,
 ) -> NeedsReinit | None:
-    """The error that names a value which does not fit, with its column and row."""
+    """Return the error for a value that does not fit, with column and row; None without one."""
     query = misfit_sql(relation, table, where, buffered=buffered)
     if query is None:
         return None
     with translated():
-        found = connection.execute(sql.SQL(query)).fetchone()
-    if found is None:
+        misfit = connection.execute(sql.SQL(query)).fetchone()
+    if misfit is None:
         return None
-    column, value, row = found
-    shown = ", ".join(f"{name} = {'NULL' if text is None else text}" for name, text in row.items())
+    column, value, row = misfit
+    row_text = ", ".join(
+        f"{name} = {'NULL' if text is None else text}" for name, text in row.items()
+    )
     return does_not_fit(
         f'column "{column}" of {table.schema}.{table.name}',
-        f"The value is {value[:MAXIMUM_SHOWN_LENGTH]}, in the row with {shown}.",
+        f"The value is {value[:MAXIMUM_SHOWN_LENGTH]}, in the row with {row_text}.",
     )
 
 
 def has_misfit(data: pa.Table) -> bool:
-    """Whether PostgreSQL found a value that does not fit."""
+    """Return whether PostgreSQL marked a value that does not fit."""
     return MISFIT in data.column_names and bool(pc.any(data[MISFIT]).as_py())
 
 
 def to_stored(data: pa.Table | pa.RecordBatch, columns: Sequence[SourceColumn]) -> pa.Table:
-    """What `read_sql` gave, in the stored types and without `_misfit`; raises `value-does-not-fit`.
+    """Return a result of `read_sql` in the stored types; raise `value-does-not-fit`.
 
     The error cannot name the row: `find_misfit` can.
     """
@@ -153,7 +155,7 @@ def to_stored(data: pa.Table | pa.RecordBatch, columns: Sequence[SourceColumn]) 
 
 
 def stored_schema(columns: Sequence[SourceColumn], *, weighted: bool = False) -> pa.Schema:
-    """The Arrow schema of `to_stored`'s result."""
+    """Return the Arrow schema of the result of `to_stored`."""
     weight = [pa.field(WEIGHT, pa.int64())] if weighted else []
     fields = [pa.field(column.physical, _type(column).arrow) for column in columns]
     return pa.schema(weight + fields)
@@ -165,7 +167,7 @@ def _cast(values: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
         return pa.chunked_array(lists, type_.arrow)
     if type_.kind != "numeric":
         return values.cast(type_.arrow)
-    # '1.' and forty zeros fits decimal(38,1), but Arrow reads it as 0.0: long texts go one by one.
+    # '1.' with forty zeros fits decimal(38,1), but Arrow reads 0.0: parse long texts one by one.
     is_long = pc.fill_null(pc.greater(pc.utf8_length(values), MAXIMUM_PARSED_LENGTH), False)
     if not pc.any(is_long).as_py():
         return values.cast(type_.arrow)
@@ -178,7 +180,7 @@ def _cast(values: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
 
 
 def _cast_elements(lists: pa.ListArray, element: Type) -> pa.ListArray:
-    """The same lists, each element brought to its stored type."""
+    """Return the lists with each element cast to its stored type."""
     # The elements of NULL lists and those outside of a slice stay where they are.
     elements = _cast(pa.chunked_array([lists.values]), element).combine_chunks()
     mask = lists.is_null() if lists.null_count else None
@@ -188,7 +190,7 @@ def _cast_elements(lists: pa.ListArray, element: Type) -> pa.ListArray:
 
 
 def _rescaled(text: str, type_: Type) -> Decimal:
-    """The decimal with the type's scale; digits beyond it are zeros, since the value fits."""
+    """Return the decimal with the type's scale; raise if digits beyond it are not zeros."""
     assert type_.scale is not None
     sign, digits, exponent = Decimal(text).as_tuple()
     assert isinstance(exponent, int)
@@ -216,7 +218,7 @@ def _value(column: SourceColumn, buffered: bool) -> sql.Composed:
     type_ = _type(column)
     template = type_.read
     if type_.element is not None:
-        # The driver fails on bounds that it does not know; the row's verdict says what is wrong.
+        # The driver fails on unknown bounds; `_misfit` of the row reports the value.
         template = f"CASE WHEN {type_.row.misfit} THEN NULL ELSE {template} END"
     return sql.SQL(template).format(column=_reference(column, buffered))
 
@@ -228,7 +230,7 @@ def _text(column: SourceColumn, buffered: bool) -> sql.Composed:
 def _misfits(
     columns: Sequence[SourceColumn], buffered: bool
 ) -> list[tuple[SourceColumn, sql.Composed]]:
-    """What is asked of each column that may hold what does not fit.
+    """Return the condition for a misfit of each column that may have one.
 
     A buffer's column may be older than its type.
     """
@@ -240,8 +242,8 @@ def _misfits(
     ]
 
 
-def telling_columns(table: SourceTable) -> tuple[SourceColumn, ...]:
-    """The columns that tell a row: those of the first stored key, else the first few."""
+def identifying_columns(table: SourceTable) -> tuple[SourceColumn, ...]:
+    """Return the columns that identify a row in messages: the first stored key, or a few."""
     stored = {column.number: column for column in table.stored}
     for key in table.keys:
         if all(number in stored for number in key):
@@ -250,7 +252,7 @@ def telling_columns(table: SourceTable) -> tuple[SourceColumn, ...]:
 
 
 def does_not_fit(what: str, detail: str | None) -> NeedsReinit:
-    """The error for a value that its stored type cannot hold."""
+    """Return the error for a value that its stored type cannot hold."""
     return NeedsReinit(
         "value-does-not-fit",
         f"{what} holds a value that cannot be stored",

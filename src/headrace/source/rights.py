@@ -1,4 +1,13 @@
-"""RIGHTS"""
+"""Whether a role may read source tables, and whether reading could run other users' code.
+
+Planning a query evaluates constant parts of a table's indexes and statistics with the rights of the
+current role: the owner of the table, or of a function in them, could run code with our rights. So
+every such function has to belong to a role that has our rights already.
+
+Triggers, rules, policies, defaults and constraints run with the rights of the role that writes to
+the table. Other users could have put them into one of our schemas, or created it before us. Trusted
+are superusers, our own roles, and roles that may become the current one anyway.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +22,10 @@ from headrace.source.faults import translated
 
 FIRST_USER_OID = 16384
 
-# Rights are those of this moment, whatever the snapshot of the transaction is. A partitioned
-# table's key depends on functions as an index does. `called` is found once for all tables, each of
-# its dependencies by index: PostgreSQL has no statistics on what users have just made, and a plan
-# that takes them to be few goes through all of them for every table.
+# Rights are current, whatever the snapshot of the transaction. A partitioned table's key depends on
+# functions as an index does. `called` is computed once for all tables, each dependency by index:
+# PostgreSQL has no statistics on new objects, and a plan that expects few of them would scan all of
+# them for every table.
 RIGHTS = sql.SQL("""
 WITH RECURSIVE tree AS (
     SELECT c.oid AS root, c.oid, c.relkind FROM pg_class c WHERE c.oid = ANY (%(oids)s::oid[])
@@ -58,7 +67,7 @@ WHERE c.oid = ANY (%(oids)s::oid[])
 
 @dataclass(frozen=True)
 class Rights:
-    """What a role may do with a source table; `function` is one that reading could run."""
+    """A role's rights on a source table; `function` is untrusted and could be run by reading."""
 
     oid: int
     schema: str
@@ -71,8 +80,8 @@ class Rights:
     function: str | None
 
     def problem(self) -> UserError | None:
-        """Why the table must not be read, with what its owner can do about it."""
-        shown = f"{self.schema}.{self.name}"
+        """Return the error for a table that must not be read, with a remedy; None if it may be."""
+        table = f"{self.schema}.{self.name}"
         if not self.usage:
             schema = sql.Identifier(self.schema)
             return self._denied(sql.SQL("USAGE ON SCHEMA {}").format(schema))
@@ -81,26 +90,25 @@ class Rights:
         if self.secured:
             return UserError(
                 "row-security",
-                f"row level security would hide rows of {shown} from role {self.role}",
-                detail="A stream table over a part of the rows that nobody asked for would be"
-                " wrong.",
-                hint=f"Let a superuser run: ALTER ROLE {self._role} BYPASSRLS; or connect as the"
+                f"row level security would hide rows of {table} from role {self.role}",
+                detail="A stream table over an unknown part of the rows would be wrong.",
+                hint=f"Have a superuser run: ALTER ROLE {self._role} BYPASSRLS; or connect as the"
                 " owner.",
             )
         if self.foreign:
             return UserError(
                 "unsupported-source",
-                f"{shown} has a foreign table as a partition",
+                f"{table} has a foreign table as a partition",
                 hint="Only ordinary and partitioned tables can be captured.",
             )
         if self.function is not None:
             return UserError(
                 "untrusted-object",
-                f"reading {shown} could run function {self.function} as role {self.role}",
+                f"reading {table} could run function {self.function} as role {self.role}",
                 detail="PostgreSQL computes the constant parts of a table's indexes and statistics"
                 " with the rights of whoever reads the table, and the function belongs to a role"
                 " that does not have them.",
-                hint="Drop the index or statistics, or let a superuser own the function:"
+                hint="Drop the index or statistics, or have a superuser own the function:"
                 f" ALTER FUNCTION {self.function} OWNER TO {self._role};",
             )
         return None
@@ -115,17 +123,17 @@ class Rights:
             f"role {self.role} may not read {self.schema}.{self.name}",
             detail="Capture reads and locks the whole table; rights on single columns do not"
             " suffice.",
-            hint=f"Let the owner run: GRANT {target.as_string()} TO {self._role};",
+            hint=f"Have the owner run: GRANT {target.as_string()} TO {self._role};",
         )
 
 
 def ask_rights(connection: Connection[Any], oids: Iterable[int]) -> Cursor[Any]:
-    """Send the question; in a pipeline the answer is read later."""
+    """Send the query of rights; in a pipeline the answer is read later."""
     return connection.execute(RIGHTS, {"oids": sorted(oids)})
 
 
 def read_rights(answer: Cursor[Any]) -> dict[int, UserError]:
-    """Read the answer to `ask_rights`: the tables that must not be read, with the reason."""
+    """Return the tables of the answer that must not be read, each with the error."""
     problems = {row[0]: Rights(*row).problem() for row in answer}
     return {oid: problem for oid, problem in problems.items() if problem is not None}
 
@@ -139,7 +147,7 @@ SELECT r.oid FROM pg_roles r
 WHERE r.rolsuper OR r.rolname = ANY (%(ours)s) OR pg_has_role(r.oid, current_user, 'MEMBER')
 """)
 
-# Each row is something that a role which is not trusted has made, or may put in. A schema of ours
+# Each row is an object that an untrusted role has made, or its right to make one. A schema of ours
 # has no trigger, rule or policy at all.
 FOREIGN = sql.SQL("""
 WITH trusted AS ({trusted}), place AS (
@@ -211,15 +219,15 @@ WITH trusted AS ({trusted}), place AS (
 SELECT problem FROM found LIMIT 1
 """).format(trusted=TRUSTED, first=sql.Literal(FIRST_USER_OID))
 
-DETAIL = "What that role puts there would run with the rights of Headrace's own roles."
+DETAIL = "Code that this role puts there would run with the rights of Headrace's own roles."
 
 
 def require_own_schema(
     connection: Connection[Any], schema: str, ours: Collection[str] = ()
 ) -> None:
-    """Raise `untrusted-object` if others made a schema of ours, or something in it.
+    """Raise `untrusted-object` if an untrusted role made a schema of ours, or something in it.
 
-    `ours` are roles that are trusted besides the current one. A schema that is not there is fine.
+    `ours` are roles that are trusted besides the current one. A missing schema is fine.
     """
     with translated():
         row = connection.execute(FOREIGN, {"schema": schema, "ours": list(ours)}).fetchone()
@@ -230,7 +238,7 @@ def require_own_schema(
         "untrusted-object",
         str(row[0]),
         detail=DETAIL,
-        hint=f"Let a superuser look at schema {name} and at event triggers. A schema that others"
+        hint=f"Have a superuser inspect schema {name} and at event triggers. A schema that others"
         f" made goes with DROP SCHEMA {name} CASCADE; in one that a DBA made for Headrace, a"
         " superuser or Headrace's own role (the one of --setup-dsn, if it is given) has to own"
         " everything.",

@@ -27,7 +27,7 @@ SELECT {}, (SELECT oid::bigint FROM pg_database WHERE datname = current_database
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """What a server says that it is; `database` is the oid of the one that was asked."""
+    """The identity of a server; `database` is the oid of the connected database."""
 
     system_identifier: str
     timeline: int
@@ -35,7 +35,7 @@ class ServerIdentity:
 
 
 def server_identity(connection: Connection[Any]) -> ServerIdentity:
-    """The identity of a primary; raises `standby-server`."""
+    """Return the identity of a primary; raise `standby-server` for a standby."""
     require_primary(connection)
     with translated():
         row = connection.execute(QUERY).fetchone()
@@ -44,14 +44,14 @@ def server_identity(connection: Connection[Any]) -> ServerIdentity:
 
 
 def require_primary(connection: Connection[Any]) -> None:
-    """Raise `standby-server` where nothing can be captured."""
+    """Raise `standby-server` for a standby, which cannot be captured."""
     with translated():
         row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
     if row and row[0]:
         raise Unavailable(
             "standby-server",
             "the server is a standby",
-            detail="A standby's snapshot does not show which transactions of the primary run.",
+            detail="A standby's snapshot does not show which transactions run on the primary.",
             hint="Connect to the primary, for example with target_session_attrs=primary.",
         )
 
@@ -70,7 +70,7 @@ FROM pg_database WHERE datname = current_database()
 
 
 def home_collation(connection: Connection[Any]) -> Collation:
-    """The default collation of the database of a connection, as far as it is known."""
+    """Return the default collation of the database of a connection, which casts to text have."""
     row = connection.execute(DEFAULT_COLLATION).fetchone()
     assert row is not None
     return Collation(row[0])

@@ -18,11 +18,11 @@ from headrace.source.faults import translate, translated
 from headrace.source.reading import read_sql, relation_sql, to_stored
 from headrace.source.table import SourceColumn, SourceTable
 
-# A range below this many pages costs more to start than to read.
+# Starting a range of fewer pages costs more than reading it.
 MINIMUM_PAGES = 128
 
-# A partition is read by its own name where the role may: PostgreSQL does not skip the others for
-# a condition on tableoid.
+# A partition is read by its own name if the role may: PostgreSQL does not prune partitions by a
+# condition on tableoid.
 LEAVES = """
 WITH RECURSIVE tree AS (
     SELECT %(oid)s::oid AS oid
@@ -43,7 +43,7 @@ ORDER BY c.oid
 
 @dataclass(frozen=True)
 class LeafTable:
-    """A table that holds rows itself, as `LEAVES` finds it."""
+    """A table that holds rows itself: a row of `LEAVES`."""
 
     oid: int
     schema: str
@@ -55,10 +55,9 @@ class LeafTable:
 
 @dataclass(frozen=True)
 class Range:
-    """Some pages of one table, for `read_sql`: SQL text of the relation and of the condition.
+    """A range of pages of one table, for `read_sql`: SQL text of the relation and the condition.
 
-    `bytes` is what they took when the range was made, with their share of the values that
-    PostgreSQL keeps beside the pages.
+    `bytes` is their size when the range was made, with their share of TOAST.
     """
 
     relation: str
@@ -67,15 +66,15 @@ class Range:
 
 
 def page_ranges(connection: Connection[Any], table: SourceTable, parts: int) -> tuple[Range, ...]:
-    """About `parts` ranges that together cover every row of the table.
+    """Return about `parts` ranges that together cover every row of the table.
 
-    Sizes must be asked for after the snapshot that the ranges are read in, with the table locked:
-    then every row of the snapshot lies on a page counted here. The last range of each leaf is
-    open-ended all the same.
+    Call it after taking the snapshot that the ranges are read in, with the table locked: then
+    every row of the snapshot lies on a page counted here. The last range of each leaf is open-ended
+    anyway.
     """
     with translated():
-        found = connection.execute(LEAVES, {"oid": table.oid}).fetchall()
-    leaves = [LeafTable(*row) for row in found]
+        rows = connection.execute(LEAVES, {"oid": table.oid}).fetchall()
+    leaves = [LeafTable(*row) for row in rows]
     pages = max(sum(leaf.pages for leaf in leaves) // max(parts, 1) + 1, MINIMUM_PAGES)
     return tuple(
         Range(_relation(table, leaf), _where(leaf, first, last), _bytes(leaf, first, last))
@@ -85,7 +84,7 @@ def page_ranges(connection: Connection[Any], table: SourceTable, parts: int) -> 
 
 
 def _steps(size: int, step: int) -> Iterator[tuple[int, int | None]]:
-    """First page and first page beyond, None where the range is open-ended."""
+    """Yield the first page and the first page beyond each range, None if it is open-ended."""
     starts = list(range(0, size, step)) or [0]
     yield from zip(starts, [*starts[1:], None], strict=True)
 
@@ -116,7 +115,7 @@ _CUT_GONE = ("22023", "42704", "42P01", "55000")
 
 
 def range_sql(part: Range, columns: Sequence[SourceColumn]) -> tuple[str, str]:
-    """What locks the range's table, and what reads its rows."""
+    """Return the statement that locks the range's table, and the query that reads its rows."""
     lock = f"LOCK TABLE {part.relation} IN ACCESS SHARE MODE"
     return lock, read_sql(part.relation, columns, part.where)
 
@@ -124,7 +123,7 @@ def range_sql(part: Range, columns: Sequence[SourceColumn]) -> tuple[str, str]:
 def read_in_snapshot(
     conninfo: str, snapshot: str, lock: str, query: str, columns: Sequence[SourceColumn]
 ) -> Iterator[pa.Table]:
-    """The rows of one `range_sql` in their stored types, batch by batch: memory holds one.
+    """Yield the rows of one `range_sql` in their stored types, one batch in memory at a time.
 
     The exporting transaction, and its lock on the table, must outlive the reading.
     """
@@ -149,11 +148,11 @@ def answer_in_snapshot(
     columns: Sequence[SourceColumn],
     refuse: Callable[[UserObject], HeadraceError],
 ) -> Iterator[pa.Table]:
-    """The answer to a query made of built-in functions, in the stored types, batch by batch.
+    """Yield the result of a query of built-in functions, in the stored types, batch by batch.
 
-    Raises `query-failed` where PostgreSQL cannot compute it, and what `refuse` makes of an object
-    of a user's that it would call. What is answered is a view that has been looked at: the text
-    alone could mean something else a moment later.
+    Raises `query-failed` if PostgreSQL cannot compute it, and the error of `refuse` for a user
+    object that it would call. The query is run through a view whose objects were checked: the text
+    alone could resolve to other objects a moment later.
     """
     try:
         with (
@@ -179,7 +178,7 @@ def answer_in_snapshot(
 
 
 def _create_view(cursor: Any, query: str) -> str:
-    """The name of a view of the query; Headrace's schema has it if the role may not make others."""
+    """Create a view of the query, temporary if the role may, and return its name."""
     cursor.execute("SELECT has_database_privilege(current_database(), 'TEMPORARY')")
     ((temporary,),) = cursor.fetchall()
     view = "pg_temp.headrace_answer" if temporary else own_view(os.getpid())
@@ -189,7 +188,7 @@ def _create_view(cursor: Any, query: str) -> str:
 
 def _failed(error: Exception) -> UserError:
     message = str(error).strip().split("\n", 1)[0]
-    return UserError("query-failed", f"PostgreSQL could not answer the query: {message}")
+    return UserError("query-failed", f"PostgreSQL could not run the query: {message}")
 
 
 def _enter(cursor: Any, snapshot: str, lock: str, mode: str = "READ ONLY") -> None:
@@ -197,9 +196,11 @@ def _enter(cursor: Any, snapshot: str, lock: str, mode: str = "READ ONLY") -> No
     try:
         cursor.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {mode}")
         cursor.execute(f"SET TRANSACTION SNAPSHOT {quoted}")
-        # Behind a waiting ALTER TABLE this waits for us to end: lock_timeout ends it instead.
+        # A queued ALTER TABLE waits for our cut: lock_timeout ends this wait behind it.
         cursor.execute(lock)
     except ArrowError as error:
         if error.sqlstate in _CUT_GONE:
-            raise Transient("cut-interrupted", "the snapshot of the copy is gone") from error
+            raise Transient(
+                "cut-interrupted", "the snapshot of the copy no longer exists"
+            ) from error
         raise

@@ -9,7 +9,7 @@ from headrace.types import Type
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column of a source; `type` is None where PostgreSQL's has no exact counterpart.
+    """A column of a source; `type` is None if PostgreSQL's type has no exact counterpart.
 
     `physical` names the column in the buffer and in the relation's log. It comes from the
     attribute number, which PostgreSQL never gives to a second column.
@@ -28,10 +28,10 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table that can be captured, at the moment it was looked at.
+    """A table that can be captured, at the time of a snapshot.
 
-    `storage` names the table's files (leaf by leaf for a partitioned table): TRUNCATE and every
-    rewriting ALTER give new ones, so a change of it means that rows changed behind the triggers.
+    `storage` has the table's files (leaf by leaf for a partitioned table): TRUNCATE and every
+    rewriting ALTER create new ones, so a new value means that rows changed behind the triggers.
     `keys` are the column numbers of the primary key and of unique constraints without NULLs.
     """
 
@@ -45,7 +45,7 @@ class SourceTable:
 
     @property
     def stored(self) -> tuple[SourceColumn, ...]:
-        """The columns that are captured: those whose type has an exact counterpart."""
+        """Return the captured columns: those whose type has an exact counterpart."""
         return tuple(column for column in self.columns if column.type is not None)
 
     def column(self, name: str) -> SourceColumn | None:

@@ -32,7 +32,7 @@ WHERE c.relkind = 'v' AND c.oid >= %(first)s
 
 @dataclass(frozen=True)
 class FoundView:
-    """A view as it is now."""
+    """The text and the columns of a view."""
 
     text: str
     columns: tuple[str, ...]
@@ -41,11 +41,11 @@ class FoundView:
 def find_views(
     connection: Connection[Any], names: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], FoundView]:
-    """Those of the names, schema and name, that are views of users now."""
-    wanted = sorted(names)
+    """Return the views of users among the names (schema and name), by name."""
+    requested = sorted(names)
     parameters = {
-        "schemas": [schema for schema, _ in wanted],
-        "names": [name for _, name in wanted],
+        "schemas": [schema for schema, _ in requested],
+        "names": [name for _, name in requested],
         "first": FIRST_USER_OID,
     }
     with translated():
@@ -53,10 +53,9 @@ def find_views(
     return {(schema, name): FoundView(text, tuple(columns)) for schema, name, text, columns in rows}
 
 
-# A view depends on the columns that it reads, or on a whole table of which it reads none. If it
-# reads whole rows, which are columns of number 0, it depends on no more than that, and every column
-# has to be readable. Those of the named views that no other one reads are read by the invoker. A
-# role that was dropped has no rights.
+# A view depends on the columns that it reads, or on the whole table if it reads none. Whole rows
+# are a dependency on column number 0 only; then every column has to be readable. The invoker reads
+# the named views that no other view reads. A dropped role has no rights.
 FORBIDDEN = """
 WITH RECURSIVE views (schema, name, oid) AS (
     SELECT wanted.schema, wanted.name, c.oid
@@ -124,22 +123,22 @@ ORDER BY schema, name, readable
 def forbidden_views(
     connection: Connection[Any], names: Iterable[tuple[str, str]], invoker: str | None = None
 ) -> dict[tuple[str, str], UserError]:
-    """Those of the views, by schema and name, of which an owner may not read something, and why.
+    """Return the views, by schema and name, whose owner lacks a right, each with the error.
 
-    The `invoker` is who reads views with `security_invoker`: the current role if None.
+    The `invoker` is the role that reads views with `security_invoker`: the current role if None.
     """
-    wanted = sorted(names)
-    if not wanted:
+    requested = sorted(names)
+    if not requested:
         return {}
     parameters = {
-        "schemas": [schema for schema, _ in wanted],
-        "names": [name for _, name in wanted],
+        "schemas": [schema for schema, _ in requested],
+        "names": [name for _, name in requested],
         "first": FIRST_USER_OID,
         "invoker": invoker or connection.info.user,
     }
     with translated():
         rows = connection.execute(FORBIDDEN, parameters).fetchall()
-    return {(schema, name): _problem(*found) for schema, name, *found in rows}
+    return {(schema, name): _problem(*problem) for schema, name, *problem in rows}
 
 
 def _problem(view: str, relation: str, role: str, readable: bool) -> UserError:
@@ -149,16 +148,16 @@ def _problem(view: str, relation: str, role: str, readable: bool) -> UserError:
             "row-security",
             f"row level security would hide rows of {relation} from role {role}, as whom view"
             f" {view} reads it",
-            hint=f"Let a superuser run: ALTER ROLE {quoted} BYPASSRLS; or read the table itself.",
+            hint=f"Have a superuser run: ALTER ROLE {quoted} BYPASSRLS; or read the table itself.",
         )
     if relation == view:
         return UserError(
             "permission-denied",
             f"role {role} may not read view {view}",
-            hint=f"Let its owner grant {quoted} USAGE on its schema and SELECT on {view}.",
+            hint=f"Have its owner grant {quoted} USAGE on its schema and SELECT on {view}.",
         )
     return UserError(
         "permission-denied",
         f"role {role} may not read {relation}, which view {view} reads in its name",
-        hint=f"Let the owner of {relation} run: GRANT SELECT ON {relation} TO {quoted};",
+        hint=f"Have the owner of {relation} run: GRANT SELECT ON {relation} TO {quoted};",
     )

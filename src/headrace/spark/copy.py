@@ -1,4 +1,4 @@
-"""Copying a source under an exported snapshot: whole, or the difference to its relation's log.
+"""Copying a source in an exported snapshot: as a whole, or as the difference to its relation.
 
 Executors read PostgreSQL and write Parquet.
 """
@@ -32,10 +32,9 @@ def read_table(
     ranges: Sequence[Range],
     epoch: int,
 ) -> DataFrame:
-    """The rows of the table in the snapshot, one partition a range, as weighted rows of the epoch.
+    """Return the rows of the table in the snapshot, as weighted rows, one partition per range.
 
-    The transaction that exported the snapshot, and its lock on the table, must outlive the
-    reading.
+    The exporting transaction, and its lock on the table, must outlive the read.
     """
     from headrace.spark.postgres_source import NAME, PostgresSource, copy_schema, options
 
@@ -55,11 +54,11 @@ def copy_table(
     progress: Progress | None = None,
     order: Sequence[str] = (),
 ) -> None:
-    """Write the table's rows in the snapshot as Parquet parts into a folder that does not exist.
+    """Write the table's rows in the snapshot as Parquet parts into a new folder.
 
-    Each part is sorted by the columns of `order`; a table mostly lies in the order of its key.
-    `progress` is told how many of the ranges are done, and of how many. Over Spark Connect it is
-    only told the end.
+    Each part is sorted by the columns of `order`; a table mostly is in the order of its key.
+    `progress` gets the number of finished ranges and their total; over Spark Connect only at the
+    end.
     """
     total = len(ranges)
 
@@ -84,8 +83,8 @@ Result = TypeVar("Result")
 class LiveRows:
     """A table's rows in an exported snapshot, as the view `name` with the columns of `schema`.
 
-    Columns that the table no longer has are NULL. The transaction that exported the snapshot, and
-    its lock on the table, must outlive the reading.
+    Columns that the table no longer has are NULL. The exporting transaction, and its lock on the
+    table, must outlive the read.
     """
 
     name: str
@@ -112,14 +111,14 @@ class LiveRows:
 
 
 def write_difference(runner: Runner, live: LiveRows, old: Input, sql: str, folder: str) -> None:
-    """Let the executors write the rows of `sql` over the live rows and the old state."""
+    """Have executors write the result of `sql` over the live rows and the old state."""
     _over(runner, live, old, sql, lambda frame: write_parts(frame, folder))
 
 
 def collect_difference(
     runner: Runner, live: LiveRows, old: Input, sql: str, limit: int
 ) -> pa.Table | TooLarge:
-    """The rows of `sql` over the live rows and the old state."""
+    """Return the result of `sql` over the live rows and the old state, up to `limit` rows."""
 
     def collect(frame: DataFrame) -> pa.Table | TooLarge:
         rows = frame.limit(limit + 1).toArrow()

@@ -1,13 +1,13 @@
-"""What Spark raises, told as Headrace's errors.
+"""Spark's errors as HeadraceErrors.
 
-| what Spark says                                  | error                          |
+| Spark's error                                    | HeadraceError                  |
 |--------------------------------------------------|--------------------------------|
 | SQLSTATE 22xxx, 21xxx: the data of the query     | UserError query-failed         |
-| what a rendered expression raises itself         | UserError query-failed         |
-| a file or path of the store that is not there    | Unavailable store-unreachable  |
+| raised by a rendered expression                  | UserError query-failed         |
+| a missing file or path of the store              | Unavailable store-unreachable  |
 | SQLSTATE 42xxx: the query itself                 | InternalError invariant        |
 | Spark Connect does not answer                    | Unavailable spark-unreachable  |
-| a `WorkerFailure` raised by our code on executors | the error that it names       |
+| a `WorkerFailure` of our code on executors       | the error of its code          |
 | anything else                                    | Transient spark-failed         |
 """
 
@@ -35,7 +35,7 @@ _CANCELLED_CONDITIONS = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED")
 _RAISED_CONDITION = "USER_RAISED_EXCEPTION"
 _QUERY_STATES = ("22", "21")
 _OURS_STATES = ("42", "0A")
-# Java gives the error of the file system as text only.
+# Java reports this error of the file system as text only.
 _DISK_FULL = "No space left on device"
 _MARK = re.compile(r"headrace-error<(?P<code>[a-z-]+)>(?P<message>[^\n<]*)<")
 _LONGEST_CHAIN = 20
@@ -44,7 +44,7 @@ _translating: ContextVar[bool] = ContextVar("translating", default=False)
 
 
 class WorkerFailure(Exception):
-    """Raised by our code on an executor: an error code that survives the way through the JVM."""
+    """An error of our code on an executor, with a code that survives the way through the JVM."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -54,7 +54,7 @@ class WorkerFailure(Exception):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise Spark's errors as Headrace's; other exceptions pass."""
+    """Raise Spark's errors as HeadraceErrors; other exceptions pass."""
     _quiet_spark_loggers()
     token = _translating.set(True)
     try:
@@ -70,12 +70,12 @@ def translated() -> Iterator[None]:
 
 
 def cancelled() -> Transient:
-    """The error of a call that somebody cancelled."""
+    """Return the error for a cancelled call."""
     return Transient("spark-failed", "the Spark job was cancelled")
 
 
 def translate(error: Exception) -> HeadraceError:
-    """The Headrace error that says the same."""
+    """Return the HeadraceError for an error of Spark."""
     from pyspark.errors import AnalysisException
 
     text = _text(error)
@@ -86,17 +86,17 @@ def translate(error: Exception) -> HeadraceError:
         return cancelled()
     if condition.startswith(_STORE_CONDITIONS):
         return Unavailable(
-            "store-unreachable", "a file of the store cannot be read", detail=message
+            "store-unreachable", "could not read a file of the store", detail=message
         )
     if _DISK_FULL in text:
-        return Unavailable("store-full", "a disk is full", detail=message)
-    detail = f"Spark says {condition}, SQLSTATE {state or 'unknown'}." if condition else None
+        return Unavailable("store-full", "no space left on a disk", detail=message)
+    detail = f"Spark reports {condition}, SQLSTATE {state or 'unknown'}." if condition else None
     if state.startswith(_QUERY_STATES) or condition == _RAISED_CONDITION:
         return UserError(
             "query-failed", f"the query failed: {_first_sentence(message)}", detail=detail
         )
     if state.startswith(_OURS_STATES) or isinstance(error, AnalysisException):
-        return InternalError("invariant", "Spark refuses a query of Headrace's", detail=message)
+        return InternalError("invariant", "Spark rejected a query of Headrace", detail=message)
     if _is_unavailable(error):
         return Unavailable("spark-unreachable", "Spark Connect does not answer", detail=message)
     return Transient("spark-failed", f"a Spark job failed: {message}", detail=detail)
@@ -114,12 +114,12 @@ def _is_sparks(error: Exception) -> bool:
 def _text(error: Exception) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  the message is asked of the JVM, which may be gone
+    except Exception:  # noqa: BLE001  the message comes from the JVM, which may have died
         return type(error).__name__
 
 
 def _facts(error: Exception) -> tuple[str, str, str]:
-    """The condition, the SQLSTATE and the short message of what went wrong first."""
+    """Return condition, SQLSTATE and short message of the root cause."""
     from pyspark.errors import PySparkException
 
     if isinstance(error, PySparkException):
@@ -144,7 +144,7 @@ def _facts(error: Exception) -> tuple[str, str, str]:
 
 
 def _ask(thing: Any, method: str) -> str:
-    """The answer of a method that the exception may not have, or that may need a dead JVM."""
+    """Return the result of a method that may not exist, or may need a dead JVM; else ''."""
     try:
         return str(getattr(thing, method)() or "")
     except Exception:  # noqa: BLE001
@@ -152,13 +152,13 @@ def _ask(thing: Any, method: str) -> str:
 
 
 def _short(message: str) -> str:
-    """The message without stack trace and quoted SQL, on one line."""
+    """Return the message without stack trace and quoted SQL, on one line."""
     head = re.split(r"\n\s+at |\n\nJVM stacktrace|\n== ", message.strip(), maxsplit=1)[0]
     return " ".join(head.split())[:500]
 
 
 def _first_sentence(message: str) -> str:
-    """What happened, without Spark's advice on its own functions and settings.
+    """Return the first sentence, without Spark's advice on its own functions and settings.
 
     "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to ..." -> "division by zero"
     """
@@ -186,7 +186,7 @@ class _OnlyOthers(logging.Filter):
 
 @cache
 def _quiet_spark_loggers() -> None:
-    """Keep PySpark from writing our errors to the terminal: each would be a page of JSON."""
+    """Keep PySpark from logging translated errors to the terminal as pages of JSON."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

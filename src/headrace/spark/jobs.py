@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkCall:
-    """One use of a session under a name that no other call has.
+    """One use of a session, under a unique name.
 
-    `caller` is the thread that waits for it, `thread` the one that it acts for.
+    `caller` is the thread that waits for the call, `thread` the one on whose behalf it runs.
     """
 
     session: SparkSession
@@ -26,35 +26,35 @@ class SparkCall:
 
 
 class Jobs(Protocol):
-    """What can be known of and done to the jobs of a call, from any thread."""
+    """Operations on the jobs of a call, from any thread."""
 
     def begin(self, call: SparkCall) -> None:
-        """Give the calling thread's next jobs the call's name."""
+        """Mark the next jobs of the current thread with the call's name."""
 
     def end(self, call: SparkCall) -> None:
-        """Take the name away again."""
+        """Remove the mark."""
 
     def interrupt(self, call: SparkCall) -> None:
-        """Stop the call's jobs that run now."""
+        """Cancel the running jobs of the call."""
 
     def count(self, call: SparkCall) -> int:
-        """How many jobs the call has run."""
+        """Return how many jobs the call has run."""
 
     def tasks_done(self, call: SparkCall) -> int | None:
-        """How many tasks of the call are complete, or None where Spark does not say."""
+        """Return how many tasks of the call are complete; None over Spark Connect."""
 
 
 class ClassicJobs:
-    """By job group: a thread of Python is one thread of the JVM, and the group belongs to it."""
+    """Marks jobs by job group: a Python thread is one thread of the JVM, which has the group."""
 
     def begin(self, call: SparkCall) -> None:
         context = call.session.sparkContext
         context.setJobGroup(call.name, "headrace")
-        # Otherwise Spark searches the stack for it, again and again for every query.
+        # Without a call site Spark searches the stack for one, repeatedly for every query.
         context.setLocalProperty("callSite.long", "headrace")
 
     def end(self, call: SparkCall) -> None:
-        """The next call's `begin` takes the group's place."""
+        """Do nothing: the next `begin` replaces the group."""
 
     def interrupt(self, call: SparkCall) -> None:
         call.session.sparkContext.cancelJobGroup(call.name)
@@ -70,7 +70,7 @@ class ClassicJobs:
 
 
 class ConnectJobs:
-    """By tag. A client does not learn of jobs, so every query that was run counts as one."""
+    """Marks jobs by tag. Clients do not see jobs, so every query counts as one."""
 
     def begin(self, call: SparkCall) -> None:
         call.session.addTag(call.name)
@@ -89,24 +89,24 @@ class ConnectJobs:
 
 
 Result = TypeVar("Result")
-_helped: ContextVar[int | None] = ContextVar("headrace_helped_thread", default=None)
+_acted_for: ContextVar[int | None] = ContextVar("headrace_acting_thread", default=None)
 
 
 def acting_thread() -> int:
-    """The thread that this one helps, or itself."""
-    helped = _helped.get()
-    return get_ident() if helped is None else helped
+    """Return the thread on whose behalf the current thread acts, or the current thread."""
+    principal = _acted_for.get()
+    return get_ident() if principal is None else principal
 
 
 def helping(work: Callable[[], Result]) -> Callable[[], Result]:
-    """The work as another thread does it for this one."""
-    helped = acting_thread()
+    """Return the work, to be done by another thread on behalf of this one."""
+    principal = acting_thread()
 
-    def help_out() -> Result:
-        token = _helped.set(helped)
+    def delegated() -> Result:
+        token = _acted_for.set(principal)
         try:
             return work()
         finally:
-            _helped.reset(token)
+            _acted_for.reset(token)
 
-    return help_out
+    return delegated

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: found before the start, and given up after the JVM has died."""
+"""The Java that Spark runs on: found before the start, and forgotten after the JVM has died."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ class JavaInstallation:
 
 
 def parse_major(text: str) -> int | None:
-    """The major version in what `java -version` says, or None if it says none.
+    """Return the major version in the output of `java -version`; None without one.
 
     "1.8.0_392" -> 8    "11.0.2" -> 11    "17.0.15" -> 17    "21" -> 21    "25-ea" -> 25
     """
-    found = VERSION.search(text)
-    if found is None:
+    match = VERSION.search(text)
+    if match is None:
         return None
-    first = int(found["first"])
+    first = int(match["first"])
     # Up to Java 8 the version numbers began with "1.".
-    return int(found["second"]) if first == 1 and found["second"] else first
+    return int(match["second"]) if first == 1 and match["second"] else first
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """The Java program that Spark's start script picks: that of JAVA_HOME, else the one on PATH."""
+    """Return the Java program of Spark's start script: that of JAVA_HOME, else the one on PATH."""
     home = environment.get("JAVA_HOME")
     if home:
         program = Path(home) / "bin" / "java"
         return program if os.access(program, os.X_OK) else None
-    found = shutil.which("java", path=environment.get("PATH"))
-    return Path(found) if found else None
+    on_path = shutil.which("java", path=environment.get("PATH"))
+    return Path(on_path) if on_path else None
 
 
 def require_java(environment: Mapping[str, str] | None = None) -> JavaInstallation:
-    """The installed Java; raises `Unavailable` with code `java-missing` if none is new enough."""
+    """Return the installed Java; raise `java-missing` if none is new enough."""
     environment = os.environ if environment is None else environment
     program = find_java(environment)
     if program is None:
         home = environment.get("JAVA_HOME")
-        detail = f"JAVA_HOME is {home}, but there is no bin/java in it." if home else None
+        detail = f"JAVA_HOME is {home}, which has no bin/java." if home else None
         raise Unavailable("java-missing", "no Java was found", detail=detail, hint=HINT)
     output = _version_text(program)
     major = parse_major(output)
@@ -98,11 +98,11 @@ def _version_text(program: Path) -> str:
 
 
 def answers(session: SparkSession) -> bool:
-    """Whether whatever is behind a session still answers for it."""
+    """Return whether the application or server of a session still answers."""
     try:
         session.conf.get("spark.sql.ansi.enabled")
         if hasattr(session, "_jsparkSession"):
-            # A context that failed stops by itself; its JVM goes on, and answers.
+            # A context that failed stops by itself; its JVM still runs and answers.
             return not session.sparkContext._jsc.sc().isStopped()  # noqa: SLF001
     except Exception:  # noqa: BLE001  it may fail in any way that a broken connection can
         return False
@@ -110,16 +110,16 @@ def answers(session: SparkSession) -> bool:
 
 
 def process_of_jvm() -> Popen[bytes] | None:
-    """The process of the JVM that PySpark started last; None if there is none."""
+    """Return the process of the JVM that PySpark started last; None without one."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway  # noqa: SLF001
-    # Asked for an attribute that it lacks, a gateway would ask the JVM.
+    # `getattr` of a missing attribute would call the JVM.
     return None if gateway is None else vars(gateway).get("proc")
 
 
 def jvm_answers() -> bool:
-    """Whether PySpark has a JVM that answers."""
+    """Return whether PySpark has a JVM that answers."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway  # noqa: SLF001
@@ -133,10 +133,10 @@ def jvm_answers() -> bool:
 
 
 def forget_jvm() -> None:
-    """Make PySpark forget the JVM of this process, which is dead or of no use any more.
+    """Make PySpark forget the JVM of this process, which is dead or unusable.
 
-    PySpark starts one JVM in the life of a process, keeps it in private fields, and offers no
-    other way to release it. A JVM that still runs ends when its input does.
+    PySpark starts one JVM in the life of a process and keeps it in private fields, without a way
+    to release it. A JVM that still runs ends when its input is closed.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -150,7 +150,7 @@ def forget_jvm() -> None:
             with suppress(OSError):
                 process.stdin.close()
     context = SparkContext._active_spark_context  # noqa: SLF001
-    # Its thread and socket would stay for as long as this process.
+    # Its thread and socket would otherwise stay until this process ends.
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         with suppress(Exception):

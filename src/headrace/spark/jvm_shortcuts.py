@@ -1,8 +1,8 @@
-"""Rows handed to a classic session, and views put in place of others, in few calls of the JVM.
+"""Passing rows to a classic session, and replacing views, in few calls of the JVM.
 
-PySpark asks for settings one by one when it takes in an Arrow table, and runs a command through the
-whole planner for every view. Here are the calls that both end in. They are nobody's promise: where
-one of them is missing or refused, all goes PySpark's way from then on.
+PySpark reads settings one by one when it converts an Arrow table, and runs a command through the
+whole planner for every view. This module makes the calls that both end in. They are not a public
+API: if one is missing or fails, the session uses PySpark's own functions from then on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 class ArrowLeaf:
     """Rows in the JVM that can be exchanged: a frame of one partition of one Arrow batch.
 
-    `slot` is the array that holds the batch; every job takes from it what is there at its start.
+    `slot` is the array that holds the batch; every job reads its contents at the start.
     """
 
     frame: DataFrame
@@ -38,19 +38,19 @@ class ArrowLeaf:
 
 
 class JvmShortcuts:
-    """The way into one session. `exchanges` says whether it has leaves."""
+    """The shortcuts into one session; `exchanges`: whether frames with exchangeable rows work."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._jvm: _Jvm | None = None
         self._open = hasattr(session, "_jsparkSession") and not _encrypts(session)
-        self._known: dict[str, tuple[pa.Schema, Any]] = {}
+        self._view_metadata: dict[str, tuple[pa.Schema, Any]] = {}
         self.exchanges = self._open
 
     def frame(self, rows: pa.Table, schema: pa.Schema, most: int | None = None) -> DataFrame:
-        """The rows, which have that schema, a partition for each chunk, or for `most` rows of it.
+        """Return the rows as a frame with a partition for each chunk, or for each `most` rows.
 
-        On PySpark's way a setting of the session says how many.
+        The rows have the schema. PySpark's own function partitions by a setting of the session.
         """
         if self._open:
             try:
@@ -60,9 +60,9 @@ class JvmShortcuts:
         return self._session.createDataFrame(rows, struct(schema))
 
     def leaf(self, rows: pa.Table, schema: pa.Schema) -> ArrowLeaf | None:
-        """The rows, which have that schema, as a frame whose rows can be exchanged.
+        """Return the rows as a frame whose rows can be exchanged; they have the schema.
 
-        None where they cannot be, or are too many for one batch.
+        Return None if the session cannot exchange rows, or for more rows than fit one batch.
         """
         chunk = _one_batch(rows, schema)
         if not self._open or not self.exchanges or chunk is None:
@@ -71,20 +71,20 @@ class JvmShortcuts:
             frame = self._direct_frame(chunk, schema)
             slot = frame._jdf.logicalPlan().rdd().partitions()[0].values().unsafeArray()  # noqa: SLF001
         except refusals() as error:
-            logger.warning("plans of queries are not kept", extra={"error": str(error)})
+            logger.warning("could not keep plans of queries", extra={"error": str(error)})
             self.exchanges = False
             return None
         return ArrowLeaf(frame, schema, slot)
 
     def exchange(self, leaf: ArrowLeaf, rows: pa.Table) -> bool:
-        """Have the leaf's frame give these rows from now on; False if they are too many."""
+        """Replace the rows of a leaf's frame; return False if they are too many."""
         chunk = _one_batch(rows, leaf.schema)
         if chunk is not None:
             self._put_batch(leaf, chunk)
         return chunk is not None
 
     def show(self, name: str, schema: pa.Schema, frame: DataFrame) -> None:
-        """Have a view of that name give the rows of a frame, which has that schema."""
+        """Create or replace a view of a frame, which has that schema."""
         if self._open:
             try:
                 self._put(name, schema, frame)
@@ -95,7 +95,7 @@ class JvmShortcuts:
         frame.createOrReplaceTempView(quoted(name))
 
     def drop(self, name: str) -> None:
-        self._known.pop(name, None)
+        self._view_metadata.pop(name, None)
         self._session.catalog.dropTempView(name)
 
     def _direct_frame(
@@ -104,19 +104,19 @@ class JvmShortcuts:
         from pyspark.sql import DataFrame
 
         jvm = self._in_jvm()
-        batches = self._handed_over(rows, schema, most)
+        batches = self._batches_in_jvm(rows, schema, most)
         taken = jvm.utils.toDataFrame(batches, struct(schema).json(), jvm.session)
         return DataFrame(taken, self._session)
 
     def _put_batch(self, leaf: ArrowLeaf, rows: pa.RecordBatch) -> None:
-        copied = self._handed_over(rows, leaf.schema).copyToArray(leaf.slot)
+        copied = self._batches_in_jvm(rows, leaf.schema).copyToArray(leaf.slot)
         if copied != 1:
             raise InternalError("invariant", f"{copied} batches went into a leaf instead of one")
 
-    def _handed_over(
+    def _batches_in_jvm(
         self, rows: pa.Table | pa.RecordBatch, schema: pa.Schema, most: int | None = None
     ) -> Any:
-        """The rows as Arrow batches in the JVM: an iterator over those of a table, or the one."""
+        """Return the rows as Arrow batches in the JVM, as an iterator."""
         jvm = self._in_jvm()
         descriptor, path = mkstemp(dir=jvm.folder)
         try:
@@ -130,18 +130,18 @@ class JvmShortcuts:
             Path(path).unlink()
 
     def _put(self, name: str, schema: pa.Schema, frame: DataFrame) -> None:
-        """Put a frame's plan in the place of a view's; a view of other columns is made anew.
+        """Replace the plan of a view; recreate a view of other columns.
 
-        What Spark knows of a view beside its plan follows from its name and columns.
+        Apart from its plan, everything that Spark records of a view follows from name and columns.
         """
         jvm = self._in_jvm()
-        columns, known = self._known.get(name, (None, None))
+        columns, metadata = self._view_metadata.get(name, (None, None))
         if columns == schema:
             plan = jvm.some(frame._jdf.logicalPlan())  # noqa: SLF001
-            jvm.catalog.createTempView(name, jvm.view(known, plan), True)
+            jvm.catalog.createTempView(name, jvm.view(metadata, plan), True)
         else:
             frame.createOrReplaceTempView(quoted(name))
-            self._known[name] = schema, jvm.catalog.getRawTempView(name).get().tableMeta()
+            self._view_metadata[name] = schema, jvm.catalog.getRawTempView(name).get().tableMeta()
 
     def _in_jvm(self) -> _Jvm:
         if self._jvm is None:
@@ -149,13 +149,13 @@ class JvmShortcuts:
         return self._jvm
 
     def _close(self, error: Exception) -> None:
-        logger.warning("inputs go to Spark the long way", extra={"error": str(error)})
+        logger.warning("could not pass inputs to Spark directly", extra={"error": str(error)})
         self._open = False
-        self._known.clear()
+        self._view_metadata.clear()
 
 
 class _Jvm:
-    """What is called in the JVM, looked up once: by its name that takes longer than a call."""
+    """Objects and classes of the JVM, looked up once: a lookup by name is slower than a call."""
 
     def __init__(self, session: SparkSession) -> None:
         names: Any = session._jvm  # noqa: SLF001
@@ -168,7 +168,7 @@ class _Jvm:
 
 
 def _one_batch(rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch | None:
-    """The rows, also if there are none, as one batch; None if they do not go into one."""
+    """Return the rows, even none, as one batch; None if they do not fit into one."""
     batches = rows.combine_chunks().to_batches()
     if len(batches) > 1:
         return None
@@ -176,17 +176,17 @@ def _one_batch(rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch | None:
 
 
 def _encrypts(session: SparkSession) -> bool:
-    """Whether Spark encrypts what it keeps on disk, so that nothing may lie there in plain."""
+    """Return whether Spark encrypts its temporary files, so that ours must not be plain."""
     return bool(session.sparkContext._encryption_enabled)  # noqa: SLF001
 
 
 def refusals() -> tuple[type[Exception], ...]:
-    """What says that a call is not there, or not as it was."""
+    """Return the exceptions of a JVM call that does not exist or has changed."""
     from py4j.protocol import Py4JError
 
     return Py4JError, AttributeError, TypeError
 
 
 def quoted(name: str) -> str:
-    """The name as a Spark identifier."""
+    """Return the name as a quoted Spark identifier."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,7 +1,7 @@
-"""Start a Spark application in this process, quietly and with nothing left behind.
+"""Starting a Spark application in this process, without console output and leftover files.
 
-A Python process has at most one JVM and at most one Spark application. Who asks for one gets the
-one that runs; it is stopped when the last who asked has let go, and never if a user started it.
+A Python process has at most one JVM and at most one Spark application. `acquire` returns the
+running application if there is one; the last `release` stops it, unless a user started it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 MARK = "spark.headrace.application"
 
-# The variables would turn a session asked for here into another one.
+# These variables would change the kind of session that is started here.
 _FOREIGN = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE", "PYSPARK_SUBMIT_ARGS")
 
 _LOG4J = """\
@@ -50,11 +50,11 @@ _SPARK_ENV = """\
 exec 2>>"$HEADRACE_SPARK_LOG"
 if [ -f "$HEADRACE_SPARK_CONF/spark-env.sh" ]; then . "$HEADRACE_SPARK_CONF/spark-env.sh"; fi
 """
-# What planning takes of compiled code is more than a JVM keeps by itself: it would throw code away
-# and compile it again all the time, on a core of its own. The memory is only taken as it is used.
+# Planning needs more compiled code than a JVM keeps by default: it would discard and recompile code
+# all the time, on a core of its own. The memory is reserved and used on demand.
 _JVM_OPTIONS = "-XX:ReservedCodeCacheSize=1g"
-# The driver listens for executors and for readers of blocks, also where there are none, and takes
-# Java objects from whoever connects. The secret is made in the JVM and told to nobody.
+# The driver listens for executors and readers of blocks, even in local mode, and deserialises Java
+# objects from any client. The secret is generated in the JVM and never leaves it.
 _CLOSED_PORTS = {
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
@@ -80,15 +80,15 @@ class Application:
 
 
 def acquire(master: str | None, *, memory: str, log: Path | None) -> Application:
-    """The application of this process, started on `master` if none runs; `release` it after use."""
+    """Return the application of this process, started if need be; `release` it after use."""
     with _lock:
         session = start(master or LOCAL, memory=memory, log=log)
         context = session.sparkContext
         if master is not None and context.master != master:
             raise UserError(
                 "invalid-option",
-                f"Spark runs on {context.master} in this process, not on {master}",
-                hint="A process has one Spark application. Use that one, or another process.",
+                f"Spark already runs on {context.master} in this process, not on {master}",
+                hint="A process has one Spark application. Use that one, or start another process.",
             )
         mark = context.getConf().get(MARK, "") or ""
         if mark not in _holders:
@@ -98,7 +98,7 @@ def acquire(master: str | None, *, memory: str, log: Path | None) -> Application
 
 
 def release(application: Application) -> None:
-    """Stop the application if it is ours and nobody else holds it."""
+    """Stop the application if we started it and nobody else holds it."""
     with _lock:
         if application.mark not in _holders:
             return
@@ -109,14 +109,14 @@ def release(application: Application) -> None:
 
 
 def abandon(application: Application) -> None:
-    """Let go of an application whose JVM is dead, for all who hold it."""
+    """Forget an application whose JVM is dead, for all its holders."""
     with _lock:
         if application.mark in _holders:
             _forget()
 
 
 def _forget() -> None:
-    """Forget the JVM, which is dead; who held an application of it does not hold the next one."""
+    """Forget a dead JVM; holders of its application do not hold the next one."""
     _holders.clear()
     forget_jvm()
 
@@ -124,7 +124,7 @@ def _forget() -> None:
 def start(
     master: str, *, memory: str = "2g", log: Path | None = None, counted: bool = True
 ) -> SparkSession:
-    """A classic session; with `counted` false the caller stops it by `session.stop()`."""
+    """Return a classic session; with `counted` false the caller stops it by `session.stop()`."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -142,7 +142,7 @@ def start(
         if process is not None and process.poll() is not None:
             _forget()
         try:
-            # Asked by its context, an application that runs already is left as it is.
+            # Through its context, a running application is not reconfigured.
             SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
             session: SparkSession = SparkSession.builder.getOrCreate()
         except Exception as error:
@@ -150,7 +150,10 @@ def start(
             if not jvm_answers():
                 _forget()
             raise Transient(
-                "spark-failed", "Spark did not start", detail=detail, hint=f"The log is {log}."
+                "spark-failed",
+                "could not start Spark",
+                detail=detail,
+                hint=f"See the log file {log}.",
             ) from error
         if counted and session.sparkContext.getConf().get(MARK) == mark:
             _holders[mark] = 0
@@ -158,9 +161,8 @@ def start(
 
 
 def _settings(memory: str) -> dict[str, str]:
-    # The UI would listen on every interface without a password. 100 generated classes, Spark's
-    # default, are soon used up by many stream tables. Of 1,000 queries it would keep the plans as
-    # text, for a page that nobody sees.
+    # The UI would listen on every interface without a password. Many stream tables soon use up 100
+    # generated classes, Spark's default. The UI would also keep the plans of 1,000 queries as text.
     return {
         "spark.app.name": "headrace",
         "spark.ui.enabled": "false",
@@ -188,13 +190,13 @@ def _local_settings() -> dict[str, str]:
 
 
 def _package_folder() -> Path:
-    """The folder that Python workers import this package from."""
+    """Return the folder from which Python workers import this package."""
     return Path(__file__).resolve().parents[2]
 
 
 @cache
 def process_folder() -> Path:
-    """What Spark drops in this process: a folder that goes with the process, as the JVM does."""
+    """Return the folder for Spark's files of this process, removed when the process ends."""
     folder, _ = lasting_folder(JVM)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "conf").mkdir()
@@ -206,7 +208,7 @@ def process_folder() -> Path:
 
 @contextmanager
 def _environment(log: Path, local: bool) -> Iterator[None]:
-    """The variables that the JVM and its Python workers start with, for the time of the start."""
+    """Set the environment variables of the JVM and its Python workers during the start."""
     users = None if local else _link_configuration()
     changed: dict[str, str | None] = {
         "PYSPARK_PYTHON": sys.executable,
@@ -225,28 +227,30 @@ def _environment(log: Path, local: bool) -> Iterator[None]:
 
 
 def _jvm_options(local: bool) -> str | None:
-    """The user's options for the JVM, and ours unless these are about the same."""
-    given = [os.environ.get(name, "") for name in _USERS_OPTIONS]
+    """Return the user's options for the JVM, and ours unless the user set the same."""
+    users_options = [os.environ.get(name, "") for name in _USERS_OPTIONS]
     ours = []
-    if not any(word in text for text in given for word in ("CodeCacheSize", "CodeHeapSize")):
+    if not any(
+        word in text for text in users_options for word in ("CodeCacheSize", "CodeHeapSize")
+    ):
         ours.append(_JVM_OPTIONS)
-    if local and not any("java.io.tmpdir" in text for text in given):
-        # Libraries unpack native code there, which a JVM that is killed leaves behind.
+    if local and not any("java.io.tmpdir" in text for text in users_options):
+        # Libraries unpack native code there, which a killed JVM leaves behind.
         ours.append(f'"-Djava.io.tmpdir={process_folder() / "tmp"}"')
-    return " ".join((*ours, given[0])).strip() or None
+    return " ".join((*ours, users_options[0])).strip() or None
 
 
 def _link_configuration() -> str | None:
-    """Put the user's configuration beside ours: it says how to use a cluster; local needs none."""
+    """Link the user's configuration beside ours, for clusters; return its folder, if any."""
     home = os.environ.get("SPARK_HOME")
-    given = os.environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
-    if given is None or not Path(given).is_dir():
+    folder = os.environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
+    if folder is None or not Path(folder).is_dir():
         return None
-    for file in Path(given).iterdir():
+    for file in Path(folder).iterdir():
         link = process_folder() / "conf" / file.name
         if file.name not in _OUR_FILES and not link.exists():
             link.symlink_to(file.resolve())
-    return given
+    return folder
 
 
 def _set(variables: dict[str, str | None]) -> None:

@@ -1,4 +1,4 @@
-"""The three places sessions come from: an application we start, a Spark Connect server, a user."""
+"""Origins of sessions: an application that we start, a Spark Connect server, or a user."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ ANSWER_SECONDS = 5.0
 
 
 class SessionOrigin(Protocol):
-    """Gives sessions that are our own; `remote` says that they are Spark Connect's."""
+    """Creates sessions of our own; `remote`: over Spark Connect."""
 
     remote: bool
 
     def new_session(self) -> SparkSession: ...
 
     def has_ended(self) -> bool:
-        """Whether its process is known to have ended, which takes no question to Spark."""
+        """Return whether its process is known to have ended, without a call to Spark."""
 
     def is_lost(self) -> bool:
-        """Whether its sessions are gone for good; a new origin may find another Spark there."""
+        """Return whether its sessions are lost for good; a new origin may reach another Spark."""
 
     def close(self) -> None:
-        """Stop what we started, and only that."""
+        """Stop the application or sessions that we started, and only these."""
 
 
 class Launched:
@@ -42,7 +42,7 @@ class Launched:
 
     def __init__(self, master: str | None, *, memory: str, log: Path | None) -> None:
         if master is not None and master.startswith("spark://"):
-            # Masters that stand by for each other are named together: spark://a:7077,b:7077
+            # The masters of a high-availability cluster are listed: spark://a:7077,b:7077
             places = master.removeprefix("spark://").split(",")
             _require_answer([f"spark://{place}" for place in places], 7077, "Spark's master")
         self._application = launch.acquire(master, memory=memory, log=log)
@@ -65,12 +65,12 @@ class Launched:
 
 
 class Remote:
-    """A Spark Connect server; every session is created anew and released at the end."""
+    """A Spark Connect server; every session is newly created and released at the end."""
 
     remote = True
 
     def __init__(self, address: str) -> None:
-        # Without asking first, the client tries again for ten minutes.
+        # Without this check the client would retry for ten minutes.
         _require_answer([address], CONNECT_PORT, "Spark Connect")
         self._address = address
         self._sessions: list[SparkSession] = []
@@ -86,12 +86,12 @@ class Remote:
         return False
 
     def is_lost(self) -> bool:
-        # A session of a server that is gone would be tried for minutes, so the server comes first.
+        # Calls to a lost server are retried for minutes, so the address is checked first.
         try:
             _require_answer([self._address], CONNECT_PORT, "Spark Connect")
         except Unavailable:
             return True
-        # Each is asked: the server may have been started anew between two of them.
+        # Every session is checked: the server may have been restarted between two of them.
         return not all(map(answers, self._sessions))
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Remote:
 
 
 class UserSession:
-    """A user's session: we make further ones from it and leave it as it is."""
+    """A user's session: new sessions are derived from it, and it is not changed."""
 
     def __init__(self, session: SparkSession) -> None:
         self.remote = type(session).__module__.startswith("pyspark.sql.connect")
@@ -112,10 +112,10 @@ class UserSession:
     def new_session(self) -> SparkSession:
         if not self.remote:
             return self._session.newSession()
-        # The server knows a session only after its first question.
+        # The server registers a session with its first request.
         _ = self._session.version
         clone = self._session.cloneSession()  # type: ignore[attr-defined]
-        # A clone lacks what its own `stop` asks for.
+        # A clone lacks an attribute that its `stop` reads.
         clone.release_session_on_close = True
         self._clones.append(clone)
         return cast("SparkSession", clone)
@@ -132,9 +132,9 @@ class UserSession:
 
 
 def _require_answer(addresses: list[str], default_port: int, name: str) -> None:
-    """Raise `spark-unreachable` unless one of the addresses takes a connection.
+    """Raise `spark-unreachable` unless one of the addresses accepts a connection.
 
-    Only host and port are shown: a Spark Connect address may hold a token.
+    Messages have host and port only: a Spark Connect address may contain a token.
     """
     tried = []
     for address in addresses:
@@ -143,7 +143,7 @@ def _require_answer(addresses: list[str], default_port: int, name: str) -> None:
             place = (parts.hostname or "", parts.port or default_port)
         except ValueError as error:
             raise UserError(
-                "invalid-option", "not an address of Spark: its port is no number"
+                "invalid-option", "invalid Spark address: the port is not a number"
             ) from error
         try:
             socket.create_connection(place, ANSWER_SECONDS).close()

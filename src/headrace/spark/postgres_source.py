@@ -1,4 +1,4 @@
-"""The rows of a PostgreSQL table as a Spark data source: executors read ranges of its pages.
+"""A Spark data source of the rows of a PostgreSQL table: executors read ranges of its pages.
 
 Imports PySpark, so only `copy` imports it, and only when a table is copied.
 """
@@ -22,19 +22,19 @@ from headrace.spark.schema import EPOCH, LOG_FIELDS, WEIGHT
 from headrace.types import Type
 
 NAME = "headrace_postgres"
-# Spark shows the options of a plan, and hides those whose name has one of the words it redacts.
+# Spark redacts options in plans if their name contains a word such as "secret".
 SECRET = "secret.conninfo"  # noqa: S105  the name of an option
 
 
 def copy_schema(columns: Sequence[SourceColumn]) -> pa.Schema:
-    """The columns of a copy: epoch, weight, and the stored columns by their physical names."""
+    """Return the columns of a copy: epoch, weight, and the stored columns by physical name."""
     return pa.schema([*LOG_FIELDS, *stored_schema(columns)])
 
 
 def options(
     conninfo: str, snapshot: str, table: SourceTable, ranges: Sequence[Range], epoch: int
 ) -> dict[str, str]:
-    """A copy as options of the data source; all SQL is made here, none on executors."""
+    """Return the options of the data source for a copy; all SQL is rendered here."""
     columns = table.stored
     parts = [range_sql(part, columns) for part in ranges]
     return {
@@ -47,7 +47,7 @@ def options(
 
 
 class PostgresSource(DataSource):
-    """Registered under `NAME`; takes `options`."""
+    """The data source registered as `NAME`, with the options of `options`."""
 
     @classmethod
     def name(cls) -> str:
@@ -64,7 +64,7 @@ class PostgresSource(DataSource):
 
 
 class PostgresReader(DataSourceReader):
-    """Reads each part in the shared snapshot, batch by batch: memory holds one batch."""
+    """Reads each part in the shared snapshot, one batch in memory at a time."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class PostgresReader(DataSourceReader):
         return [InputPartition(part) for part in self._parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # A table without leaves has no part, and Spark then asks for one of its own.
+        # For a table without leaves, and so without parts, Spark adds a partition of its own.
         if partition.value is None:
             return
         lock, query = partition.value

@@ -1,12 +1,12 @@
-"""Queries that come back: Spark's physical plan is kept, and only the rows of its leaves exchanged.
+"""Prepared queries: Spark's physical plan is kept between runs, and only its input rows change.
 
 A query of one task costs more to parse, analyse, optimise and plan than to run. The same text over
-inputs of the same columns has the same plan, so that is kept: rows go into the partition
-that every job of it serialises, and the plan runs again.
+inputs of the same columns has the same plan, so the plan is kept: new rows are put into the
+partition that every job of the plan serialises, and the plan runs again.
 
-Whatever Spark itself keeps between two runs of one plan would be stale: shuffles, broadcasts,
-subqueries, cached relations. So a plan is kept only if all of its operators, and all of the RDDs
-that they run as, are known to keep nothing.
+State that Spark itself keeps between two runs of a plan would be stale: shuffles, broadcasts,
+subqueries, cached relations. So a plan is kept only if all its operators, and all RDDs that they
+run as, are known to keep no state.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# All sessions together keep plans in so much of the JVM's heap, by the length of their texts: a
-# plan takes some 64 bytes a character.
+# The plans of all sessions take at most this fraction (1/n) of the JVM's heap, estimated by the
+# length of the query texts: about 64 bytes per character.
 PART_OF_HEAP = 4
 BYTES_A_CHARACTER = 64
 MOST_PLANS = 2_000
-# Rows that a leaf may hold on to between two runs.
+# The bytes of rows that a leaf may keep between two runs.
 MOST_IDLE_BYTES = 64 << 10
 
 OPERATORS = frozenset(
@@ -60,43 +60,43 @@ _OPERATOR = re.compile(r"[ :+|-]*(?:\*\(\d+\) )?([A-Za-z]*)")
 _RDD = re.compile(r"\b(\w+)\[\d+\] at ")
 
 Key = tuple[str, tuple[tuple[str, pa.Schema, tuple[str, ...], bool], ...]]
-"""A query's text and its inputs but for their rows."""
+"""A query's text and its inputs without their rows."""
 
 
 def key_of(sql: str, inputs: Iterable[Input]) -> Key:
-    """What two runs have in common that have the same plan."""
-    return sql, tuple((one.name, one.schema, one.files, has_rows(one)) for one in inputs)
+    """Return the key of a query: runs with the same key have the same plan."""
+    return sql, tuple((each.name, each.schema, each.files, has_rows(each)) for each in inputs)
 
 
 def keeps_nothing(operators: str, lineage: str) -> bool:
-    """Whether nothing of a plan outlives a run, by its tree of operators and that of its RDDs.
+    """Return whether a plan keeps no state between runs, by its operators and its RDD lineage.
 
-    A line that no operator begins, such as the rest of a constant, counts as an unknown operator.
+    A line that does not begin with an operator, such as the rest of a constant, counts as unknown.
     """
-    named = (_OPERATOR.match(line) for line in operators.splitlines() if line.strip())
+    matches = (_OPERATOR.match(line) for line in operators.splitlines() if line.strip())
     rdds = _RDD.findall(lineage)
     return (
-        all(found is not None and found[1] in OPERATORS for found in named)
+        all(match is not None and match[1] in OPERATORS for match in matches)
         and bool(rdds)
         and set(rdds) <= RDDS
         and "CachedPartitions" not in lineage
-        # A cached relation that has a name is shown as a scan.
+        # A cached relation with a name is printed as a scan.
         and "In-memory" not in operators
     )
 
 
 @dataclass
 class Plan:
-    """A query that can be run again, and the leaves that hold its rows, by the inputs' names."""
+    """A query that can run again, and the leaves that hold its rows, by the inputs' names."""
 
     frame: DataFrame
     leaves: Mapping[str, ArrowLeaf]
-    # What each leaf holds; not known means that it has to be exchanged.
+    # The rows that each leaf holds; None: unknown, they have to be exchanged.
     holding: dict[str, pa.Table | None] = field(default_factory=dict)
 
 
 class Room:
-    """How much text the plans of one session may have; sessions divide the heap among them."""
+    """The length of query texts allowed for each session; sessions share the heap equally."""
 
     def __init__(self) -> None:
         self.sessions = 0
@@ -124,8 +124,8 @@ class Plans:
         return key in self._kept
 
     def collect(self, key: Key, inputs: Sequence[Input]) -> pa.Table:
-        """The rows of a query over these inputs, by its kept plan if there is one."""
-        # Out of the others while it runs: one that fails does not come back.
+        """Return the result of a query over these inputs, by its kept plan if there is one."""
+        # The plan is removed while it runs, so a failed plan is not kept.
         plan = self._kept.pop(key, None)
         if plan is not None:
             self._text -= len(key[0])
@@ -136,10 +136,10 @@ class Plans:
             return self._session.sql(key[0]).toArrow()
         leaves = self._views.register_leaves(inputs)
         frame = self._session.sql(key[0])
-        again = None if leaves is None else _again(frame)
-        if leaves is not None and again is not None:
-            holding = {one.name: one.rows for one in inputs if one.name in leaves}
-            return self._run(key, Plan(again, leaves, holding))
+        reusable = None if leaves is None else _plan_only(frame)
+        if leaves is not None and reusable is not None:
+            holding = {each.name: each.rows for each in inputs if each.name in leaves}
+            return self._run(key, Plan(reusable, leaves, holding))
         self._refused[key] = None
         while len(self._refused) > MOST_PLANS:
             self._refused.popitem(last=False)
@@ -161,34 +161,34 @@ class Plans:
         return rows
 
     def _exchange(self, plan: Plan, inputs: Sequence[Input]) -> bool:
-        """Have the leaves hold the rows of these inputs; False if one of them cannot."""
-        for wanted in inputs:
-            leaf = plan.leaves.get(wanted.name)
-            if leaf is None or plan.holding[wanted.name] is wanted.rows is not None:
+        """Exchange the rows of the leaves; return False if those of an input do not fit."""
+        for each in inputs:
+            leaf = plan.leaves.get(each.name)
+            if leaf is None or plan.holding[each.name] is each.rows is not None:
                 continue
-            plan.holding[wanted.name] = None
-            if not self._views.exchange(leaf, wanted):
+            plan.holding[each.name] = None
+            if not self._views.exchange(leaf, each):
                 return False
-            plan.holding[wanted.name] = wanted.rows
+            plan.holding[each.name] = each.rows
         return True
 
 
-def _again(frame: DataFrame) -> DataFrame | None:
-    """A frame that runs another's physical plan and holds on to nothing else; None if it may not.
+def _plan_only(frame: DataFrame) -> DataFrame | None:
+    """Return a frame that has only the physical plan of another; None if the plan must not be kept.
 
-    The parsed, analysed and optimised forms of a query take much more memory than its RDDs. What
-    is wrong with the query itself is said when it runs.
+    The parsed, analysed and optimised forms of a query take much more memory than its RDDs. Errors
+    of the query itself are raised when it runs.
     """
     from pyspark.sql import DataFrame
 
-    session, given = frame.sparkSession, frame._jdf  # noqa: SLF001
+    session, java_frame = frame.sparkSession, frame._jdf  # noqa: SLF001
     try:
-        plan = given.queryExecution().executedPlan()
+        plan = java_frame.queryExecution().executedPlan()
         rows = plan.execute()
         if not keeps_nothing(plan.toString(), rows.toDebugString()):
             return None
-        again = session._jsparkSession.internalCreateDataFrame(rows, given.schema(), False)  # noqa: SLF001
+        reusable = session._jsparkSession.internalCreateDataFrame(rows, java_frame.schema(), False)  # noqa: SLF001
     except refusals() as error:
-        logger.debug("a plan is not kept", extra={"error": str(error)})
+        logger.debug("could not keep a plan", extra={"error": str(error)})
         return None
-    return DataFrame(again, session)
+    return DataFrame(reusable, session)

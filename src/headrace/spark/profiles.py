@@ -1,7 +1,7 @@
-"""The settings of every Spark session of ours, as data.
+"""The settings of our Spark sessions, as data.
 
 `PINNED` fixes what a query means and how values are stored; a profile fixes how it is run.
-Nothing that changes a result is left to a user's own Spark defaults.
+No setting that changes a result is left to a user's own Spark defaults.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STORAGE = {
     "spark.sql.parquet.compression.codec": "snappy",
 }
 
-# Paths come listed from the log: above the threshold Spark would run a job to list them again.
+# Paths come from the log: above the threshold Spark would run a job to list them again.
 TRANSPORT = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
@@ -51,13 +51,12 @@ PINNED: Mapping[str, str] = MappingProxyType({**MEANING, **STORAGE, **TRANSPORT}
 
 # One partition from the scan to the result. Inputs are coalesced to one partition and a union keeps
 # it, so no plan has an exchange: one stage, one task. Expressions are compiled (unless there are
-# few rows), operators are not: code generated for a whole stage is new to the JVM's compiler in
-# every query, and a few thousand rows are through before it is fast. Rows handed over stay out of
-# the plan: the optimiser would compare and evaluate them, again and again. Spark takes them for
-# many then, and would exchange what it takes for too much in one partition. With evaluators Spark
-# does not look through the code of its own operators for what they refer to, in every query. Rules
-# are excluded that move joins below what says that rows are in one partition, or make them such
-# that do not say it.
+# few rows), whole stages are not: their generated code is new to the JVM's compiler in every query,
+# and a few thousand rows are done before the code is fast. Input rows stay out of the plan, where
+# the optimiser would compare and evaluate them repeatedly. Spark then assumes that they are many,
+# and would exchange what seems too much for one partition. With evaluators Spark does not scan the
+# closures of its own operators in every query. The excluded rules move joins below the operators
+# that keep rows in one partition, or replace them by joins without that property.
 _EXCHANGING = (
     "EliminateOuterJoin",
     "PushDownLeftSemiAntiJoin",
@@ -83,8 +82,8 @@ _TINY = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
 }
 
-# How the expressions of a query of one task are evaluated. Their code is generated anew in every
-# query, only to be found known in the end; fewer rows than that takes are better interpreted.
+# Evaluation of expressions in queries of one task. Their code is generated again in every query
+# before the compiled class is looked up in a cache; for few rows interpreting is faster.
 COMPILED: Mapping[str, str] = MappingProxyType(
     {
         "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -99,8 +98,8 @@ INTERPRETED: Mapping[str, str] = MappingProxyType(
 )
 MOST_INTERPRETED = 5_000
 
-# Few rows that are handed over are part of the plan, so that their size is known to it; many would
-# be compared and evaluated by the optimiser.
+# A few input rows are part of the plan, so that the planner knows their size; the optimiser would
+# compare and evaluate many.
 _WIDE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.localRelationThreshold": str(4 << 20),
@@ -113,7 +112,7 @@ PROFILES: Mapping[Profile, Mapping[str, str]] = MappingProxyType(
 
 
 def settings_of(profile: Profile) -> dict[str, str]:
-    """Everything that is set on a session of the profile."""
+    """Return all settings of a session of the profile."""
     if profile not in PROFILES:
         raise ValueError(f"unknown profile: {profile!r}")
     return {**PINNED, **PROFILES[profile]}

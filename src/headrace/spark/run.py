@@ -1,4 +1,4 @@
-"""Running one query over named inputs: the result as Arrow, or as Parquet parts in a folder."""
+"""Running queries over named inputs: the result as Arrow, or as Parquet parts in a folder."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Runner:
 
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
-        self._lanes = SessionPool(spark)
+        self._pool = SessionPool(spark)
         self._lock = Lock()
         self._running: dict[SparkCall, Future[Any]] = {}
         self._uncounted: list[SparkCall] = []
         self._counted: Counter[int] = Counter()
-        self._known_jobs: Jobs | None = None
+        self._jobs_of_origin: Jobs | None = None
 
     def collect(
         self,
@@ -67,13 +67,13 @@ class Runner:
         profile: Profile = "tiny",
         limit: int | None = None,
     ) -> pa.Table | TooLarge:
-        """The result's rows, or `TooLarge` if there are more than `limit`."""
-        # In the text: a limit on the DataFrame would have the whole plan analysed once more.
+        """Return the result's rows, or `TooLarge` if there are more than `limit`."""
+        # In the text, because `DataFrame.limit` would analyse the whole plan once more.
         text = sql if limit is None else f"{sql}\nLIMIT {limit + 1:d}"
         key = key_of(text, inputs)
-        self._require_wanted()
-        lane = self._lanes.take(profile, inputs, key)
-        table: pa.Table = self._call(lane, lambda: lane.collect(key, inputs))
+        self._require_not_given_up()
+        slot = self._pool.take(profile, inputs, key)
+        table: pa.Table = self._call(slot, lambda: slot.collect(key, inputs))
         return table if limit is None or table.num_rows <= limit else TooLarge(limit)
 
     def write(
@@ -86,12 +86,12 @@ class Runner:
         profile: Profile = "wide",
         counted: bool = True,
     ) -> None:
-        """Let the executors write the result as Parquet parts into a folder.
+        """Have executors write the result as Parquet parts into a new folder.
 
-        The folder must not exist: what is in it afterwards is this result and nothing else. With
-        `schema` given, a result of other columns or types raises before anything is written. A
-        column that cannot be NULL by the query is written as required, the others as optional.
-        What is not `counted` is not among the `jobs`.
+        The folder must not exist, so that it has this result only. With `schema`, a result of other
+        columns or types raises before anything is written. A column that cannot be NULL by the
+        query is written as required, the others as optional. Without `counted`, the call is not
+        part of `jobs`.
         """
 
         def work(session: SparkSession) -> None:
@@ -103,7 +103,7 @@ class Runner:
         self.call(profile, inputs, work, counted=counted)
 
     def frame(self, sql: str, inputs: Sequence[Input], *, profile: Profile = "wide") -> DataFrame:
-        """The query as a DataFrame for a user, in a session that is not used for anything else."""
+        """Return the query as a DataFrame for a user, in a session of its own."""
         session = self._spark.new_session(profile)
         with translated():
             Views(session, one_partition=profile == "tiny").register(inputs)
@@ -111,18 +111,18 @@ class Runner:
 
     @property
     def jobs(self) -> int:
-        """How many Spark jobs the calls that have ended ran (over Spark Connect: queries)."""
+        """Return the number of Spark jobs of all finished calls (over Spark Connect: queries)."""
         return self._jobs_by_caller().total()
 
     @property
     def own_jobs(self) -> int:
-        """How many of them were of calls of this thread, or of one that had its number before."""
+        """Return the number of jobs of calls from this thread, or an older one with its number."""
         return self._jobs_by_caller()[get_ident()]
 
     def _jobs_by_caller(self) -> Counter[int]:
         with self._lock:
             calls, self._uncounted = self._uncounted, []
-            # The jobs of an application that is gone or stopped cannot be counted any more.
+            # The jobs of a lost or stopped application cannot be counted any more.
             for call in calls:
                 with suppress(HeadraceError, AttributeError), translated():
                     self._counted[call.caller] += self._jobs.count(call)
@@ -137,79 +137,79 @@ class Runner:
         watch: Callable[[Jobs, SparkCall], None] | None = None,
         counted: bool = True,
     ) -> Result:
-        """Do `work` in a session of the profile that has the inputs as views.
+        """Run `work` in a session of the profile that has the inputs as views.
 
-        `watch` is called now and then while the work is done. An interrupt (Ctrl-C) of the
-        waiting thread cancels the work.
+        `watch` is called repeatedly while the work runs. An interrupt (Ctrl-C) of the waiting
+        thread cancels the work.
         """
-        self._require_wanted()
-        lane = self._lanes.take(profile, inputs)
+        self._require_not_given_up()
+        slot = self._pool.take(profile, inputs)
 
         def prepared() -> Result:
-            lane.prepare(inputs)
-            return work(lane.session)
+            slot.prepare(inputs)
+            return work(slot.session)
 
-        return self._call(lane, prepared, watch=watch, counted=counted)
+        return self._call(slot, prepared, watch=watch, counted=counted)
 
     def _call(
         self,
-        lane: SessionSlot,
+        slot: SessionSlot,
         work: Callable[[], Result],
         *,
         watch: Callable[[Jobs, SparkCall], None] | None = None,
         counted: bool = True,
     ) -> Result:
-        """Do `work` by the lane's thread, as one call, and give the lane back."""
-        call = SparkCall(lane.session, f"headrace-{uuid.uuid4().hex}", acting_thread(), get_ident())
-        future = lane.worker.submit(lambda: self._work(lane, call, work))
+        """Run `work` in the slot's thread, as one call, and return the slot to the pool."""
+        call = SparkCall(slot.session, f"headrace-{uuid.uuid4().hex}", acting_thread(), get_ident())
+        future = slot.worker.submit(lambda: self._work(slot, call, work))
         self._running[call] = future
         lost = False
         try:
-            self._require_wanted()
+            self._require_not_given_up()
             while watch is not None and not wait((future,), POLL_SECONDS).done:
                 watch(self._jobs, call)
             return future.result()
         except UserError:
             raise
         except Exception as error:
-            # A broken connection may fail in any way, such as by half of an answer.
-            if not self._spark.is_lost(lane.generation):
+            # A broken connection may fail in any way, such as by an incomplete answer.
+            if not self._spark.is_lost(slot.generation):
                 raise
             lost = True
-            self._lanes.discard_lost()
+            self._pool.discard_lost()
             raise Transient(
                 "spark-lost",
-                "Spark was lost in the middle of a query",
+                "lost Spark during a query",
                 detail=error.message if isinstance(error, HeadraceError) else str(error),
-                hint="Try again: the next query starts Spark again.",
+                hint="Try again: the next query restarts Spark.",
             ) from error
         finally:
-            # Not done means that the waiting was interrupted, not the work.
+            # An unfinished future means that the wait was interrupted, not the work.
             self._stop({call: future})
             del self._running[call]
             if lost:
-                lane.worker.stop()
+                slot.worker.stop()
             elif future.done():
-                self._lanes.give(lane)
+                self._pool.give(slot)
             if counted and not lost:
                 self._note(call)
 
     def release(self, name: str) -> None:
-        """Let go of what inputs that were `kept_for` this have in Spark's memory."""
-        # A Spark that is gone has let go already.
+        """Free what inputs with this `kept_for` have in Spark's memory."""
+        # A lost Spark has no memory to free.
         with suppress(HeadraceError), translated():
-            self._lanes.release(name)
+            self._pool.release(name)
 
     def cancel(self, thread: int | None = None) -> None:
-        """Stop what runs now, or only what is done for this thread; those calls raise."""
+        """Cancel all running calls, or only those on behalf of a thread; these calls raise."""
         running = dict(self._running)
         self._stop({c: future for c, future in running.items() if thread in (None, c.thread)})
 
     @contextmanager
     def ending(self, patience: float) -> Iterator[None]:
-        """Let what runs end in the `with`; what has not after so many seconds is cancelled.
+        """Let running calls end inside the `with`; cancel those that outlast `patience` seconds.
 
-        Then nothing begins any more either, and nobody waits for Spark to start.
+        After that time no call begins any more, and none waits for Spark to start.
         """
 
         def give_up() -> None:
@@ -225,22 +225,22 @@ class Runner:
             timer.join()
             self._spark.given_up.clear()
 
-    def _require_wanted(self) -> None:
+    def _require_not_given_up(self) -> None:
         if self._spark.given_up.is_set():
             raise cancelled()
 
     def close(self) -> None:
-        """Cancel what runs and let the threads go; the Spark stays open."""
+        """Cancel running calls and end the threads; the Spark stays open."""
         self.cancel()
-        self._lanes.close()
+        self._pool.close()
 
     @property
     def _jobs(self) -> Jobs:
-        if self._known_jobs is None:
-            self._known_jobs = ConnectJobs() if self._spark.remote else ClassicJobs()
-        return self._known_jobs
+        if self._jobs_of_origin is None:
+            self._jobs_of_origin = ConnectJobs() if self._spark.remote else ClassicJobs()
+        return self._jobs_of_origin
 
-    def _work(self, lane: SessionSlot, call: SparkCall, work: Callable[[], Result]) -> Result:
+    def _work(self, slot: SessionSlot, call: SparkCall, work: Callable[[], Result]) -> Result:
         jobs = self._jobs
         with translated():
             jobs.begin(call)
@@ -248,10 +248,10 @@ class Runner:
                 return work()
             finally:
                 jobs.end(call)
-                lane.views.trim()
+                slot.views.trim()
 
     def _stop(self, calls: dict[SparkCall, Future[Any]]) -> None:
-        """Interrupt until all have ended: a call that is still planning has no job to stop yet."""
+        """Interrupt calls until all have ended: while planning, a call has no job to cancel."""
         deadline = time.monotonic() + CANCEL_SECONDS
         while time.monotonic() < deadline:
             live = [call for call, future in calls.items() if not future.done()]
@@ -263,7 +263,7 @@ class Runner:
             wait(calls.values(), POLL_SECONDS)
 
     def _note(self, call: SparkCall) -> None:
-        """Count the call's jobs later: Spark's own book-keeping lags behind the result."""
+        """Have the call's jobs counted later: Spark's job tracking lags behind the result."""
         with self._lock:
             self._uncounted.append(call)
             full = len(self._uncounted) >= MOST_UNCOUNTED
@@ -272,12 +272,12 @@ class Runner:
 
 
 def write_parts(frame: DataFrame, folder: str) -> None:
-    """Write Parquet parts, and no marker file, into a folder that does not exist."""
+    """Write Parquet parts, without a marker file, into a new folder."""
     frame.write.mode("error").options(**WRITING).parquet(folder)
 
 
 def _require_schema(frame: DataFrame, schema: pa.Schema) -> None:
-    found = [(field.name, field.dataType) for field in frame.schema.fields]
-    wanted = [(field.name, field.dataType) for field in struct(schema).fields]
-    if found != wanted:
-        raise InternalError("invariant", f"a query gives {found} where {wanted} is stored")
+    actual = [(field.name, field.dataType) for field in frame.schema.fields]
+    expected = [(field.name, field.dataType) for field in struct(schema).fields]
+    if actual != expected:
+        raise InternalError("invariant", f"a query returns {actual} where {expected} is stored")

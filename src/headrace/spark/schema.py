@@ -1,4 +1,4 @@
-"""Arrow schemas and Spark's: the stored types in both, and results brought to them exactly."""
+"""Arrow and Spark schemas of the stored types, and exact casts of results to them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LOG_FIELDS = (pa.field(EPOCH, pa.int64()), pa.field(WEIGHT, pa.int64()))
 
 
 def struct(schema: pa.Schema) -> StructType:
-    """The Spark schema with the same names and types; every column may be NULL."""
+    """Return the Spark schema with the same names and types; every column is nullable."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(field.name, spark_type(field.type)) for field in schema])
 
 
 def spark_type(data_type: pa.DataType) -> DataType:
-    """The Spark type of a stored Arrow type."""
+    """Return the Spark type of a stored Arrow type."""
     from pyspark.sql import types
 
     if pa.types.is_decimal128(data_type):
@@ -51,9 +51,9 @@ def spark_type(data_type: pa.DataType) -> DataType:
 
 
 def to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with exactly the schema's columns, order and types.
+    """Return the table with exactly the schema's columns, order and types.
 
-    A value that would change on the way raises: nothing is rounded, cut or wrapped.
+    A value that a cast would change raises: nothing is rounded, truncated or wrapped.
     """
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
@@ -66,7 +66,7 @@ def to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _exactly(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if not field.nullable and column.null_count:
-        raise InternalError("invariant", f"column {field.name} has NULLs and must not")
+        raise InternalError("invariant", f"column {field.name} must not contain NULLs")
     if column.type == field.type:
         return column
     try:
@@ -75,7 +75,7 @@ def _exactly(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     except pa.ArrowInvalid as error:
         raise _changed(column, field) from error
     if pa.types.is_list(column.type):
-        # Arrow compares no lists; these are the same elements under another name.
+        # Arrow cannot compare lists; the elements are checked instead.
         return _elements_exactly(column, field, cast)
     # Arrow checks decimals and integers itself, but not float64 to float32.
     same = pc.fill_null(pc.equal(back, column), True)
@@ -98,5 +98,6 @@ def _elements_exactly(
 
 def _changed(column: pa.ChunkedArray, field: pa.Field) -> InternalError:
     return InternalError(
-        "invariant", f"column {field.name} has a value of {column.type} that {field.type} changes"
+        "invariant",
+        f"a cast to {field.type} would change a {column.type} value of column {field.name}",
     )

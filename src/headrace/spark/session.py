@@ -1,6 +1,6 @@
 """The Spark that Headrace computes on: local, a cluster, Spark Connect, or a user's own session.
 
-A `Worker` thread makes all calls to Spark for callers that may stop waiting.
+A `Worker` thread makes all calls to Spark, for callers that may stop waiting.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ POLL_SECONDS = 0.1
 
 
 class GivenUp(Exception):
-    """Nobody waits any more for work that still goes on."""
+    """Raised to a caller that stopped waiting for work that is still running."""
 
 
 class Worker:
-    """A daemon thread that does one piece of work at a time, in the order it was given.
+    """A daemon thread that does one piece of work at a time, in the order of submission.
 
-    All calls to Spark are made here and never in the main thread: an interrupt in the middle of
-    a call would leave half an answer on the connection to the JVM. So Ctrl-C ends only the
-    waiting, and the caller can then cancel the work. The thread starts with the first work.
+    All calls to Spark are made here and never in the main thread: an interrupt during a call would
+    leave an incomplete answer on the connection to the JVM. So Ctrl-C only ends the wait, and the
+    caller can then cancel the work. The thread starts with the first work.
     """
 
     def __init__(self, name: str) -> None:
@@ -56,9 +56,9 @@ class Worker:
         return future
 
     def do(self, work: Callable[[], Result], given_up: Event | None = None) -> Result:
-        """Submit and wait; within the worker's own thread, just do it.
+        """Submit the work and wait for its result; run it directly in the worker's own thread.
 
-        Once `given_up` is set, the waiting ends with GivenUp; the work goes on.
+        When `given_up` is set, the wait ends with GivenUp; the work continues.
         """
         if current_thread() is self._thread:
             return work()
@@ -69,7 +69,7 @@ class Worker:
         return future.result()
 
     def stop(self) -> None:
-        """End the thread after the work it has been given."""
+        """End the thread after the submitted work."""
         self._queue.put(None)
 
     def _work(self) -> None:
@@ -79,7 +79,7 @@ class Worker:
                 future.set_result(work())
             except BaseException as error:  # noqa: BLE001  the waiting caller gets it
                 future.set_exception(error)
-            # The thread waits long between two pieces of work: hold no result meanwhile.
+            # The thread may wait for long: keep no result meanwhile.
             del item, future, work
 
 
@@ -88,7 +88,7 @@ MASTERS = ("local", "spark://", "k8s://", "yarn")
 
 
 def local_session(master: str = launch.LOCAL, *, memory: str = MEMORY) -> SparkSession:
-    """A local session with our settings for the application; the caller stops it."""
+    """Return a local session with our settings; the caller stops it."""
     return launch.start(master, memory=memory, counted=False)
 
 
@@ -103,12 +103,12 @@ class Generation:
 class Spark:
     """One Spark application, reached at its first use, and our sessions of it.
 
-    An application that is lost is replaced by another generation at the next use. A session belongs
-    to its generation: what fails in one of an older generation says nothing about the newer.
+    A lost application is replaced by another generation at the next use. A session belongs to its
+    generation: a failure in a session of an older one means nothing for the newer.
 
     `open` takes None (local[*]), a master URL, a Spark Connect address ("sc://…") or a session,
-    and touches nothing yet. A user's session is never stopped nor changed: every session that
-    queries run in is our own. `log` is the file that a local JVM writes its log to.
+    and starts nothing yet. A user's session is never stopped or changed: queries run in sessions of
+    our own. `log` is the log file of a local JVM.
     """
 
     def __init__(
@@ -117,12 +117,12 @@ class Spark:
         self._reach = reach
         self._starting = starting
         self._generation: Generation | None = None
-        # The worker alone makes sessions, so no two threads start an application at once.
+        # Only the worker creates sessions, so no two threads start an application at once.
         self._worker = Worker("headrace-spark")
         self._failed_starts = 0
         self._failure: HeadraceError | None = None
         self._closed = False
-        # While it is set, nobody waits for Spark to start.
+        # While set, no call waits for Spark to start.
         self.given_up = Event()
 
     @staticmethod
@@ -133,7 +133,7 @@ class Spark:
         log: Path | None = None,
         starting: Callable[[], None] = lambda: None,
     ) -> Spark:
-        """`starting` is called once, when the application is first needed."""
+        """Return a Spark for a location; it calls `starting` before it starts or connects."""
         if where is None:
             return Spark(lambda: Launched(None, memory=memory, log=log), starting)
         if not isinstance(where, str):
@@ -141,9 +141,9 @@ class Spark:
         if where.startswith("sc://"):
             return Spark(lambda: Remote(where), starting)
         if not where.startswith(MASTERS):
-            # Shown only to its first colon: what follows may be a token.
-            shown = where.partition(":")[0]
-            raise UserError("invalid-option", f"not a Spark master or address: {shown!r}")
+            # The rest of the address may contain a token.
+            scheme = where.partition(":")[0]
+            raise UserError("invalid-option", f"not a Spark master or address: {scheme!r}")
         return Spark(lambda: Launched(where, memory=memory, log=log), starting)
 
     @property
@@ -152,38 +152,40 @@ class Spark:
 
     @property
     def remote(self) -> bool:
-        """True over Spark Connect: there is no SparkContext, and views are read when run."""
+        """Return whether this is Spark Connect, which resolves views when a query runs."""
         return self._do(lambda known: self._reached(known).origin.remote)
 
     @property
     def generation(self) -> Generation | None:
-        """The application that runs now; None if there is none, or its process has ended."""
-        found = self._generation
-        return None if found is None or found.origin.has_ended() else found
+        """Return the running application; None if there is none, or its process has ended."""
+        current = self._generation
+        return None if current is None or current.origin.has_ended() else current
 
     def profile(self, name: Profile) -> SparkSession:
-        """The session of a profile, made at its first use."""
+        """Return the session of a profile, created at its first use."""
         generation = self.generation
-        found = None if generation is None else generation.profiles.get(name)
-        return found if found is not None else self._do(lambda known: self._made_once(name, known))
+        session = None if generation is None else generation.profiles.get(name)
+        return (
+            session if session is not None else self._do(lambda known: self._made_once(name, known))
+        )
 
     def new_session(self, profile: Profile) -> SparkSession:
-        """A further session of a profile, with views of its own."""
+        """Return a new session of a profile, with its own views."""
         _, session = self.session_of_generation(profile)
         return session
 
     def session_of_generation(self, profile: Profile) -> tuple[Generation, SparkSession]:
-        """A further session of a profile, and the generation that it belongs to."""
+        """Return a new session of a profile, and its generation."""
         return self._do(lambda known: self._made(profile, known))
 
     def is_lost(self, generation: Generation) -> bool:
-        """Whether that application died under us; then the next use starts or finds another."""
+        """Return whether that application was lost; then the next use starts or reaches another."""
         if self._generation is not generation:
             return True
         return self._worker.do(lambda: self._forget_if_lost(generation))
 
     def close(self, timeout: float = 10.0) -> None:
-        """Stop what we started; what has not stopped after `timeout` seconds dies with the process.
+        """Stop what we started, waiting at most `timeout` seconds.
 
         Safe to call twice, and after an interrupted start.
         """
@@ -204,9 +206,9 @@ class Spark:
         self.close()
 
     def _do(self, work: Callable[[int], Result]) -> Result:
-        """Have the worker do what may start the application.
+        """Have the worker run `work`, which may start the application.
 
-        `work` takes the number of starts that had failed when it was requested.
+        `work` takes the number of failed starts at the time of the request.
         """
         known = self._failed_starts
         try:
@@ -224,7 +226,7 @@ class Spark:
         return self._generation
 
     def _started(self, known_failures: int) -> SessionOrigin:
-        # Who waited while another's start failed has the same failure; later calls start again.
+        # Calls that waited for a start that failed get its error; later calls start again.
         if self._failure is not None and self._failed_starts > known_failures:
             raise self._failure
         self._starting()
@@ -263,7 +265,7 @@ class Spark:
     def _stop(self) -> None:
         generation, self._generation = self._generation, None
         if generation is not None:
-            # What is gone already cannot be stopped: no error.
+            # A lost application cannot be stopped; that is no error.
             with suppress(HeadraceError), translated():
                 generation.origin.close()
 

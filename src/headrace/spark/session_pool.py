@@ -1,4 +1,4 @@
-"""Sessions for calls that run at the same time: each has one to itself while it runs."""
+"""A pool of sessions: each call has a session to itself while it runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class SessionSlot:
-    """One session, its views and plans, and the one thread that uses them.
+    """One session, its views and plans, and the only thread that uses them.
 
-    All of them are of one generation of Spark, and of no use after it.
+    All belong to one generation of Spark and are useless after it.
     """
 
     generation: Generation
@@ -36,7 +36,7 @@ class SessionSlot:
     interprets: bool = False
 
     def collect(self, key: Key, inputs: Sequence[Input]) -> pa.Table:
-        """The rows of a query; the plan of one for a single task is kept for the next time."""
+        """Return the result of a query; the plan of a query of one task is kept."""
         if self.profile == "tiny" and not any(each.kept_for for each in inputs):
             self._evaluate(interpreted=_are_few(inputs))
             return self.plans.collect(key, inputs)
@@ -44,7 +44,7 @@ class SessionSlot:
         return self.session.sql(key[0]).toArrow()
 
     def prepare(self, inputs: Sequence[Input]) -> None:
-        """Have the inputs as views, and expressions evaluated as it suits their number of rows."""
+        """Register the inputs as views, and choose the evaluation of expressions by their rows."""
         if inputs and self.profile == "tiny":
             self._evaluate(interpreted=_are_few(inputs))
         self.views.register(inputs)
@@ -57,7 +57,7 @@ class SessionSlot:
 
 
 def _are_few(inputs: Sequence[Input]) -> bool:
-    """Whether the rows of all inputs are known to be few; how many a file has is not known here."""
+    """Return whether the inputs are known to have few rows; those of files are not counted."""
     if any(each.files for each in inputs):
         return False
     rows: int = sum(each.rows.num_rows for each in inputs if each.rows is not None)
@@ -65,11 +65,11 @@ def _are_few(inputs: Sequence[Input]) -> bool:
 
 
 class SessionPool:
-    """Hands out lanes; there are as many of a profile as calls of it ever ran at once.
+    """Lends session slots: for each profile as many as calls ever ran in parallel.
 
-    Two calls never share a session: they may name different rows by the same view, and Spark
-    Connect reads a view only when the query runs. Only lanes of the application that runs now are
-    handed out; those of an earlier generation are discarded, whoever gives them back.
+    Two calls never share a session: they may use the same view name for different rows, and Spark
+    Connect resolves a view only when the query runs. Only slots of the running application are
+    lent; those of an earlier generation are discarded when they are returned.
     """
 
     def __init__(self, spark: Spark) -> None:
@@ -81,16 +81,16 @@ class SessionPool:
     def take(
         self, profile: Profile, inputs: Sequence[Input], key: Key | None = None
     ) -> SessionSlot:
-        """A free lane or a new one.
+        """Return a free slot or a new one.
 
-        Of several it is one that has the query's plan, or most of the inputs registered.
+        Preferred is a slot that has the query's plan, or most of the inputs registered.
         """
         self.discard_lost()
         with self._lock:
-            fitting = [lane for lane in self._free if lane.profile == profile]
+            fitting = [slot for slot in self._free if slot.profile == profile]
             if fitting:
                 best = max(
-                    fitting, key=lambda lane: (key in lane.plans, lane.views.matches(inputs))
+                    fitting, key=lambda slot: (key in slot.plans, slot.views.matches(inputs))
                 )
                 self._free.remove(best)
                 return best
@@ -102,30 +102,30 @@ class SessionPool:
             room.sessions += profile == "tiny"
         return SessionSlot(generation, profile, session, views, worker, Plans(session, views, room))
 
-    def give(self, lane: SessionSlot) -> None:
+    def give(self, slot: SessionSlot) -> None:
         with self._lock:
-            self._free.append(lane)
+            self._free.append(slot)
         self.discard_lost()
 
     def discard_lost(self) -> None:
-        """Release the free lanes of applications that do not run any more."""
+        """Discard the free slots of lost applications."""
         current = self._spark.generation
         with self._lock:
-            lost = [lane for lane in self._free if lane.generation is not current]
-            self._free = [lane for lane in self._free if lane.generation is current]
-        for lane in lost:
-            lane.worker.stop()
+            lost = [slot for slot in self._free if slot.generation is not current]
+            self._free = [slot for slot in self._free if slot.generation is current]
+        for slot in lost:
+            slot.worker.stop()
 
     def release(self, name: str) -> None:
-        """Let go of what free lanes keep in memory for a piece of work."""
+        """Free what the free slots keep in memory under this name."""
         self.discard_lost()
         with self._lock:
             free = tuple(self._free)
-        for lane in free:
-            lane.worker.do(partial(lane.views.release, name))
+        for slot in free:
+            slot.worker.do(partial(slot.views.release, name))
 
     def close(self) -> None:
-        """Let go of the sessions that nobody uses."""
+        """Discard all free slots."""
         with self._lock:
             self._rooms.clear()
             while self._free:

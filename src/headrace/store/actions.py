@@ -98,8 +98,8 @@ def add_action(path: str, file: LogFile, now: int, data_change: bool) -> AddActi
         "nullCount": {EPOCH: 0},
     }
     if file.bounds is not None:
-        for kind, told in file.bounds.statistics().items():
-            statistics[kind] |= told
+        for kind, bounds in file.bounds.statistics().items():
+            statistics[kind] |= bounds
     return AddAction(
         path=path,
         size=file.bytes,

@@ -301,7 +301,7 @@ def test_another_identity_in_the_log_is_refused() -> None:
     (images,) = Decoder().feed(messages).images
     with pytest.raises(NeedsReinit) as refused:
         events_of(images, TABLE, (1,))
-    assert refused.value.detail == "Rows of public.t have another replica identity in the log."
+    assert refused.value.detail == "Rows of public.t have another replica identity in the WAL."
 
 
 def test_a_row_that_is_changed_very_often() -> None:

@@ -174,7 +174,7 @@ def test_partitions_that_tell_less_than_their_root(log: Log, application: Applic
     with pytest.raises(NeedsReinit) as refused:
         log.decoded()
     assert refused.value.code == "wal-not-decodable"
-    assert refused.value.detail == "Old rows of public.t are not as its identity says."
+    assert refused.value.detail == "Old rows of public.t do not match its replica identity."
 
 
 def test_truncation_is_no_change_of_rows(log: Log, application: Application) -> None:

@@ -114,10 +114,10 @@ def test_ordinary_life_is_no_reason(watch: Watch, application: Application) -> N
 
 # What is done, and what is said of the database and of the table.
 DONE = {
-    "publication dropped": ("DROP PUBLICATION headrace", "was dropped", "taken out"),
+    "publication dropped": ("DROP PUBLICATION headrace", "was dropped", "removed from"),
     "publication made anew": (
         "DROP PUBLICATION headrace; CREATE PUBLICATION headrace FOR TABLE t",
-        "made anew",
+        "recreated",
         "for a while",
     ),
     "options changed": (
@@ -131,7 +131,7 @@ DONE = {
         "options",
         None,
     ),
-    "table removed": ("ALTER PUBLICATION headrace DROP TABLE t", None, "taken out"),
+    "table removed": ("ALTER PUBLICATION headrace DROP TABLE t", None, "removed from"),
     "table removed and added": (
         "ALTER PUBLICATION headrace DROP TABLE t",
         "ALTER PUBLICATION headrace ADD TABLE t",
@@ -147,7 +147,7 @@ DONE = {
     "slot made anew": (
         f"SELECT pg_drop_replication_slot('{SLOT}')",
         f"SELECT pg_create_logical_replication_slot('{SLOT}', 'pgoutput')",
-        "made anew",
+        "recreated",
         None,
     ),
     "slot of another plugin": (
@@ -160,13 +160,13 @@ DONE = {
         "INSERT INTO t VALUES (1, 1)",
         f"SELECT count(*) FROM pg_logical_slot_get_binary_changes('{SLOT}', NULL, NULL,"
         " 'proto_version', '1', 'publication_names', 'headrace')",
-        "somebody else",
+        "another client",
         None,
     ),
     "slot advanced": (
         "INSERT INTO t VALUES (1, 1)",
         f"SELECT pg_replication_slot_advance('{SLOT}', pg_current_wal_flush_lsn())",
-        "somebody else",
+        "another client",
         None,
     ),
     "identity full": ("ALTER TABLE t REPLICA IDENTITY FULL", None, "identity"),
@@ -177,8 +177,8 @@ DONE = {
         None,
         "identity",
     ),
-    "table dropped": ("DROP TABLE t", None, "taken out"),
-    "table made anew": ("DROP TABLE t", "CREATE TABLE t (a integer PRIMARY KEY)", None, "taken"),
+    "table dropped": ("DROP TABLE t", None, "removed from"),
+    "table made anew": ("DROP TABLE t", "CREATE TABLE t (a integer PRIMARY KEY)", None, "removed"),
 }
 
 
@@ -286,7 +286,7 @@ def test_servers_that_are_not_the_one() -> None:
     for place, word in (
         (replace(HERE, system_identifier="78"), "another server"),
         (replace(HERE, timeline=2), "promoted"),
-        (replace(HERE, flushed=399), "behind"),
+        (replace(HERE, flushed=399), "ends before"),
     ):
         reason = reason_to_leave(RECORDED, place, STATUS, FOUND)
         assert reason is not None and word in reason
@@ -306,7 +306,7 @@ def test_slots_that_were_given_up() -> None:
         (replace(STATUS, invalidated="wal_level_insufficient"), "(wal_level_insufficient)"),
         (replace(STATUS, restart=None), "invalidated"),
         (replace(STATUS, database="other"), "not the one"),
-        (replace(STATUS, confirmed=401), "somebody else"),
+        (replace(STATUS, confirmed=401), "another client"),
     ):
         reason = reason_to_leave(RECORDED, HERE, status, FOUND)
         assert reason is not None and word in reason

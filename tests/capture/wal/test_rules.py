@@ -13,7 +13,7 @@ from headrace.capture.wal.availability import Server, obstacles
 from headrace.capture.wal.pending import LONGEST_PAUSE, pause
 from headrace.capture.wal.slot import lsn_from_text, lsn_to_text
 from headrace.capture.wal.slot_probe import Ceiling
-from headrace.capture.wal.visibility import CIRCLE, Committed, belongs, released, widened
+from headrace.capture.wal.visibility import XID_RANGE, Committed, belongs, released, widened
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -30,7 +30,7 @@ def test_positions_as_postgresql_writes_them() -> None:
 @given(st.integers(3, 2**50), st.integers(-(2**31) + 1, 2**31 - 1))
 def test_ids_are_widened_to_the_nearest(xmax: int, away: int) -> None:
     xid = max(xmax + away, 3)
-    assert widened(xid % CIRCLE, Snapshot(xmax, frozenset())) == xid
+    assert widened(xid % XID_RANGE, Snapshot(xmax, frozenset())) == xid
 
 
 def test_a_transaction_is_of_the_first_cut_that_sees_it() -> None:
@@ -41,11 +41,11 @@ def test_a_transaction_is_of_the_first_cut_that_sees_it() -> None:
 
 
 def test_ids_around_the_circle() -> None:
-    before, now = Snapshot(CIRCLE - 2, frozenset()), Snapshot(CIRCLE + 5, frozenset())
-    assert belongs(CIRCLE - 1, before, now)
+    before, now = Snapshot(XID_RANGE - 2, frozenset()), Snapshot(XID_RANGE + 5, frozenset())
+    assert belongs(XID_RANGE - 1, before, now)
     assert belongs(4, before, now)
     assert not belongs(5, before, now)
-    assert not belongs(CIRCLE - 3, before, now)
+    assert not belongs(XID_RANGE - 3, before, now)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from headrace.source.reading import (
     MAXIMUM_SHOWN_LENGTH,
     WEIGHT,
     does_not_fit,
+    identifying_columns,
     stored_schema,
-    telling_columns,
     to_stored,
 )
 from headrace.source.table import SourceColumn, SourceTable
@@ -78,7 +78,7 @@ def _misfit(
         # The reason why a source leaves WAL mode is public, so the value is not quoted.
         return not_decodable(f"A value in {what} is not of type {column.declared}.")
     row = ", ".join(
-        f"{each.name} = {_shown(images, each, index)}" for each in telling_columns(table)
+        f"{each.name} = {_shown(images, each, index)}" for each in identifying_columns(table)
     )
     return does_not_fit(what, f"The value is {value}, in the row with {row}.")
 
