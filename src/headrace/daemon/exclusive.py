@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.catalog.records import Request, StreamTable
+from headrace.catalog.records import Request, StreamTable, is_stale
 from headrace.daemon.context import ENDING, DaemonContext, logger
 from headrace.daemon.requests import RequestExecutor
 from headrace.errors import HeadraceError, internal_error
@@ -117,3 +117,16 @@ class ExclusiveQueue:
         except Exception:  # noqa: BLE001  one bad table never stops the others
             logger.exception("%s.%s", table.schema, table.name)
             self._shift.recover()
+        else:
+            self._forget_retry(table)
+
+    def _forget_retry(self, table: StreamTable) -> None:
+        """Have a table that was rebuilt follow its schedule at once.
+
+        One that is still to be rebuilt keeps the pause before the next attempt.
+        """
+        state = self._shift.engine.catalog.state()
+        current = state.stream_table(table.schema, table.name)
+        if current is not None and not current.is_to_be_rebuilt and not is_stale(current):
+            for relation in (table.relation, current.relation):
+                self._shift.memory.retry_at.pop(relation, None)

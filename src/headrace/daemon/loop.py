@@ -15,11 +15,13 @@ from headrace.daemon.ingester import SourceIngesters
 from headrace.daemon.reads import sample_reads
 from headrace.daemon.refreshes import Refreshes
 from headrace.errors import HeadraceError
+from headrace.graph import upstream
 from headrace.graph.live import LiveGraph
 from headrace.lifecycle.drift import changed_views
+from headrace.observe.lag import failing_databases
 from headrace.refresh.epochs import lacks, may_move
 from headrace.schedule.due import ScheduledGroup, due, next_due
-from headrace.schedule.state import agenda, followed, passed, startable
+from headrace.schedule.state import agenda, followed, passed, startable, tiers_of
 from headrace.schedule.strata_ticks import TickCounter
 from headrace.schedule.tiers_in_force import tiers_in_force
 
@@ -49,6 +51,8 @@ class DaemonLoop:
         self._ticks = TickCounter()
         self._warming: threading.Thread | None = None
         self._looked_at = -THOROUGH
+        # When the latest round began in which all databases were asked for whatever is new.
+        self._asked_at = LONG_AGO
         self._sampled_at = -THOROUGH
         self._noted: tuple[TierInForce, ...] | None = None
         self._decide_at: datetime | None = None
@@ -89,7 +93,10 @@ class DaemonLoop:
             return True
         if ended or thorough or done:
             self._reload()
+        asking_at = self._shift.now()
         took = self._intake.take(self._state, thorough=thorough)
+        if thorough:
+            self._asked_at = asking_at
         if took:
             self._end_tick()
             self._reload()
@@ -112,8 +119,10 @@ class DaemonLoop:
     def _measure(self) -> None:
         """Send alerts of levels that have changed."""
         shift = self._shift
+        tables = {table.relation: table for table in self._state.stream_tables}
+        tiers = tiers_of(tables, self._settings, shift.memory)
         try:
-            shift.monitor.look(shift.engine, self._state, shift.now())
+            shift.monitor.look(shift.engine, self._state, shift.now(), tiers)
         except HeadraceError as error:
             if error.code in ENDING:
                 raise
@@ -187,10 +196,14 @@ class DaemonLoop:
         reads = {table.relation: table.inputs for table in state.stream_tables}
         lacking = {t.relation for t in state.stream_tables if t.epoch == 0 or lacks(state, t)}
         start, idle = startable(
-            [one for one in found if hopeless.isdisjoint(one.relations)], reads, lacking, running
+            [one for one in found if hopeless.isdisjoint(one.relations)],
+            reads,
+            lacking,
+            running,
+            shift.memory.ended,
         )
-        for one in passed(idle, groups):
-            shift.memory.attempted(one.relations, now)
+        for group in passed(idle, groups, self._asked_at, self._unasked()):
+            shift.memory.attempted(group.relations, now)
         started = self._refreshes.start(start, state, settings.workers)
         now_running = self._refreshes.relations
         self._ticks.started(self._graph.place(name).stratum for name in now_running - running)
@@ -198,6 +211,17 @@ class DaemonLoop:
             self._end_tick()
         self._decide_at = next_due(now, self._agenda(), lazy) or now + timedelta(seconds=THOROUGH)
         return started
+
+    def _unasked(self) -> frozenset[str]:
+        """Return the tables below which there is a database whose changes cannot be taken in."""
+        tables = self._state.stream_tables
+        if all(database.failing_since is None for database in self._state.databases):
+            return frozenset()
+        return frozenset(
+            table.relation
+            for table in tables
+            if any(failing_databases(self._state, one) for one in upstream(tables, table))
+        )
 
     def _end_tick(self) -> None:
         """Count the strata that were refreshed since the last cut, and those that were skipped."""

@@ -76,6 +76,7 @@ class Refreshes:
         for future in ended:
             running = self._running.pop(future)
             self._shift.engine.let_go(running.state)
+            self._shift.memory.ended.update(dict.fromkeys(running.relations, self._shift.now()))
             error = future.exception()
             if error is None:
                 self._shift.memory.found(running.relations)
