@@ -71,4 +71,6 @@ def observe_sizes(database: Database, oids: Collection[int], slot: str | None) -
 
 def _buffers(connection: Connection[Any], oids: Collection[int]) -> dict[int, int]:
     with translated():
-        return dict(connection.execute(BUFFERS, [list(oids)]).fetchall())
+        rows = connection.execute(BUFFERS, [list(oids)]).fetchall()
+    # A buffer that was dropped just now is still in pg_class as this query sees it, without a size.
+    return {oid: size for oid, size in rows if size is not None}
