@@ -102,6 +102,11 @@ def pinned(dsn: str, version: int, settings: Mapping[str, str] | None = None) ->
     return make_conninfo("", **parts)
 
 
+def noticed(dsn: str) -> str:
+    """Return the same address, by which a server that is silent is noticed as by `pinned`."""
+    return make_conninfo("", **{**NOTICED, **parse(dsn)})
+
+
 def place(dsn: str) -> str:
     """Where a connection string leads, for messages: never its password."""
     parts = parse(dsn)
