@@ -139,11 +139,11 @@ def test_a_daemon_sends_the_level_before_it_gives_the_slot_up(world: World) -> N
     with (
         psycopg.connect(world.dsn) as open_,
         engine.serving(0) as lease,
-        WakeupListener(engine.database) as ears,
+        WakeupListener(engine.database) as listener,
     ):
         open_.execute("CREATE TABLE elsewhere (a integer)")
         world.run(*[MEGABYTE] * 6)
-        shift = DaemonContext(engine, lease, ears, no_words, ScheduleState())
+        shift = DaemonContext(engine, lease, listener, no_words, ScheduleState())
         service = DaemonLoop(shift, LiveGraph(), threading.Event())
         service._tick(asked=False)
         service._end()

@@ -112,6 +112,29 @@ class TestMaintenance:
         assert project.status()[0].resumes_by_itself
 
 
+class TestChains:
+    def test_a_reader_is_refreshed_although_what_it_reads_is_due_all_the_time(
+        self, project: headrace.Headrace, cold: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Refreshes take longer than their schedule, and all tables lack something all the time."""
+        begun: list[str] = []
+        pause = threading.Event()
+
+        def work(_engine: object, _state: object, relations: tuple[str, ...], *_: object) -> Any:
+            begun.extend(relations)
+            pause.wait(0.1)
+            return {}
+
+        monkeypatch.setattr(refreshes, "refresh_group", work)
+        put_tables(project, TableRequest("lower", QUERY, schedule="10ms"))
+        above = "SELECT customer FROM lower"
+        put_tables(project, TableRequest("upper", above, schedule="10ms"))
+        upper = project._engine.catalog.state().stream_table("public", "upper")
+        assert upper is not None
+        with Running(project) as running:
+            running.until(lambda: begun.count(upper.relation) > 2)
+
+
 class TestRebuilds:
     def test_a_table_that_was_rebuilt_follows_its_schedule_at_once(
         self,
@@ -120,7 +143,7 @@ class TestRebuilds:
         cold: None,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(service, "ANEW_AGAIN", timedelta(hours=1))
+        monkeypatch.setattr(service, "REBUILD_AGAIN", timedelta(hours=1))
         begun: list[str] = []
 
         def work(_engine: object, _state: object, relations: tuple[str, ...], *_: object) -> Any:

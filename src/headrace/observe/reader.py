@@ -1,4 +1,4 @@
-"""What an open project tells without changing anything."""
+"""Queries about an open project: status, history, plans. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class ProjectReader:
         """The strata of stream tables that exist, by name, or of queries as `create_stream_tables`
         takes them, before anything is created; with all that they rest on.
 
-        A cycle that cannot be made is told and no error.
+        A cycle that cannot be made is part of the result and no error.
         """
         state = self._state()
         if isinstance(tables, Mapping):

@@ -1,4 +1,4 @@
-"""Where a stream table stands, as users are told."""
+"""Status of a stream table, as users see it."""
 
 from __future__ import annotations
 
