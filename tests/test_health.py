@@ -69,6 +69,20 @@ def test_late_is_more_than_a_turn_too_late(
     assert health.lag([table(schedule=schedule, lag_own=own)], "UTC", NOW).level == level
 
 
+@pytest.mark.parametrize(
+    ("tier", "own", "level"),
+    [
+        ("warm", timedelta(minutes=39), "fine"),
+        ("warm", timedelta(minutes=41), "warning"),
+        ("cold", timedelta(days=9), "fine"),
+        ("frozen", timedelta(days=9), "fine"),
+    ],
+)
+def test_a_tier_promises_less(tier: str, own: timedelta, level: str) -> None:
+    found = table(schedule="10m", lag_own=own, tier="auto", tier_in_force=tier)
+    assert health.lag([found], "UTC", NOW).level == level
+
+
 def test_a_table_that_waits_for_its_first_refresh_is_no_fault() -> None:
     found = health.tables([table(), table(status="INITIALIZING", reason="new", epoch=0)])
     assert (found.level, found.detail) == ("fine", "2 stream tables, 1 of them not filled yet")

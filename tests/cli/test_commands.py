@@ -381,9 +381,11 @@ def test_settings(project: MemoryProject, headrace: Headrace) -> None:
 def test_suspend_and_resume_all(project: MemoryProject, headrace: Headrace) -> None:
     going = table("public.going")
     held = table("public.held", status="SUSPENDED", held=True)
-    failed = table("public.failed", status="SUSPENDED", reason="a source is gone")
-    project.tables = (going, held, failed)
-    assert headrace("suspend", "--all").out == "suspended public.going\n"
+    failed = table("public.failed", status="SUSPENDED", reason="division by zero")
+    waiting = table("public.waiting", status="SUSPENDED", resumes_by_itself=True)
+    project.tables = (going, held, failed, waiting)
+    found = headrace("suspend", "--all").out
+    assert found == "suspended public.going\nsuspended public.waiting\n"
     assert headrace("resume", "--all").out == "resumed public.held\n"
     assert headrace("resume", "going", "--all").code == headrace("suspend").code == 2
     project.tables = (going, failed)

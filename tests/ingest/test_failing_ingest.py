@@ -36,9 +36,9 @@ def intake(world: World) -> Iterator[SourceIngester]:
     put_tables(world.project, TableRequest("two", "SELECT id FROM one"))
     world.cut()
     engine = world.engine
-    with engine.serving(10) as lease, WakeupListener(engine.database) as ears:
+    with engine.serving(10) as lease, WakeupListener(engine.database) as listener:
         made = SourceIngester(
-            DaemonContext(engine, lease, ears, lambda _: None, ScheduleState()), 1
+            DaemonContext(engine, lease, listener, lambda _: None, ScheduleState()), 1
         )
         yield made
         made.close()

@@ -240,9 +240,9 @@ def test_the_daemon_tries_again_as_soon_as_the_cause_may_be_gone(
                 world.run("TRUNCATE a")
                 holder.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
         engine = world.engine
-        with engine.serving(10) as lease, WakeupListener(engine.database) as ears:
+        with engine.serving(10) as lease, WakeupListener(engine.database) as listener:
             intake = SourceIngester(
-                DaemonContext(engine, lease, ears, lambda _: None, ScheduleState()), 1
+                DaemonContext(engine, lease, listener, lambda _: None, ScheduleState()), 1
             )
             for _ in range(2):
                 intake.take(engine.catalog.state(), thorough=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
+
+import pytest
 
 from headrace.catalog import State
 from headrace.catalog.records import Status, StreamTable
@@ -14,6 +17,7 @@ from headrace.schedule.state import ScheduleState, agenda, followed, passed, sta
 from headrace.schedule.tiers import ReadActivity, ScanCounters, Tier
 from headrace.settings import Settings
 
+NONE: frozenset[str] = frozenset()
 NOON = datetime(2026, 3, 26, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 LAZY = timedelta(seconds=5)
@@ -46,8 +50,8 @@ def groups_of(
     )
 
 
-def one_due(*relations: str, cause: Cause = Cause.SCHEDULE) -> Due:
-    return Due(relations, NOON, cause, Tier.HOT)
+def one_due(*relations: str, cause: Cause = Cause.SCHEDULE, since: datetime = NOON) -> Due:
+    return Due(relations, since, cause, Tier.HOT)
 
 
 DIAMOND = (table("b", "s"), table("c", "s", schedule=None), table("d", "b", "c", schedule=None))
@@ -131,25 +135,80 @@ class TestStartable:
 
     def test_a_chain_is_started_from_its_head(self) -> None:
         chain = [one_due("a"), one_due("b"), one_due("c")]
-        start, idle = startable(chain, self.READS, frozenset({"a", "b"}), frozenset())
+        start, idle = startable(chain, self.READS, frozenset({"a", "b"}), NONE, {})
         assert (start, idle) == ((one_due("a"),), ())
 
     def test_readers_wait_while_it_runs_and_others_do_not(self) -> None:
         waiting = [one_due("b"), one_due("c"), one_due("x")]
-        start, idle = startable(waiting, self.READS, frozenset({"x"}), frozenset({"a"}))
+        start, idle = startable(waiting, self.READS, frozenset({"x"}), frozenset({"a"}), {})
         assert (start, idle) == ((one_due("x"),), ())
 
     def test_what_lacks_nothing_is_idle(self) -> None:
         waiting = [one_due("a"), one_due("b")]
-        start, idle = startable(waiting, self.READS, frozenset({"b"}), frozenset())
+        start, idle = startable(waiting, self.READS, frozenset({"b"}), NONE, {})
         assert (start, idle) == ((one_due("b"),), (one_due("a"),))
+
+    def test_a_reader_waits_for_one_refresh_and_not_for_the_next(self) -> None:
+        chain, lacking = [one_due("a"), one_due("b")], frozenset({"a", "b"})
+        ended = {"a": NOON - SECOND}
+        assert startable(chain, self.READS, lacking, NONE, ended) == ((one_due("a"),), ())
+        ended = {"a": NOON}
+        assert startable(chain, self.READS, lacking, NONE, ended) == (tuple(chain), ())
+        running = frozenset({"a"})
+        assert startable(chain[1:], self.READS, lacking, running, ended) == ((one_due("b"),), ())
+
+    def test_a_reader_with_nothing_to_do_keeps_nobody_waiting(self) -> None:
+        """It is not idle: what it reads is refreshed again. But that may go on for ever."""
+        reads = {**self.READS, "c": ("b", "s")}
+        due, lacking = [one_due("a"), one_due("b"), one_due("c")], frozenset({"a", "c"})
+        found = startable(due, reads, lacking, NONE, {"a": NOON})
+        assert found == ((one_due("a"), one_due("c")), ())
+
+    @pytest.mark.parametrize("takes", [0.4, 1.0, 1.3, 7.0])
+    def test_a_chain_moves_under_any_load(self, takes: float) -> None:
+        """Changes come all the time, and every refresh brings one to those that read it."""
+        tables = (table("a", "s"), table("b", "a"), table("c", "b"))
+        state, graph = State(stream_tables=tables), LiveGraph()
+        graph.follow(tables)
+        memory, ends = ScheduleState(), dict[str, datetime]()
+        starts: dict[str, list[datetime]] = {one.relation: [] for one in tables}
+        now = NOON
+        while now < NOON + timedelta(minutes=1):
+            now += timedelta(milliseconds=200)
+            for name in [name for name, end in ends.items() if end <= now]:
+                del ends[name]
+                memory.ended[name] = now
+            running = frozenset(ends)
+            groups = agenda(state, Settings(), graph.groups, memory, running)
+            start, _ = startable(
+                due(now, groups, LAZY), self.READS, frozenset("abc"), running, memory.ended
+            )
+            for group in start:
+                (name,) = group.relations
+                memory.attempted([name], now)
+                starts[name].append(now)
+                ends[name] = now + timedelta(seconds=takes)
+        longest = timedelta(seconds=3 * max(takes, 1.0) + 1)
+        for moments in starts.values():
+            pauses = [later - one for one, later in pairwise([NOON, *moments, now])]
+            assert max(pauses) <= longest
 
 
 class TestPassed:
+    GROUPS = groups_of(table("a", "s"), table("b", "s", schedule="0 6 * * *"))
+    IDLE = (one_due("a"), one_due("b"), one_due("a", cause=Cause.READ))
+
     def test_a_period_stays_due_and_a_moment_passes(self) -> None:
-        groups = groups_of(table("a", "s"), table("b", "s", schedule="0 6 * * *"))
-        idle = (one_due("a"), one_due("b"), one_due("a", cause=Cause.READ))
-        assert passed(idle, groups) == (idle[1], idle[2])
+        assert passed(self.IDLE, self.GROUPS, NOON) == self.IDLE[1:]
+
+    def test_a_moment_waits_until_sources_were_asked_after_it(self) -> None:
+        """A change committed before the moment may not have been seen yet."""
+        assert passed(self.IDLE, self.GROUPS, NOON - SECOND) == self.IDLE[2:]
+
+    def test_nothing_passes_while_a_database_does_not_answer(self) -> None:
+        """What was committed there before belongs to this refresh, not to tomorrow's."""
+        assert passed(self.IDLE, self.GROUPS, NOON + SECOND, frozenset("b")) == self.IDLE[2:]
+        assert passed(self.IDLE, self.GROUPS, NOON + SECOND, frozenset("ab")) == ()
 
 
 class TestMemory:
@@ -165,6 +224,6 @@ class TestMemory:
         assert memory.outages == {"b": 1}
 
     def test_tables_that_are_gone_are_forgotten(self) -> None:
-        memory = ScheduleState({"a": NOON, "b": NOON}, {"b": NOON}, {"b": 1})
+        memory = ScheduleState({"a": NOON, "b": NOON}, {"b": NOON}, {"b": 1}, ended={"b": NOON})
         memory.keep({"a"})
         assert memory == ScheduleState({"a": NOON})

@@ -120,9 +120,11 @@ class TestLease:
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
         engine = project._engine
-        with engine.serving(0) as lease, WakeupListener(engine.database) as ears:
+        with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
             number = other._engine.catalog.request({"verb": "suspend"}, "someone")
-            alone = ExclusiveQueue(DaemonContext(engine, lease, ears, no_words, ScheduleState()))
+            alone = ExclusiveQueue(
+                DaemonContext(engine, lease, listener, no_words, ScheduleState())
+            )
             assert alone.take_request()
             found = last_request(other._engine.catalog)
             assert found is not None
@@ -238,26 +240,26 @@ class TestEars:
     def test_a_request_and_a_call_end_the_waiting(
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
-        with WakeupListener(project._engine.database) as ears:
-            assert not ears.wait(0.0)
-            ears.wake()
+        with WakeupListener(project._engine.database) as listener:
+            assert not listener.wait(0.0)
+            listener.wake()
             began = time.monotonic()
-            assert not ears.wait(60.0), "a call is no request"
+            assert not listener.wait(60.0), "a call is no request"
             other._engine.catalog.request({"verb": "suspend"}, "someone")
-            assert ears.wait(60.0)
+            assert listener.wait(60.0)
             assert time.monotonic() - began < 60
-            assert not ears.wait(0.0), "it is heard once"
-        ears.wake()
+            assert not listener.wait(0.0), "it is heard once"
+        listener.wake()
 
     def test_what_is_heard_while_it_asks_is_not_lost(
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
         put_tables(project, TableRequest("totals", QUERY))
         (source,) = project._engine.catalog.state().sources
-        with WakeupListener(project._engine.database) as ears:
+        with WakeupListener(project._engine.database) as listener:
             other._engine.catalog.request({"verb": "suspend"}, "someone")
-            ears.news.since([source.oid], "1:1:")
-            assert ears.wait(60.0)
+            listener.probe.since([source.oid], "1:1:")
+            assert listener.wait(60.0)
 
 
 class TestIdle:
@@ -267,8 +269,8 @@ class TestIdle:
         put_tables(project, TableRequest("totals", QUERY))
         engine = project._engine
         steps: list[object] = []
-        with engine.serving(0) as lease, WakeupListener(engine.database) as ears:
-            shift = DaemonContext(engine, lease, ears, no_words, ScheduleState())
+        with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
+            shift = DaemonContext(engine, lease, listener, no_words, ScheduleState())
             service = DaemonLoop(shift, LiveGraph(), Running(project).daemon._stop)
             while service._tick(asked=True):
                 pass
@@ -407,7 +409,7 @@ def test_a_server_that_is_back_is_noticed_within_seconds(
     pauses: list[float] = []
     daemon = project.daemon()
     # As if it had served before.
-    daemon._ears = WakeupListener(project._engine.database)
+    daemon._listener = WakeupListener(project._engine.database)
 
     def away(_wait: float) -> Any:
         raise Unavailable("server-unreachable", "it is away")
@@ -424,6 +426,6 @@ def test_a_server_that_is_back_is_noticed_within_seconds(
     try:
         daemon.run(0)
     finally:
-        daemon._ears.close()
+        daemon._listener.close()
     assert len(pauses) == 30
     assert max(pauses) <= 5

@@ -88,9 +88,11 @@ def watch(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 @contextmanager
 def serving(world: World) -> Iterator[Watch]:
     engine = world.engine
-    with engine.serving(10) as lease, WakeupListener(engine.database) as ears:
+    with engine.serving(10) as lease, WakeupListener(engine.database) as listener:
         told: list[str] = []
-        watch = Watch(world, DaemonContext(engine, lease, ears, told.append, ScheduleState()), told)
+        watch = Watch(
+            world, DaemonContext(engine, lease, listener, told.append, ScheduleState()), told
+        )
         try:
             yield watch
         finally:
@@ -117,7 +119,7 @@ def test_it_hears_of_changes_and_asks_for_nothing(
         world.run(f"INSERT INTO t VALUES ({n}, 'x')")
         for _ in range(1000):
             # Long pauses are ended by what arrives.
-            watch.shift.ears.wait(PATIENCE)
+            watch.shift.listener.wait(PATIENCE)
             if watch.take():
                 break
         watch.assert_same()

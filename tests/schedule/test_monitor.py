@@ -15,11 +15,12 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.capture.space import buffer_sizes
 from headrace.catalog import Change
 from headrace.daemon import monitor as monitor_module
 from headrace.daemon.context import DaemonContext, no_words
 from headrace.daemon.loop import DaemonLoop
-from headrace.daemon.monitor import Monitor
+from headrace.daemon.monitor import Monitor, late_tables
 from headrace.daemon.wakeup import WakeupListener
 from headrace.errors import Transient
 from headrace.graph.live import LiveGraph
@@ -27,6 +28,7 @@ from headrace.ingest import transition
 from headrace.observe.health import GIGABYTE
 from headrace.schedule.crossings import HOLD
 from headrace.schedule.state import ScheduleState
+from headrace.schedule.tiers import Tier
 from tests.alerts import Crossing, crossings_so_far, listen
 from tests.ingest.world import KEY, TRIGGER, Application, World
 
@@ -97,6 +99,16 @@ def test_a_change_buffer_that_grows(world: World) -> None:
     assert watch.in_the_end() == [(*buffer, "fine")]
 
 
+@pytest.mark.parametrize("mode", [TRIGGER])
+def test_a_change_buffer_that_is_dropped_meanwhile_has_no_size(world: World) -> None:
+    source = world.source
+    with psycopg.connect(world.dsn) as looking:
+        looking.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        assert buffer_sizes(looking, [source.oid])[source.oid] >= 0
+        world.run(f"DROP TABLE headrace_capture.buffer_{source.oid} CASCADE")
+        assert buffer_sizes(looking, [source.oid]) == {}
+
+
 @pytest.mark.parametrize("mode", [KEY])
 def test_a_slot_that_holds_back_the_log(world: World) -> None:
     slot = ("slot", world.slot, "slot-lag")
@@ -127,11 +139,11 @@ def test_a_daemon_sends_the_level_before_it_gives_the_slot_up(world: World) -> N
     with (
         psycopg.connect(world.dsn) as open_,
         engine.serving(0) as lease,
-        WakeupListener(engine.database) as ears,
+        WakeupListener(engine.database) as listener,
     ):
         open_.execute("CREATE TABLE elsewhere (a integer)")
         world.run(*[MEGABYTE] * 6)
-        shift = DaemonContext(engine, lease, ears, no_words, ScheduleState())
+        shift = DaemonContext(engine, lease, listener, no_words, ScheduleState())
         service = DaemonLoop(shift, LiveGraph(), threading.Event())
         service._tick(asked=False)
         service._end()
@@ -167,6 +179,10 @@ def test_a_table_that_is_later_than_promised(world: World) -> None:
     watch.now = datetime.now(UTC)
     assert watch.look() == [], "it lacks a change, but not for long"
     assert watch.look(timedelta(minutes=3)) == [(*late, "warning")]
+    engine, state = world.engine, world.engine.catalog.state()
+    tiers = {one.relation: Tier.FROZEN for one in state.stream_tables}
+    found = late_tables(engine, state, engine.settings(state), watch.now, tiers)
+    assert found[late][0] == "fine", "nobody has read it"
     assert watch.look(timedelta(minutes=3)) == []
     put(as_of=watch.now, frontier=frontier)
     assert watch.in_the_end() == [(*late, "fine")]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
 import headrace
+from headrace.catalog import Change
+from headrace.catalog.records import Status
+from headrace.daemon import exclusive, refreshes
 from headrace.daemon import loop as service
-from headrace.daemon import refreshes
+from headrace.errors import UserError
+from headrace.lifecycle import rebuild
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.table_status import TableStatus
 from tests.lifecycle.made import put_tables
@@ -64,6 +69,116 @@ class TestMaintenance:
             sql.execute("INSERT INTO orders VALUES (2, 2)")
             running.until(lambda: project._engine.catalog.state().database(1).epoch > epoch)
             assert len(begun) == before, "changes are taken in, and nothing is refreshed"
+
+    def test_what_would_go_on_by_itself_is_kept_from_it(
+        self, project: headrace.Headrace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        engine = project._engine
+        put_tables(project, TableRequest("wider", QUERY), TableRequest("failed", QUERY))
+        (source,) = engine.catalog.state().sources
+        awaiting = {"status": Status.SUSPENDED, "reason": "c is wider", "awaits_rebuild": True}
+        put(project, "wider", **awaiting, epoch=1, frontier={source.relation: 1})
+        put(project, "failed", status=Status.SUSPENDED, reason="division by zero")
+
+        def shown() -> dict[str, tuple[bool, bool]]:
+            return {one.name: (one.resumes_by_itself, one.held) for one in project.status()}
+
+        assert shown() == {"public.wider": (True, False), "public.failed": (False, False)}
+        assert engine.catalog.state().to_be_rebuilt
+        project.suspend("wider")
+        assert shown()["public.wider"] == (False, True)
+        assert not engine.catalog.state().to_be_rebuilt
+
+        def fail(*_: object) -> None:
+            raise UserError("unsupported-source", "it is gone")
+
+        monkeypatch.setattr(rebuild, "_renew", fail)
+        monkeypatch.setattr(rebuild, "_is_whole", lambda *_: False)
+        with pytest.raises(UserError, match="it is gone"):
+            project.resume("wider")
+        assert shown()["public.wider"] == (True, False), "as before it was suspended by hand"
+
+    def test_a_source_that_is_suspended_may_let_its_readers_go_on(
+        self, project: headrace.Headrace
+    ) -> None:
+        engine = project._engine
+        put_tables(project, TableRequest("totals", QUERY))
+        put(project, "totals", status=Status.SUSPENDED, reason="the source is locked")
+        assert not project.status()[0].resumes_by_itself
+        with engine.writing() as lease:
+            (source,) = engine.catalog.state().sources
+            stopped = replace(source, status=Status.SUSPENDED, reason="locked")
+            engine.catalog.commit(Change(put=(stopped,)), fence=lease.fence)
+        assert project.status()[0].resumes_by_itself
+
+
+class TestChains:
+    def test_a_reader_is_refreshed_although_what_it_reads_is_due_all_the_time(
+        self, project: headrace.Headrace, cold: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Refreshes take longer than their schedule, and all tables lack something all the time."""
+        begun: list[str] = []
+        pause = threading.Event()
+
+        def work(_engine: object, _state: object, relations: tuple[str, ...], *_: object) -> Any:
+            begun.extend(relations)
+            pause.wait(0.1)
+            return {}
+
+        monkeypatch.setattr(refreshes, "refresh_group", work)
+        put_tables(project, TableRequest("lower", QUERY, schedule="10ms"))
+        above = "SELECT customer FROM lower"
+        put_tables(project, TableRequest("upper", above, schedule="10ms"))
+        upper = project._engine.catalog.state().stream_table("public", "upper")
+        assert upper is not None
+        with Running(project) as running:
+            running.until(lambda: begun.count(upper.relation) > 2)
+
+
+class TestRebuilds:
+    def test_a_table_that_was_rebuilt_follows_its_schedule_at_once(
+        self,
+        project: headrace.Headrace,
+        sql: psycopg.Connection,
+        cold: None,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(service, "REBUILD_AGAIN", timedelta(hours=1))
+        begun: list[str] = []
+
+        def work(_engine: object, _state: object, relations: tuple[str, ...], *_: object) -> Any:
+            begun.extend(relations)
+            return {}
+
+        def rebuilt(_engine: object, _schema: str, name: str) -> None:
+            put(project, name, status=Status.ACTIVE, reason=None, awaits_rebuild=False)
+
+        monkeypatch.setattr(refreshes, "refresh_group", work)
+        monkeypatch.setattr(exclusive, "refresh", rebuilt)
+        put_tables(project, TableRequest("totals", QUERY, schedule="10ms"))
+        (source,) = project._engine.catalog.state().sources
+        put(
+            project,
+            "totals",
+            status=Status.SUSPENDED,
+            reason="a column is wider",
+            awaits_rebuild=True,
+            epoch=1,
+            frontier={source.relation: 1},
+        )
+        with Running(project) as running:
+            running.until(lambda: not project._engine.catalog.state().to_be_rebuilt)
+            sql.execute("INSERT INTO orders VALUES (2, 2)")
+            running.until(lambda: begun)
+
+
+def put(project: headrace.Headrace, name: str, **values: Any) -> None:
+    """Record a stream table with other values."""
+    engine = project._engine
+    with engine.writing() as lease:
+        table = engine.catalog.state().stream_table("public", name)
+        assert table is not None
+        engine.catalog.commit(Change(put=(replace(table, **values),)), fence=lease.fence)
 
 
 class TestSettings:

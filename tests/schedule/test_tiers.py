@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.schedule.tiers import (
     FROZEN_AFTER,
-    TOLD_WITHIN,
+    REPORTED_WITHIN,
     WATCHED,
     ReadActivity,
     ScanCounters,
@@ -184,7 +184,7 @@ class TestEarlyScans:
 
     def test_after_a_while_they_are_not_waited_for(self) -> None:
         reads = ReadActivity.begin(ScanCounters(START, 0, 1000))
-        reads = reads.then(ScanCounters(START + 2 * TOLD_WITHIN, 3, 1000))
+        reads = reads.then(ScanCounters(START + 2 * REPORTED_WITHIN, 3, 1000))
         assert (reads.total, reads.early) == (3, 0)
 
 

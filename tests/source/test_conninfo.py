@@ -14,6 +14,7 @@ from headrace.source.conninfo import (
     pinned,
     place,
     redacted,
+    with_keepalive,
 )
 
 SECRET = "hunter2"
@@ -71,3 +72,23 @@ def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SECRET not in repr(Database(dsn))
     shown = redacted(f"{SECRET} and from the environment", dsn, None)
     assert shown == "******** and ********"
+
+
+def test_a_silent_server_is_noticed_by_the_first_connection_too() -> None:
+    """The one that asks for the version is not pinned yet."""
+    assert parse(with_keepalive("host=h")) == {"host": "h", **KEEPALIVE}
+    assert parse(with_keepalive("host=h connect_timeout=3"))["connect_timeout"] == "3"
+
+
+def test_every_connection_notices_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refused(Exception):
+        pass
+
+    def refuse(address: str, **_: object) -> None:
+        assert KEEPALIVE.items() <= parse(address).items()
+        raise Refused
+
+    monkeypatch.setattr("psycopg.connect", refuse)
+    for ask in (lambda one: one.version, lambda one: one.search_path):
+        with pytest.raises(Refused):
+            ask(Database("host=h"))

@@ -29,7 +29,9 @@ JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.oid
 def buffer_sizes(connection: Connection[Any], oids: Iterable[int]) -> dict[int, int]:
     """Return the bytes that the buffers of sources take up, by oid; without one it is left out."""
     with translated():
-        return dict(connection.execute(SIZES, [list(oids)]).fetchall())
+        rows = connection.execute(SIZES, [list(oids)]).fetchall()
+    # A buffer that was dropped just now is still in pg_class as this query sees it, without a size.
+    return {oid: size for oid, size in rows if size is not None}
 
 
 def large_buffers(connection: Connection[Any], oids: Iterable[int]) -> frozenset[int]:

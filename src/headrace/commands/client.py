@@ -104,7 +104,7 @@ def _look(catalog: Catalog, request: int) -> Request | None:
         if lease is None and catalog.withdraw_request(request):
             return None
     elif found.fence is not None and (lease is None or lease.fence != found.fence):
-        # Whoever began with it is gone, or finished it just now: the next look tells.
+        # Whoever began with it is gone, or finished it just now: the next look decides.
         catalog.lose_requests(found.fence + 1)
     return found
 

@@ -32,8 +32,8 @@ def wait_fresh(engine: Engine, schema: str, name: str, timeout: float) -> int:
     """Return once the published table has all that was committed before the call; its epoch.
 
     While a daemon serves, its schedules bring that about; `wait-timeout` if they do not in time.
-    Where they never would, and where nobody serves, the table is refreshed. `table-suspended` if it
-    stands still, or something that it needs.
+    Where they never would, and where nobody serves, the table is refreshed. `table-suspended` if
+    the table is suspended, or something that it needs.
     """
     deadline = time.monotonic() + seconds("timeout", timeout)
     state = engine.catalog.state()

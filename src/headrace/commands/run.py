@@ -46,7 +46,8 @@ class Done:
 def run(engine: Engine, text: str) -> Iterator[Done]:
     """Run the statements of a text, which is read whole before anything is done.
 
-    Each tells when it is done. One that fails says where it is, and ends it; those before it stay.
+    Each is yielded when it is done. The first failure says where it is and ends the run; what was
+    done before stays.
     """
     for together, group in groupby(parse(text), lambda one: isinstance(one, CreateStatement)):
         statements = list(group)

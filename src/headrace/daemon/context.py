@@ -1,4 +1,4 @@
-"""What all parts of a daemon share while it holds the lease once."""
+"""Context of one lease term of the daemon, shared by all of its parts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from headrace.errors import HeadraceError, InternalError
 from headrace.schedule.state import ScheduleState
 
 Tell = Callable[[str], None]
-"""Hears in words what a daemon does."""
+"""Receives, as text for people, what a daemon does."""
 
 
 def no_words(said: str) -> None:
-    """Nobody listens."""
+    """Ignore what a daemon does."""
 
 
-# Without the lease or the server a daemon cannot go on, and begins anew.
+# Without the lease or the server a daemon cannot go on: it starts over with a new lease.
 ENDING = frozenset({"lease-lost", "connection-lost", "server-unreachable", "standby-server"})
 
 logger = logging.getLogger("headrace.daemon")
@@ -35,11 +35,11 @@ def clock() -> datetime:
 
 @dataclass(frozen=True)
 class DaemonContext:
-    """From taking the lease to giving it up."""
+    """Valid from taking the lease to giving it up."""
 
     engine: Engine
     lease: Lease
-    ears: WakeupListener
+    listener: WakeupListener
     tell: Tell
     memory: ScheduleState
     now: Callable[[], datetime] = clock
@@ -47,7 +47,7 @@ class DaemonContext:
     monitor: Monitor = field(default_factory=Monitor)
 
     def failed(self, what: str, error: HeadraceError) -> None:
-        """Tell of a failure that the daemon survives."""
+        """Report a failure that the daemon survives."""
         self.tell(f"{what}: {error.message}")
         logger.warning(
             "%s failed",

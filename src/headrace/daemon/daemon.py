@@ -1,7 +1,7 @@
-"""The daemon: takes in what changes, refreshes what is due, and does what others request.
+"""The daemon: ingests changes, refreshes what is due, and performs the commands of others.
 
-One thread asks, ingests and decides. Workers refresh groups side by side. Commands, and tables
-that have to be made anew, are done one at a time while nothing else is written.
+One thread asks for changes, ingests and decides. Workers refresh groups side by side. Commands and
+rebuilds of tables are done one at a time while nothing else is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headrace.schedule.state import ScheduleState
 
 
 class Daemon:
-    """Serves one project until it is told to stop. `tell` hears, in words, what is done.
+    """Serves one project until it is stopped. `tell` receives, as text, what is done.
 
     `room` gives the bytes that are free on the project's disk, and all of them.
     """
@@ -44,18 +44,18 @@ class Daemon:
         self._monitor = Monitor(room)
         self._graph = LiveGraph()
         self._stop = threading.Event()
-        self._ears: WakeupListener | None = None
+        self._listener: WakeupListener | None = None
 
     def stop(self) -> None:
         """Have `run` end once what is being done has ended; from any thread or signal handler."""
         self._stop.set()
-        if self._ears is not None:
-            self._ears.wake()
+        if self._listener is not None:
+            self._listener.wake()
 
     def run(self, wait: float) -> None:
-        """Serve until told to stop; `lease-held` if the lease is not to be had in `wait` seconds.
+        """Serve until stopped; raise `lease-held` if the lease is not free within `wait` seconds.
 
-        When the server or the lease is lost later, it begins anew as soon as they are back.
+        When the server or the lease is lost later, the daemon serves again once they are back.
         """
         seconds("wait", wait)
         failures = 0
@@ -63,23 +63,23 @@ class Daemon:
             try:
                 with (
                     self._engine.serving(wait) as lease,
-                    WakeupListener(self._engine.database) as ears,
+                    WakeupListener(self._engine.database) as listener,
                 ):
-                    self._ears, failures = ears, 0
+                    self._listener, failures = listener, 0
                     self._tell("serving")
-                    shift = DaemonContext(
+                    context = DaemonContext(
                         self._engine,
                         lease,
-                        ears,
+                        listener,
                         self._tell,
                         self._memory,
                         self._now,
                         self._random,
                         self._monitor,
                     )
-                    DaemonLoop(shift, self._graph, self._stop).run()
+                    DaemonLoop(context, self._graph, self._stop).run()
             except (Transient, Unavailable) as error:
-                if self._ears is None:
+                if self._listener is None:
                     raise
                 failures += 1
                 self._tell(f"interrupted: {error.message}")

@@ -1,5 +1,5 @@
-"""Work that is done one piece at a time while nothing else is written: others' commands, and
-tables that have to be made anew."""
+"""Work that is done one piece at a time while nothing else is written: commands of others, and
+rebuilds of tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.catalog.records import Request, StreamTable
+from headrace.catalog.records import Request, StreamTable, is_stale
 from headrace.daemon.context import ENDING, DaemonContext, logger
 from headrace.daemon.requests import RequestExecutor
 from headrace.errors import HeadraceError, internal_error
@@ -17,7 +17,7 @@ from headrace.lifecycle.rebuild import refresh
 
 @dataclass(frozen=True)
 class ExclusiveJob:
-    """One piece of work; for a request also what it is."""
+    """One piece of work; for a request also the request itself."""
 
     work: Callable[[], None]
     request: Request | None = None
@@ -26,9 +26,9 @@ class ExclusiveJob:
 class ExclusiveQueue:
     """A queue and the thread that works on its first piece; used by the daemon's own thread."""
 
-    def __init__(self, shift: DaemonContext) -> None:
-        self._shift = shift
-        self._desk = RequestExecutor(shift.engine)
+    def __init__(self, context: DaemonContext) -> None:
+        self._context = context
+        self._desk = RequestExecutor(context.engine)
         self._waiting: deque[ExclusiveJob] = deque()
         self._thread: threading.Thread | None = None
         self._ending: HeadraceError | None = None
@@ -36,32 +36,32 @@ class ExclusiveQueue:
 
     @property
     def wanted(self) -> bool:
-        """Whether nothing else may be begun: a piece of work is waited for, or is being done."""
+        """Return whether nothing else may be started: a piece of work waits, or is being done."""
         return bool(self._waiting) or self._thread is not None
 
     def take_request(self) -> bool:
         """Put the request that has waited longest into the queue; False if there is none."""
-        request = self._desk.take(self._shift.lease)
+        request = self._desk.take(self._context.lease)
         if request is None:
             return False
-        self._shift.tell(f"{request.command.get('verb')}, asked for by {request.requested_by}")
+        self._context.tell(f"{request.command.get('verb')}, asked for by {request.requested_by}")
 
         def perform() -> None:
             if not self._desk.perform(request):
-                self._shift.recover()
+                self._context.recover()
 
         self._waiting.append(ExclusiveJob(perform, request))
         return True
 
-    def make_anew(self, table: StreamTable) -> None:
-        """Put into the queue that a table is made anew, with all that it needs."""
-        self._shift.tell(f"{table.schema}.{table.name} is made anew")
-        self._waiting.append(ExclusiveJob(lambda: self._made_anew(table)))
+    def rebuild(self, table: StreamTable) -> None:
+        """Put the rebuild of a table into the queue, with all that it needs."""
+        self._context.tell(f"rebuilding {table.schema}.{table.name}")
+        self._waiting.append(ExclusiveJob(lambda: self._rebuild(table)))
 
     def done(self) -> bool:
-        """Whether a piece of work was done since the last time; raises what ends the daemon.
+        """Return whether a piece of work ended since the last call; raise what ends the daemon.
 
-        Until this was heard, the piece counts as being done: the catalog has to be read anew.
+        Until then the piece counts as being done: the catalog has to be read again.
         """
         if not self._done.is_set():
             return False
@@ -97,23 +97,36 @@ class ExclusiveQueue:
             self._ending = internal_error("complete a request", error)
         finally:
             self._done.set()
-            self._shift.ears.wake()
+            self._context.listener.wake()
 
     def _give_back(self, request: Request) -> None:
         try:
             self._desk.give_back(request)
         except HeadraceError as error:
-            # Without the server it is told as lost, which is less than the truth.
-            self._shift.failed("giving back a request", error)
+            # Without the server its client gets `request-lost`, which says less than the truth.
+            self._context.failed("giving back a request", error)
 
-    def _made_anew(self, table: StreamTable) -> None:
+    def _rebuild(self, table: StreamTable) -> None:
         try:
-            refresh(self._shift.engine, table.schema, table.name)
+            refresh(self._context.engine, table.schema, table.name)
         except HeadraceError as error:
-            self._shift.failed(f"{table.schema}.{table.name}", error)
+            self._context.failed(f"{table.schema}.{table.name}", error)
             if error.code in ENDING:
                 raise
-            self._shift.recover()
+            self._context.recover()
         except Exception:  # noqa: BLE001  one bad table never stops the others
             logger.exception("%s.%s", table.schema, table.name)
-            self._shift.recover()
+            self._context.recover()
+        else:
+            self._forget_retry(table)
+
+    def _forget_retry(self, table: StreamTable) -> None:
+        """Have a table that was rebuilt follow its schedule at once.
+
+        One that is still to be rebuilt keeps the pause before the next attempt.
+        """
+        state = self._context.engine.catalog.state()
+        current = state.stream_table(table.schema, table.name)
+        if current is not None and not current.is_to_be_rebuilt and not is_stale(current):
+            for relation in (table.relation, current.relation):
+                self._context.memory.retry_at.pop(relation, None)

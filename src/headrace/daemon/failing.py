@@ -1,4 +1,4 @@
-"""Stream tables that fail again and again are stopped."""
+"""Suspension of stream tables that failed too often in a row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.engine.steps import AlterTable
 
 
 def stop_failing(engine: Engine, tables: Iterable[StreamTable], why: str, fence: int) -> None:
-    """Suspend tables for good, with the reason."""
+    """Suspend tables until they are resumed, with the reason."""
     for table in tables:
         with engine.step(AlterTable(table.relation)), engine.changing(State()) as current:
             found = current.origin(table.relation)

@@ -1,7 +1,7 @@
-"""Taking in cuts: when there is something new, and again later when that failed.
+"""Ingests of a daemon: a cut when there are changes, and retries when that failed.
 
-Each database by itself: one that does not answer stops nothing but what reads it. Sources that
-stand still, such as one that was busy when it had to be copied, are tried again.
+Each database by itself: one that does not answer stops nothing but what reads it. Suspended
+sources, such as one that was locked when it had to be copied, are retried.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ LEASE_LOST = "lease-lost"
 class SourceIngester:
     """Ingests of one database for a daemon, in the daemon's own thread."""
 
-    def __init__(self, shift: DaemonContext, number: int) -> None:
-        self._shift = shift
+    def __init__(self, context: DaemonContext, number: int) -> None:
+        self._context = context
         self._number = number
-        self._news: PendingProbe | None = None
+        self._probe: PendingProbe | None = None
         self._reaching: ConnectionAttempt | None = None
         self._failures = 0
         self._not_before = 0.0
         self._stalls = 0
         self._stalled_until = 0.0
-        # How the sources that stand still stood when they were last tried.
+        # The standing of the suspended sources when they were last tried.
         self._standing: dict[int, Standing] = {}
         self._rest_until = 0.0
-        # Up to this position the log has nothing new, and is not asked again before this time.
+        # Up to this position the WAL has nothing new; it is not asked again before this time.
         self._quiet = 0
         self._ask_log_at = 0.0
         self._reason: str | None = None
 
     def take(self, state: State, *, thorough: bool) -> bool:
-        """Take in a cut if anything is new; whether there is one now that was not.
+        """Ingest a cut if anything is new; return whether the catalog has changed by that.
 
-        Without `thorough` only buffers and log are asked for changes.
+        Without `thorough` only buffers and WAL are asked for changes.
         """
         if time.monotonic() < self._not_before or not self._is_reached(state):
             return False
-        shift = self._shift
+        context = self._context
         try:
-            if not thorough and not self._has_news(state):
+            if not thorough and not self._has_changes(state):
                 return False
             after = self._ingested(state, thorough=thorough)
-            self._note(keep_streaming(shift.engine, after, self._number, shift.ears.wake))
+            self._note(keep_streaming(context.engine, after, self._number, context.listener.wake))
         except HeadraceError as error:
             if error.code in ENDING and (self._number == HOME or error.code == LEASE_LOST):
                 raise
@@ -79,19 +79,19 @@ class SourceIngester:
         return after is not state
 
     def close(self) -> None:
-        if self._news is not None:
-            self._news.close()
-            self._news = None
+        if self._probe is not None:
+            self._probe.close()
+            self._probe = None
 
     def _note(self, log: StreamingReader | None) -> None:
-        """Tell once why a log is not streamed."""
+        """Report once why the WAL is not streamed."""
         reason = None if log is None else log.reason
         if reason is not None and reason != self._reason:
-            self._shift.tell(f"the log is peeked at, not streamed: {reason}")
+            self._context.tell(f"the WAL is read in batches, not streamed: {reason}")
         self._reason = reason
 
     def _ingested(self, state: State, *, thorough: bool) -> State:
-        engine, fence = self._shift.engine, self._shift.lease.fence
+        engine, fence = self._context.engine, self._context.lease.fence
         after = ingest_database(engine, state, self._number, fence)
         if thorough:
             after = self._try_stopped(after)
@@ -105,8 +105,8 @@ class SourceIngester:
         return after
 
     def _try_stopped(self, state: State) -> State:
-        """Take in a cut with the sources that stand still: from time to time, and as soon as
-        something about one of them changes."""
+        """Ingest a cut with the suspended sources: from time to time, and as soon as something
+        about one of them changes."""
         sources = sources_in(state, self._number)
         stopped = {one.relation for one in sources if one.status is Status.SUSPENDED}
         waiting = {
@@ -123,8 +123,8 @@ class SourceIngester:
         if began < self._stalled_until and not self._may_be_mended(found, began):
             return state
         self._standing = found
-        shift = self._shift
-        engine, fence = shift.engine, shift.lease.fence
+        context = self._context
+        engine, fence = context.engine, context.lease.fence
         kind: type[HeadraceError] = NeedsReinit
         try:
             after = ingest_database(
@@ -135,17 +135,17 @@ class SourceIngester:
                 raise
             kind = type(error)
             engine.roll_back((one.relation for one in sources), fence)
-            shift.failed("copying anew", error)
+            context.failed("copying sources again", error)
             after = engine.catalog.state()
         ended = time.monotonic()
         self._rest_until = ended + max(REST_SECONDS, REST_FACTOR * (ended - began))
         self._stalls += 1
-        wait = after_failure(kind, self._stalls, NEVER_SUSPENDED, shift.random)
+        wait = after_failure(kind, self._stalls, NEVER_SUSPENDED, context.random)
         self._stalled_until = ended + (wait or timedelta()).total_seconds()
         return after
 
     def _may_be_mended(self, found: dict[int, Standing], now: float) -> bool:
-        """Whether sources that were tried before stand otherwise than they did then."""
+        """Return whether something about the sources differs from when they were last tried."""
         if found == self._standing:
             return False
         shapes, before = (
@@ -154,11 +154,11 @@ class SourceIngester:
         return shapes != before or now >= self._rest_until
 
     def _stands(self, state: State, oids: Collection[int]) -> dict[int, Standing]:
-        database = self._shift.engine.source_database(state.database(self._number))
+        database = self._context.engine.source_database(state.database(self._number))
         with database.session() as connection:
             return standing(connection, oids)
 
-    def _has_news(self, state: State) -> bool:
+    def _has_changes(self, state: State) -> bool:
         database = state.database(self._number)
         if database.snapshot is None:
             return True
@@ -166,20 +166,20 @@ class SourceIngester:
         buffered = [source.oid for source in active if source.mode is not CaptureMode.WAL]
         if buffered and self._asked(database).since(buffered, database.snapshot):
             return True
-        return len(buffered) < len(active) and self._log_has_news(database)
+        return len(buffered) < len(active) and self._wal_has_changes(database)
 
     def _asked(self, database: records.DatabaseRecord) -> PendingProbe:
         if self._number == HOME:
-            return self._shift.ears.news
-        if self._news is None:
-            self._news = PendingProbe(self._shift.engine.source_database(database).connect())
-        return self._news
+            return self._context.listener.probe
+        if self._probe is None:
+            self._probe = PendingProbe(self._context.engine.source_database(database).connect())
+        return self._probe
 
-    def _log_has_news(self, database: records.DatabaseRecord) -> bool:
-        """Ask the log, less often the more it costs; one that is streamed is here already."""
+    def _wal_has_changes(self, database: records.DatabaseRecord) -> bool:
+        """Ask for changes in the WAL, less often the more that costs; a streamed WAL is here."""
         if database.following is None or database.snapshot is None:
             return True
-        engine = self._shift.engine
+        engine = self._context.engine
         log = log_of(engine, database, database.following)
         upto = log.received()
         if upto is None and time.monotonic() < self._ask_log_at:
@@ -191,15 +191,15 @@ class SourceIngester:
         return found.pending
 
     def _is_reached(self, state: State) -> bool:
-        """Whether an attached database that failed answers again.
+        """Return whether an attached database that failed answers again.
 
-        It is asked by a thread of its own: one that does not answer would keep all others waiting.
+        A thread of its own connects: a silent database would keep all others waiting.
         """
         if self._number == HOME or not self._failures:
             return True
         if self._reaching is None:
             database = state.database(self._number)
-            self._reaching = ConnectionAttempt(self._shift.engine.source_database(database))
+            self._reaching = ConnectionAttempt(self._context.engine.source_database(database))
         if not self._reaching.ended:
             return False
         error, self._reaching = self._reaching.error, None
@@ -208,59 +208,59 @@ class SourceIngester:
         return error is None
 
     def _put_off(self, state: State, error: HeadraceError) -> None:
-        """Try again later; what was written beyond the pins goes."""
-        shift = self._shift
+        """Retry later; roll back what was written beyond the pins."""
+        context = self._context
         self.close()
         self._failures += 1
         # A cut that fails as a whole costs little, and everything waits for it: at most a minute.
-        wait = after_failure(Unavailable, self._failures, NEVER_SUSPENDED, shift.random)
+        wait = after_failure(Unavailable, self._failures, NEVER_SUSPENDED, context.random)
         self._not_before = time.monotonic() + (wait or timedelta()).total_seconds()
         sources = sources_in(state, self._number)
-        shift.engine.roll_back((source.relation for source in sources), shift.lease.fence)
+        context.engine.roll_back((source.relation for source in sources), context.lease.fence)
         where = "" if self._number == HOME else f" of {state.database(self._number).alias}"
-        shift.failed(f"taking in changes{where}", error)
+        context.failed(f"taking in changes{where}", error)
         self._record(error.message)
 
     def _record(self, failure: str | None) -> None:
-        """Have the catalog say that changes are not taken in, and why; or that they are again."""
-        shift = self._shift
+        """Record that changes cannot be taken in, and why; or that they are taken in again."""
+        context = self._context
         try:
-            with shift.engine.changing(State()) as current:
+            with context.engine.changing(State()) as current:
                 known = current.database(self._number)
-                since = None if failure is None else known.failing_since or shift.now()
+                since = None if failure is None else known.failing_since or context.now()
                 failing = replace(known, failing_since=since, failure=failure)
                 if failing != known:
-                    shift.engine.catalog.commit(Change(put=(failing,)), fence=shift.lease.fence)
+                    context.engine.catalog.commit(Change(put=(failing,)), fence=context.lease.fence)
         except HeadraceError as error:
-            # Without the catalog nobody sees a status, either.
-            shift.failed("recording a failure", error)
+            # Without the catalog nobody sees a status either.
+            context.failed("recording a failure", error)
 
 
 class SourceIngesters:
     """The ingests of all databases, one after the other; none waits for one that fails."""
 
-    def __init__(self, shift: DaemonContext) -> None:
-        self._shift = shift
-        self._intakes: dict[int, SourceIngester] = {}
+    def __init__(self, context: DaemonContext) -> None:
+        self._context = context
+        self._ingesters: dict[int, SourceIngester] = {}
 
     def take(self, state: State, *, thorough: bool) -> bool:
-        """Take in what is new in any database; whether there is a cut now that was not."""
+        """Ingest what is new in any database; return whether the catalog has changed by that."""
         numbers = databases_of(state)
-        for gone in self._intakes.keys() - set(numbers):
-            self._intakes.pop(gone).close()
+        for gone in self._ingesters.keys() - set(numbers):
+            self._ingesters.pop(gone).close()
         took = False
         for number in numbers:
-            if number not in self._intakes:
-                self._intakes[number] = SourceIngester(self._shift, number)
-            # What one takes in, the next has to know.
-            known = self._shift.engine.catalog.state() if took else state
-            took |= self._intakes[number].take(known, thorough=thorough)
+            if number not in self._ingesters:
+                self._ingesters[number] = SourceIngester(self._context, number)
+            # An ingest starts from the state that the one before it left.
+            known = self._context.engine.catalog.state() if took else state
+            took |= self._ingesters[number].take(known, thorough=thorough)
         return took
 
     def close(self) -> None:
-        for intake in self._intakes.values():
-            intake.close()
-        self._shift.engine.slot_readers.close()
+        for ingester in self._ingesters.values():
+            ingester.close()
+        self._context.engine.slot_readers.close()
 
 
 class ConnectionAttempt:

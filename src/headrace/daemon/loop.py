@@ -1,4 +1,4 @@
-"""One time of serving: asks, ingests and decides in one thread, until it is told to stop."""
+"""The loop of one lease term: asks, ingests and decides in one thread, until it is stopped."""
 
 from __future__ import annotations
 
@@ -15,48 +15,53 @@ from headrace.daemon.ingester import SourceIngesters
 from headrace.daemon.reads import sample_reads
 from headrace.daemon.refreshes import Refreshes
 from headrace.errors import HeadraceError
+from headrace.graph import upstream
 from headrace.graph.live import LiveGraph
 from headrace.lifecycle.drift import changed_views
+from headrace.observe.lag import failing_databases
 from headrace.refresh.epochs import lacks, may_move
 from headrace.schedule.due import ScheduledGroup, due, next_due
-from headrace.schedule.state import agenda, followed, passed, startable
+from headrace.schedule.state import agenda, followed, passed, startable, tiers_of
 from headrace.schedule.strata_ticks import TickCounter
 from headrace.schedule.tiers_in_force import tiers_in_force
 
-# Seconds between two questions: while something goes on, and after long quiet.
+# Seconds between two rounds: while something goes on, and after long quiet.
 SHORTEST, LONGEST = 0.02, 0.25
-# Seconds between two looks at what no question tells: dirty sources, views, settings.
+# Interval of full checks, for what the pending probe cannot see: sources that were rewritten behind
+# their triggers, views, settings.
 THOROUGH = 5.0
-# Seconds that work may take to end after the daemon was told to stop, before it is cancelled.
+# Seconds that work may take to end after the daemon was stopped, before it is cancelled.
 PATIENCE = 10.0
-# How long it takes until a table that could not be made anew is tried again.
-ANEW_AGAIN = timedelta(seconds=30)
+# The pause after an attempt to rebuild a table.
+REBUILD_AGAIN = timedelta(seconds=30)
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class DaemonLoop:
     """What a daemon does under one lease."""
 
-    def __init__(self, shift: DaemonContext, graph: LiveGraph, stop: threading.Event) -> None:
-        self._shift = shift
+    def __init__(self, context: DaemonContext, graph: LiveGraph, stop: threading.Event) -> None:
+        self._context = context
         self._graph = graph
         self._stop = stop
-        self._state = shift.engine.catalog.state()
-        self._settings = shift.engine.settings(self._state)
-        self._intake = SourceIngesters(shift)
-        self._alone = ExclusiveQueue(shift)
-        self._refreshes = Refreshes(shift)
+        self._state = context.engine.catalog.state()
+        self._settings = context.engine.settings(self._state)
+        self._ingesters = SourceIngesters(context)
+        self._exclusive = ExclusiveQueue(context)
+        self._refreshes = Refreshes(context)
         self._ticks = TickCounter()
         self._warming: threading.Thread | None = None
         self._looked_at = -THOROUGH
+        # When the latest round began in which all databases were asked for whatever is new.
+        self._asked_at = LONG_AGO
         self._sampled_at = -THOROUGH
         self._noted: tuple[TierInForce, ...] | None = None
         self._decide_at: datetime | None = None
 
     def run(self) -> None:
-        """Serve until told to stop; what is being done then is finished, or cancelled."""
-        shift = self._shift
-        shift.engine.catalog.lose_requests(shift.lease.fence)
+        """Serve until stopped; what is being done then is finished, or cancelled."""
+        context = self._context
+        context.engine.catalog.lose_requests(context.lease.fence)
         self._warm_up()
         pause, asked = SHORTEST, True
         try:
@@ -64,12 +69,12 @@ class DaemonLoop:
             while not self._stop.is_set():
                 active = self._tick(asked=asked)
                 pause = SHORTEST if active else min(1.5 * pause, LONGEST)
-                asked = shift.ears.wait(pause)
+                asked = context.listener.wait(pause)
         finally:
             self._end()
 
     def _tick(self, *, asked: bool) -> bool:
-        """One round; whether anything goes on. `asked` says that there may be a request."""
+        """Perform one round; return whether anything goes on. `asked`: there may be a request."""
         thorough = time.monotonic() - self._looked_at >= THOROUGH
         if thorough:
             self._looked_at = time.monotonic()
@@ -77,19 +82,22 @@ class DaemonLoop:
             # Before changes are taken in: a slot that holds back too much is dropped by that.
             self._measure()
         ended = self._refreshes.collect(self._state, self._settings)
-        done = self._alone.done()
+        done = self._exclusive.done()
         if ended or done or thorough:
-            # What was known of who is due next does not hold any more.
+            # The next moment at which something is due has to be found again.
             self._decide_at = None
-        if (asked or thorough or done) and not self._alone.wanted:
-            self._alone.take_request()
-        if self._alone.wanted:
+        if (asked or thorough or done) and not self._exclusive.wanted:
+            self._exclusive.take_request()
+        if self._exclusive.wanted:
             if not self._refreshes.relations:
-                self._alone.go_on()
+                self._exclusive.go_on()
             return True
         if ended or thorough or done:
             self._reload()
-        took = self._intake.take(self._state, thorough=thorough)
+        asking_at = self._context.now()
+        took = self._ingesters.take(self._state, thorough=thorough)
+        if thorough:
+            self._asked_at = asking_at
         if took:
             self._end_tick()
             self._reload()
@@ -100,73 +108,75 @@ class DaemonLoop:
         except HeadraceError as error:
             if error.code in ENDING:
                 raise
-            self._shift.failed("looking at views and reads", error)
+            self._context.failed("looking at views and reads", error)
         return self._decide() or ended or took or bool(self._refreshes.relations)
 
     def _require_lease(self) -> None:
-        """A session that broke has given the lease up, whoever has it now."""
-        ours, found = self._shift.lease, self._shift.engine.catalog.serving()
+        """Raise `lease-lost` if the lease is not ours: a session that broke has given it up."""
+        ours, found = self._context.lease, self._context.engine.catalog.serving()
         if found is None or found.fence != ours.fence:
             raise lease_lost(ours.fence, ours.fence if found is None else found.fence)
 
     def _measure(self) -> None:
         """Send alerts of levels that have changed."""
-        shift = self._shift
+        context = self._context
+        tables = {table.relation: table for table in self._state.stream_tables}
+        tiers = tiers_of(tables, self._settings, context.memory)
         try:
-            shift.monitor.look(shift.engine, self._state, shift.now())
+            context.monitor.look(context.engine, self._state, context.now(), tiers)
         except HeadraceError as error:
             if error.code in ENDING:
                 raise
-            shift.failed("measuring levels", error)
+            context.failed("measuring levels", error)
 
     def _reload(self) -> None:
-        """Know what the catalog knows by now."""
-        state = self._shift.engine.catalog.state()
-        self._state, self._settings = state, self._shift.engine.settings(state)
+        """Read the state of the catalog again."""
+        state = self._context.engine.catalog.state()
+        self._state, self._settings = state, self._context.engine.settings(state)
         self._graph.follow(state.stream_tables)
-        self._shift.memory.keep({table.relation for table in state.stream_tables})
+        self._context.memory.keep({table.relation for table in state.stream_tables})
         self._decide_at = None
 
     def _look_around(self) -> None:
-        """Notice views that were changed, and keep what others may want to know."""
-        shift = self._shift
+        """Rebuild tables over changed views; record tick counters and tiers in force."""
+        context = self._context
         tables = self._state.stream_tables
         viewing = [one for one in tables if one.views and one.status is not Status.SUSPENDED]
         known = followed(self._agenda()) if viewing else frozenset()
         viewing = [one for one in viewing if one.relation in known]
         if viewing:
-            with shift.engine.database.session() as connection:
+            with context.engine.database.session() as connection:
                 changed = changed_views(connection, *viewing)
             for table in viewing:
                 if table.relation in changed:
-                    self._make_anew(table)
+                    self._rebuild(table)
         self._record_ticks()
         self._note_tiers()
 
     def _watch_reads(self) -> None:
-        """Count reads of tables whose tier depends on them, soon enough for those who wait."""
-        shift, state, settings = self._shift, self._state, self._settings
+        """Count reads of tables whose tier depends on them, twice in `lazy_refresh_timeout`."""
+        context, state, settings = self._context, self._state, self._settings
         now = time.monotonic()
         if now - self._sampled_at < min(THOROUGH, settings.lazy_refresh_timeout / 2):
             return
         self._sampled_at = now
-        before = {name: one.total for name, one in shift.memory.reads.items()}
-        sample_reads(shift.engine, state, settings, shift.memory, shift.now())
-        if before != {name: one.total for name, one in shift.memory.reads.items()}:
+        before = {name: one.total for name, one in context.memory.reads.items()}
+        sample_reads(context.engine, state, settings, context.memory, context.now())
+        if before != {name: one.total for name, one in context.memory.reads.items()}:
             self._decide_at = None
 
     def _note_tiers(self) -> None:
-        """Let others know which tiers are in force, if that has changed."""
+        """Record the tiers in force, if they have changed."""
         tables = {table.relation: table for table in self._state.stream_tables}
-        found = tiers_in_force(tables, self._settings, self._shift.memory)
+        found = tiers_in_force(tables, self._settings, self._context.memory)
         if found != self._noted:
-            self._shift.engine.catalog.note_tiers(found)
+            self._context.engine.catalog.note_tiers(found)
             self._noted = found
 
     def _decide(self) -> bool:
-        """Start what is due; whether anything was started."""
-        shift, state, settings = self._shift, self._state, self._settings
-        now = shift.now()
+        """Start what is due; return whether anything was started."""
+        context, state, settings = self._context, self._state, self._settings
+        now = context.now()
         if self._decide_at is not None and self._decide_at > now:
             return False
         groups = self._agenda()
@@ -180,17 +190,21 @@ class DaemonLoop:
         # What has rows is rebuilt at once; what never had any waits for its schedule.
         first = {name for one in found for name in one.relations}
         wanted = [t for t in stale if t.relation in (first if t.is_uninitialized else known)]
-        if any(self._make_anew(table) for table in wanted):
+        if any(self._rebuild(table) for table in wanted):
             return True
         running = self._refreshes.relations
         hopeless = {table.relation for table in stale}
         reads = {table.relation: table.inputs for table in state.stream_tables}
         lacking = {t.relation for t in state.stream_tables if t.epoch == 0 or lacks(state, t)}
         start, idle = startable(
-            [one for one in found if hopeless.isdisjoint(one.relations)], reads, lacking, running
+            [one for one in found if hopeless.isdisjoint(one.relations)],
+            reads,
+            lacking,
+            running,
+            context.memory.ended,
         )
-        for one in passed(idle, groups):
-            shift.memory.attempted(one.relations, now)
+        for group in passed(idle, groups, self._asked_at, self._unasked()):
+            context.memory.attempted(group.relations, now)
         started = self._refreshes.start(start, state, settings.workers)
         now_running = self._refreshes.relations
         self._ticks.started(self._graph.place(name).stratum for name in now_running - running)
@@ -198,6 +212,17 @@ class DaemonLoop:
             self._end_tick()
         self._decide_at = next_due(now, self._agenda(), lazy) or now + timedelta(seconds=THOROUGH)
         return started
+
+    def _unasked(self) -> frozenset[str]:
+        """Return the tables below which there is a database whose changes cannot be taken in."""
+        tables = self._state.stream_tables
+        if all(database.failing_since is None for database in self._state.databases):
+            return frozenset()
+        return frozenset(
+            table.relation
+            for table in tables
+            if any(failing_databases(self._state, one) for one in upstream(tables, table))
+        )
 
     def _end_tick(self) -> None:
         """Count the strata that were refreshed since the last cut, and those that were skipped."""
@@ -207,25 +232,25 @@ class DaemonLoop:
         strata = {place(table.relation).stratum for table in tables}
         waiting = {place(table.relation).stratum for table in may_move(self._state, tables)}
         refreshed = sorted(self._ticks.refreshed)
-        skipped = self._ticks.end(strata, waiting, self._shift.now())
+        skipped = self._ticks.end(strata, waiting, self._context.now())
         logger.debug("tick", extra={"refreshed": refreshed, "skipped": sorted(skipped)})
 
     def _record_ticks(self) -> None:
         counted = self._ticks.take()
         if counted:
-            self._shift.engine.catalog.count_ticks(counted)
+            self._context.engine.catalog.count_ticks(counted)
 
     def _agenda(self) -> tuple[ScheduledGroup, ...]:
-        memory, running = self._shift.memory, self._refreshes.relations
+        memory, running = self._context.memory, self._refreshes.relations
         return agenda(self._state, self._settings, self._graph.groups, memory, running)
 
-    def _make_anew(self, table: StreamTable) -> bool:
-        """Have a table made anew, unless that was tried just now."""
-        shift = self._shift
-        if shift.memory.retry_at.get(table.relation, LONG_AGO) > shift.now():
+    def _rebuild(self, table: StreamTable) -> bool:
+        """Have a table rebuilt, unless that was tried just now; return whether it will be."""
+        context = self._context
+        if context.memory.retry_at.get(table.relation, LONG_AGO) > context.now():
             return False
-        shift.memory.retry_at[table.relation] = shift.now() + ANEW_AGAIN
-        self._alone.make_anew(table)
+        context.memory.retry_at[table.relation] = context.now() + REBUILD_AGAIN
+        self._exclusive.rebuild(table)
         return True
 
     def _warm_up(self) -> None:
@@ -236,15 +261,15 @@ class DaemonLoop:
 
     def _first_query(self) -> None:
         try:
-            self._shift.engine.runner.collect("SELECT 1", [])
+            self._context.engine.runner.collect("SELECT 1", [])
         except HeadraceError as error:
-            self._shift.failed("starting Spark", error)
+            self._context.failed("starting Spark", error)
 
     def _end(self) -> None:
-        with self._shift.engine.runner.ending(PATIENCE):
+        with self._context.engine.runner.ending(PATIENCE):
             self._refreshes.end()
-            self._alone.end()
-            self._intake.close()
+            self._exclusive.end()
+            self._ingesters.close()
             if self._warming is not None:
                 self._warming.join()
         with suppress(HeadraceError):

@@ -22,6 +22,7 @@ from headrace.observe.lag import availability, failing_databases, lags
 from headrace.refresh.epochs import lacks
 from headrace.schedule.crossings import Sent, Subject, crossings
 from headrace.schedule.schedule import parse_schedule
+from headrace.schedule.tiers import Tier
 from headrace.settings import Settings
 from headrace.source.faults import translated
 
@@ -29,6 +30,8 @@ Measured: TypeAlias = dict[Subject, tuple[Level, str]]
 
 Room = Callable[[], tuple[int, int]]
 """Gives the bytes that are free on the project's disk, and all of them."""
+
+ALL_HOT: Mapping[str, Tier] = {}
 
 WATCHING = Alert(
     "daemon",
@@ -46,14 +49,19 @@ class Monitor:
         self._room = room
         self._sent: dict[Hashable, Mapping[Subject, Sent]] | None = None
 
-    def look(self, engine: Engine, state: State, now: datetime) -> None:
-        """Measure, and send what has changed; what could not be sent is sent by the next look."""
+    def look(
+        self, engine: Engine, state: State, now: datetime, tiers: Mapping[str, Tier] = ALL_HOT
+    ) -> None:
+        """Measure, and send what has changed; what could not be sent is sent by the next look.
+
+        `tiers` are those in force, by relation; a table without one is hot.
+        """
         settings = engine.settings(state)
         before = self._sent or {}
         # What a daemon before this one has sent is not known.
         alerts = [WATCHING] if self._sent is None else []
         after = dict(before)
-        areas = self._areas(engine, state, settings, now)
+        areas = self._areas(engine, state, settings, now, tiers)
         for area in [*before.keys() - areas.keys(), *areas]:
             measured = areas.get(area, {})
             if measured is not None:
@@ -70,13 +78,18 @@ class Monitor:
         self._sent = {area: sent for area, sent in after.items() if sent}
 
     def _areas(
-        self, engine: Engine, state: State, settings: Settings, now: datetime
+        self,
+        engine: Engine,
+        state: State,
+        settings: Settings,
+        now: datetime,
+        tiers: Mapping[str, Tier],
     ) -> dict[Hashable, Measured | None]:
         """What was measured, None where that is not possible now."""
         areas: dict[Hashable, Measured | None] = {
             ("database", one.id): _database(engine, state, settings, one) for one in state.databases
         }
-        areas["lag"] = late_tables(engine, state, settings, now)
+        areas["lag"] = late_tables(engine, state, settings, now, tiers)
         areas["disk"] = self._disk()
         return areas
 
@@ -121,12 +134,19 @@ def sizes(state: State, settings: Settings, database: DatabaseRecord, seen: Obse
     return measured
 
 
-def late_tables(engine: Engine, state: State, settings: Settings, now: datetime) -> Measured:
-    """The stream tables with a schedule, and whether they are later than it promises."""
+def late_tables(
+    engine: Engine,
+    state: State,
+    settings: Settings,
+    now: datetime,
+    tiers: Mapping[str, Tier] = ALL_HOT,
+) -> Measured:
+    """Return the stream tables with a schedule, and whether they are later than promised."""
     zone = settings.time_zone
 
     def is_late(table: StreamTable, lag: timedelta) -> bool:
-        return health.is_late(parse_schedule(table.schedule, zone), lag, now)
+        tier = tiers.get(table.relation, Tier.HOT)
+        return health.is_late(parse_schedule(table.schedule, zone), tier, lag, now)
 
     # No change that a table lacks is older than the cut behind it: mostly that is answer enough.
     maybe_late = [

@@ -1,4 +1,4 @@
-"""Refreshes in parallel: groups that are started, end, fail, and are tried again or stopped."""
+"""Refreshes in parallel: starting groups, collecting results, retrying or suspending failures."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Running:
 
 
 class Refreshes:
-    """The workers and what they do; used by the daemon's own thread."""
+    """The workers and the groups they refresh; used by the daemon's own thread."""
 
-    def __init__(self, shift: DaemonContext) -> None:
-        self._shift = shift
-        # As many threads as there were refreshes at once: `start` has the number of workers.
+    def __init__(self, context: DaemonContext) -> None:
+        self._context = context
+        # Threads are made as they are needed: `start` keeps to the number of workers.
         self._pool = ThreadPoolExecutor(MOST_THREADS, "headrace-refresh")
         self._running: dict[Future[Lines], Running] = {}
 
@@ -49,8 +49,8 @@ class Refreshes:
         return frozenset(name for one in self._running.values() for name in one.relations)
 
     def start(self, waiting: Iterable[Due], state: State, workers: int) -> bool:
-        """Start as many as there are workers for; whether any was."""
-        shift = self._shift
+        """Start as many as there are workers for; return whether any was started."""
+        context = self._context
         found = {one.relations[0]: one for one in waiting}
         jobs = [
             Job(name, _database_of(state, one.relations), one.tier, one.since)
@@ -61,24 +61,25 @@ class Refreshes:
         chosen = pick(jobs, busy, workers, claims)
         for job in chosen:
             relations = found[job.name].relations
-            shift.memory.attempted(relations, shift.now())
-            shift.engine.hold(state)
+            context.memory.attempted(relations, context.now())
+            context.engine.hold(state)
             future = self._pool.submit(
-                refresh_group, shift.engine, state, relations, shift.lease.fence
+                refresh_group, context.engine, state, relations, context.lease.fence
             )
             self._running[future] = Running(relations, job.database, state)
-            future.add_done_callback(lambda _: shift.ears.wake())
+            future.add_done_callback(lambda _: context.listener.wake())
         return bool(chosen)
 
     def collect(self, state: State, settings: Settings) -> bool:
-        """Hear of those that ended since the last time; whether any did."""
+        """Handle the refreshes that ended since the last call; return whether any did."""
         ended = [future for future in self._running if future.done()]
         for future in ended:
             running = self._running.pop(future)
-            self._shift.engine.let_go(running.state)
+            self._context.engine.let_go(running.state)
+            self._context.memory.ended.update(dict.fromkeys(running.relations, self._context.now()))
             error = future.exception()
             if error is None:
-                self._shift.memory.found(running.relations)
+                self._context.memory.found(running.relations)
                 self._tell(future.result(), state)
             else:
                 self._failed(running, error, settings)
@@ -93,37 +94,37 @@ class Refreshes:
             table = state.origin(relation)
             if table is not None:
                 seconds = (line.finished_at - line.started_at).total_seconds()
-                self._shift.tell(
+                self._context.tell(
                     f"{table.schema}.{table.name}: {line.mode} to epoch {line.epoch},"
                     f" +{line.rows_inserted} -{line.rows_deleted} in {seconds:.2f} s"
                 )
 
     def _failed(self, running: Running, error: BaseException, settings: Settings) -> None:
-        """Try again later, or stop the tables that failed too often."""
-        shift = self._shift
+        """Schedule a retry, or suspend the tables that failed too often."""
+        context = self._context
         if not isinstance(error, HeadraceError):
             logger.error("a refresh failed", exc_info=error)
             error = internal_error("refresh a group", error)
-        state = shift.engine.catalog.state()
+        state = context.engine.catalog.state()
         tables = [t for t in state.stream_tables if t.relation in running.relations]
-        shift.failed(", ".join(f"{one.schema}.{one.name}" for one in tables), error)
+        context.failed(", ".join(f"{one.schema}.{one.name}" for one in tables), error)
         if error.code in ENDING:
             raise error
         if isinstance(error, Unavailable):
-            failures = shift.memory.missed(running.relations)
+            failures = context.memory.missed(running.relations)
         else:
-            shift.memory.found(running.relations)
+            context.memory.found(running.relations)
             failures = max((one.failures for one in tables), default=0)
-        wait = after_failure(type(error), max(failures, 1), settings.max_failures, shift.random)
+        wait = after_failure(type(error), max(failures, 1), settings.max_failures, context.random)
         if wait is None:
-            stop_failing(shift.engine, _worst(tables), error.message, shift.lease.fence)
+            stop_failing(context.engine, _worst(tables), error.message, context.lease.fence)
         else:
-            retry_at = dict.fromkeys(running.relations, shift.now() + wait)
-            shift.memory.retry_at.update(retry_at)
+            retry_at = dict.fromkeys(running.relations, context.now() + wait)
+            context.memory.retry_at.update(retry_at)
 
 
 def _database_of(state: State, relations: Iterable[str]) -> int:
-    """The database that a group has its rows from; where it has them from several, the home."""
+    """Return the database that a group has its rows from; the home database for several."""
     wanted = frozenset(relations)
     below = {
         name
@@ -137,6 +138,6 @@ def _database_of(state: State, relations: Iterable[str]) -> int:
 
 
 def _worst(tables: list[StreamTable]) -> list[StreamTable]:
-    """Those that failed most often; others of their group only waited for them."""
+    """Return those that failed most often; others of their group only waited for them."""
     most = max((one.failures for one in tables), default=0)
     return [one for one in tables if one.failures == most]

@@ -1,4 +1,4 @@
-"""Performing the requests of others: with their progress told, and stopped when they say so."""
+"""Performing the requests of others, with reports of their progress, until they cancel them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from headrace.spark.jobs import acting_thread
 
 logger = logging.getLogger(__name__)
 
-# How often the progress is told and a wish to cancel is looked for.
+# How often progress is reported and a cancellation is looked for.
 LOOK_SECONDS = 0.25
 
-# Before these a request that is to be cancelled is stopped. Others tidy up, after a failure too.
+# A cancelled request is stopped before these steps. Others clean up, also after a failure.
 STOPPING = (
     SetUpCapture,
     TakeCut,
@@ -52,7 +52,7 @@ STOPPING = (
 class _Performance:
     """One request and the thread that performs it.
 
-    `progress` is what the thread said last; `cancelled` says that it shall stop.
+    `progress` is the latest report of the thread; `cancelled` asks it to stop.
     """
 
     request: int
@@ -64,15 +64,14 @@ class _Performance:
 class RequestExecutor:
     """Where a serving engine performs requests, in as many threads as it is called from.
 
-    It is put between the engine and whoever is told of progress and steps: there it learns what a
-    performing thread does, and stops it if asked to. Threads that perform no request are not
-    touched.
+    It stands between the engine and the receivers of progress and steps: from there it reports what
+    a performing thread does, and stops it on request. Other threads are not affected.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._performances: dict[int, _Performance] = {}
-        self._told, self._watched = engine.progress, engine.watch
+        self._report, self._watched = engine.progress, engine.watch
         engine.progress, engine.watch = self._progress, self._step
 
     def serve_next(self, lease: Lease) -> bool:
@@ -94,8 +93,8 @@ class RequestExecutor:
         self._engine.catalog.give_back(request.id)
 
     def close(self) -> None:
-        """Step out of the way, once nothing is performed any more."""
-        self._engine.progress, self._engine.watch = self._told, self._watched
+        """Give progress and steps back to their receivers; nothing is performed any more."""
+        self._engine.progress, self._engine.watch = self._report, self._watched
 
     def perform(self, request: Request) -> bool:
         """Perform a request that was taken, in this thread; it ends, whatever happens.
@@ -120,7 +119,7 @@ class RequestExecutor:
         return "result" in outcome
 
     def _outcome(self, request: Request, performance: _Performance) -> dict[str, Any]:
-        """What `finish` is to be told."""
+        """Perform the command; return its result or its error as `finish` takes them."""
         try:
             if request.id in self._engine.catalog.cancelled():
                 raise request_cancelled()
@@ -146,13 +145,13 @@ class RequestExecutor:
             self._engine.catalog.finish(request, **outcome)
 
     def _attend(self, performance: _Performance, ended: threading.Event) -> None:
-        """Tell the progress, and pass on a wish to cancel, until the request has ended."""
-        catalog, told = self._engine.catalog, None
+        """Report progress, and pass a cancellation on, until the request has ended."""
+        catalog, reported = self._engine.catalog, None
         while not ended.wait(LOOK_SECONDS):
             try:
                 current = performance.progress
-                if current is not None and current != told:
-                    told = current
+                if current is not None and current != reported:
+                    reported = current
                     catalog.report(performance.request, _document(*current))
                 if not performance.cancelled:
                     performance.cancelled = performance.request in catalog.cancelled()
@@ -166,7 +165,7 @@ class RequestExecutor:
         if performance is not None:
             performance.progress = (what, done, total)
             _stop_if_cancelled(performance)
-        self._told(what, done, total)
+        self._report(what, done, total)
 
     def _step(self, when: str, step: Step) -> None:
         performance = self._performances.get(acting_thread())

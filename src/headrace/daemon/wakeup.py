@@ -1,7 +1,7 @@
-"""What a daemon listens to while it waits: new requests, work that ended, the time to look again.
+"""The waiting of a daemon: for new requests, for work that ended, for the next round.
 
-One connection to the home database asks for news and hears of requests; a pair of sockets wakes the
-waiting thread from any other, or from a signal handler.
+One connection to the home database asks for pending changes and receives notifications of requests;
+a pair of sockets wakes the waiting thread from any other, or from a signal handler.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headrace.source.faults import translated
 
 
 class PendingProbe:
-    """Asks one database, over a connection of its own, whether anything is new in it."""
+    """Asks one database, over a connection of its own, whether it has pending changes."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
@@ -32,7 +32,7 @@ class PendingProbe:
         self._question: bytes | None = None
 
     def since(self, sources: Sequence[int], snapshot: str) -> bool:
-        """Whether a source, by its oid, has changes that are not in the snapshot of its cut."""
+        """Return whether a source, by its oid, has changes that its cut's snapshot does not see."""
         asked = (tuple(sources), snapshot)
         if asked != self._asked or self._question is None:
             self._asked, self._question = asked, question(sources, snapshot)
@@ -43,14 +43,14 @@ class PendingProbe:
 
 
 class WakeupListener:
-    """Used by one thread, but for `wake`; errors of PostgreSQL leave it translated.
+    """Used by one thread, except for `wake`; errors of PostgreSQL leave it translated.
 
-    `news` asks the home database, over the same connection.
+    `probe` asks the home database for pending changes, over the same connection.
     """
 
     def __init__(self, database: Database) -> None:
         self._connection: Connection[Any] = database.connect()
-        self.news = PendingProbe(self._connection)
+        self.probe = PendingProbe(self._connection)
         with translated():
             self._connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
         self._woken, self._waker = socket.socketpair()
@@ -58,14 +58,14 @@ class WakeupListener:
         self._waker.setblocking(False)
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until something is heard; whether there may be a new request."""
+        """Wait for so many seconds or until woken; return whether there may be a new request."""
         with translated():
             heard = any(True for _ in self._connection.notifies(timeout=0))
             if not heard:
-                ears = select.poll()
-                ears.register(self._connection.fileno(), select.POLLIN)
-                ears.register(self._woken, select.POLLIN)
-                ready = dict(ears.poll(seconds * 1000))
+                poll = select.poll()
+                poll.register(self._connection.fileno(), select.POLLIN)
+                poll.register(self._woken, select.POLLIN)
+                ready = dict(poll.poll(seconds * 1000))
                 if self._connection.fileno() in ready:
                     heard = any(True for _ in self._connection.notifies(timeout=0))
         with suppress(BlockingIOError):
@@ -73,7 +73,7 @@ class WakeupListener:
         return heard
 
     def wake(self) -> None:
-        """End the waiting now; from any thread. Without effect once it is closed."""
+        """End the wait now; from any thread. Without effect once the listener is closed."""
         with suppress(OSError):
             self._waker.send(b"x")
 

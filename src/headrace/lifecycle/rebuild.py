@@ -87,6 +87,10 @@ def resume(engine: Engine, schema: str, name: str, mode: ResumeMode | None = Non
             )
             change(engine, table, going, lease.fence)
         else:
+            if table.held and table.reason != BY_HAND:
+                # If the rebuild fails, the table is as it was before it was suspended by hand.
+                change(engine, table, replace(table, held=False), lease.fence)
+                state = engine.catalog.state()
             _rebuild(engine, state, {table.relation: "resumed"}, lease.fence)
         return require_table(engine.catalog.state(), schema, name)
 

@@ -50,7 +50,7 @@ class SourceHealth:
 
 
 def cdc_health(engine: Engine, state: State, now: datetime) -> tuple[SourceHealth, ...]:
-    """Every source, looked at where it is; a database that does not answer is told as an alert."""
+    """Every source, looked at where it is; a database that does not answer is an alert."""
     found: list[SourceHealth] = []
     settings = engine.settings(state)
     for known in state.databases:

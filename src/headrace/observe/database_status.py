@@ -1,4 +1,4 @@
-"""The source databases of a project, as users are told."""
+"""Status of the source databases of a project, as users see it."""
 
 from __future__ import annotations
 

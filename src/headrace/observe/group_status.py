@@ -1,4 +1,4 @@
-"""The groups of a project's stream tables, as users are told."""
+"""Status of the groups of a project's stream tables, as users see it."""
 
 from __future__ import annotations
 

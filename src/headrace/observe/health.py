@@ -11,6 +11,7 @@ from headrace.catalog.records import Lease
 from headrace.observe.cdc_status import SourceHealth
 from headrace.observe.table_status import TableStatus
 from headrace.schedule.schedule import Calculated, Schedule, moment_after, parse_schedule
+from headrace.schedule.tiers import Tier
 
 MOST_NAMED = 3
 # A refresh takes its time, so nothing is called late before that.
@@ -74,17 +75,21 @@ def lag(found: Sequence[TableStatus], zone: str, now: datetime) -> Check:
     """Tables that lack changes for longer than twice what their schedules promise."""
     findings: list[Finding] = []
     for table in found:
-        if table.lag_own and is_late(parse_schedule(table.schedule, zone), table.lag_own, now):
+        schedule, tier = parse_schedule(table.schedule, zone), Tier(table.tier_in_force)
+        if table.lag_own and is_late(schedule, tier, table.lag_own, now):
             findings.append(("warning", f"{table.name} {behind(table.lag_own)}"))
     return _check("lag", findings, "no table is later than its schedule says")
 
 
-def is_late(schedule: Schedule | None, lag: timedelta, now: datetime) -> bool:
-    """Whether changes have been lacking for longer than twice what a schedule promises."""
-    if schedule is None or isinstance(schedule, Calculated):
+def is_late(schedule: Schedule | None, tier: Tier, lag: timedelta, now: datetime) -> bool:
+    """Return whether changes have been lacking for longer than twice what is promised.
+
+    A schedule promises nothing to a table of a tier that waits for reads.
+    """
+    if schedule is None or isinstance(schedule, Calculated) or tier.waits_for_reads:
         return False
     available = now - lag
-    due = moment_after(schedule, available)
+    due = moment_after(schedule, available, tier.turns)
     return due is not None and now - due > max(due - available, PATIENCE)
 
 

@@ -1,4 +1,4 @@
-"""What an open project tells without changing anything."""
+"""Queries about an open project: status, history, plans. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from headrace.boundary.arguments import whole_number
 from headrace.boundary.doors import doors
 from headrace.catalog import State, new_relation_id
-from headrace.catalog.records import Receipt, Refresh, RefreshMode, StreamTable, TierInForce
+from headrace.catalog.records import (
+    Receipt,
+    Refresh,
+    RefreshMode,
+    Source,
+    Status,
+    StreamTable,
+    TierInForce,
+)
 from headrace.engine import Engine
 from headrace.errors import NeedsReinit, UserError
 from headrace.graph.components import Group, cycles
@@ -137,7 +145,7 @@ class ProjectReader:
         """The strata of stream tables that exist, by name, or of queries as `create_stream_tables`
         takes them, before anything is created; with all that they rest on.
 
-        A cycle that cannot be made is told and no error.
+        A cycle that cannot be made is part of the result and no error.
         """
         state = self._state()
         if isinstance(tables, Mapping):
@@ -288,6 +296,7 @@ class ProjectReader:
                 option_notices(state, table),
                 last_iterations=iterations.get(f"{table.schema}.{table.name}"),
                 capture=captured[table.relation],
+                resumes_by_itself=_resumes_by_itself(state, table),
             )
             for table in found
         )
@@ -303,3 +312,11 @@ class ProjectReader:
 
     def _name(self, name: str) -> tuple[str, str]:
         return parse_name(name, self._engine.database.search_path[0])
+
+
+def _resumes_by_itself(state: State, table: StreamTable) -> bool:
+    """Return whether a suspended table goes on without being resumed by hand."""
+    if table.status is not Status.SUSPENDED or table.held:
+        return False
+    sources = (origin for origin in map(state.origin, table.inputs) if isinstance(origin, Source))
+    return table.awaits_rebuild or any(one.status is Status.SUSPENDED for one in sources)

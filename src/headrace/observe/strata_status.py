@@ -1,4 +1,4 @@
-"""Strata and components of a project's stream tables, as users are told."""
+"""Status of strata and components of a project's stream tables, as users see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a stream table stands, as users are told."""
+"""Status of a stream table, as users see it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class TableStatus:
     been available to it, `lag_inherited` the largest such lag of what it reads; both are zero where
     nothing is lacking. `blocked_by` is the suspended or failed table that keeps it from moving, if
     that is another one; `failures` counts its own in a row. `held` says that it was suspended by
-    hand.
+    hand, `resumes_by_itself` that a daemon refreshes or rebuilds it although it is suspended now:
+    as soon as its sources can be captured again, or because it awaits a rebuild.
 
     `tier` is the one that was said, `tier_in_force` the one that a daemon follows. Of a table whose
     tier depends on reads there are those by others a minute, as the daemon counts them, and the
@@ -66,6 +67,7 @@ class TableStatus:
     last_iterations: int | None = None
     capture: tuple[SourceCapture, ...] = ()
     relation: str = ""
+    resumes_by_itself: bool = False
 
 
 def status_of(
@@ -79,6 +81,7 @@ def status_of(
     *,
     last_iterations: int | None = None,
     capture: tuple[SourceCapture, ...] = (),
+    resumes_by_itself: bool = False,
 ) -> TableStatus:
     """The stream table as it stands now, in the network of all."""
     lag = None
@@ -115,4 +118,5 @@ def status_of(
         last_iterations=last_iterations,
         capture=capture,
         relation=table.relation,
+        resumes_by_itself=resumes_by_itself,
     )

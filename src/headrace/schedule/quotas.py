@@ -31,7 +31,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Job:
-    """A refresh that waits for a worker; `name` tells it from others."""
+    """A refresh that waits for a worker; `name` is unique among them."""
 
     name: str
     database: int

@@ -23,17 +23,19 @@ Groups = Iterable[ConsistencyGroup[str]]
 
 @dataclass
 class ScheduleState:
-    """By relation: when a table was last attempted for its schedule, when it may be tried again
-    after a failure, how often in a row something outside was missing, what is known of others'
-    reads, and how many of them there were when it was last attempted."""
+    """Per relation: when its last attempt was started (`last`) and ended (`ended`), when it may be
+    retried after a failure, how many outages in a row it met, the reads by others, and how many of
+    those there were at its last attempt (`read_before`)."""
 
     last: dict[str, datetime] = field(default_factory=dict)
     retry_at: dict[str, datetime] = field(default_factory=dict)
     outages: dict[str, int] = field(default_factory=dict)
     reads: dict[str, ReadActivity] = field(default_factory=dict)
     read_before: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, datetime] = field(default_factory=dict)
 
     def attempted(self, relations: Iterable[str], now: datetime) -> None:
+        """Note that an attempt was started, or was not needed."""
         for name in relations:
             self.last[name] = now
             self.retry_at.pop(name, None)
@@ -53,7 +55,15 @@ class ScheduleState:
 
     def keep(self, relations: Set[str]) -> None:
         """Forget all other tables."""
-        for known in (self.last, self.retry_at, self.outages, self.reads, self.read_before):
+        by_relation = (
+            self.last,
+            self.retry_at,
+            self.outages,
+            self.reads,
+            self.read_before,
+            self.ended,
+        )
+        for known in by_relation:
             for name in known.keys() - relations:
                 del known[name]
 
@@ -111,40 +121,60 @@ def tiers_of(
 
 
 def startable(
-    due: Iterable[Due], reads: Mapping[str, Iterable[str]], lacking: Set[str], running: Set[str]
+    due: Iterable[Due],
+    reads: Mapping[str, Iterable[str]],
+    lacking: Set[str],
+    running: Set[str],
+    ended: Mapping[str, datetime],
 ) -> tuple[tuple[Due, ...], tuple[Due, ...]]:
-    """Of what is due, in order, what can be started, and what has nothing to do.
+    """Of what is due, in order, return what can be started, and what has nothing to do.
 
-    What reads a table that is being refreshed, or is to be, waits for it and is neither.
+    A group that reads a table which is being refreshed, or is about to be, waits for it and is
+    neither. It waits for one refresh: of a table whose latest refresh ended (`ended`) since the
+    group became due, it takes what is published, even if the next refresh has begun. Otherwise a
+    table whose refreshes take longer than its period would keep its readers waiting for ever.
     """
     ahead = set(running)
     start, idle = [], []
-    for one in due:
-        if any(read in ahead for name in one.relations for read in reads[name]):
-            ahead.update(one.relations)
-        elif lacking.isdisjoint(one.relations):
-            idle.append(one)
-        else:
-            start.append(one)
-            ahead.update(one.relations)
+    for group in due:
+        inputs = {read for name in group.relations for read in reads[name]}
+        followed = ahead & inputs
+        if any(name not in ended or ended[name] < group.since for name in followed):
+            ahead.update(group.relations)
+        elif not lacking.isdisjoint(group.relations):
+            start.append(group)
+            ahead.update(group.relations)
+        elif not followed:
+            idle.append(group)
     return tuple(start), tuple(idle)
 
 
-def passed(idle: Iterable[Due], groups: Iterable[ScheduledGroup]) -> tuple[Due, ...]:
-    """Of what was due and had nothing to do, that whose moment is over.
+def passed(
+    idle: Iterable[Due],
+    groups: Iterable[ScheduledGroup],
+    asked_at: datetime,
+    unasked: Set[str] = frozenset(),
+) -> tuple[Due, ...]:
+    """Of what was due and had nothing to do, return that whose moment is over.
 
-    What is due by a period stays due: the next change is followed at once.
+    What is due by a period stays due: the next change is followed at once. So does what is due at
+    a moment of its own after which its sources were not asked for changes yet: at `asked_at` the
+    sources of all tables were, except of those that are `unasked`.
     """
     at_times = {
         member.relation
         for group in groups
         for member in group.members
-        if any(isinstance(one, Cron) for one in member.schedules)
+        if any(isinstance(schedule, Cron) for schedule in member.schedules)
     }
     return tuple(
-        one
-        for one in idle
-        if one.cause is not Cause.SCHEDULE or not at_times.isdisjoint(one.relations)
+        group
+        for group in idle
+        if unasked.isdisjoint(group.relations)
+        and (
+            group.cause is not Cause.SCHEDULE
+            or (group.since <= asked_at and not at_times.isdisjoint(group.relations))
+        )
     )
 
 

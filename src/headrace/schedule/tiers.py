@@ -32,8 +32,8 @@ HOT_ABOVE = 10
 WARM_FROM = 1
 # Rates are taken over this time; a table that was not watched for so long yet is hot.
 WATCHED = timedelta(minutes=5)
-# PostgreSQL tells of scans within this time at the latest.
-TOLD_WITHIN = timedelta(minutes=1)
+# PostgreSQL reports scans within this time at the latest.
+REPORTED_WITHIN = timedelta(minutes=1)
 # A table without any read for this long is frozen.
 FROZEN_AFTER = timedelta(hours=1)
 
@@ -80,7 +80,7 @@ class ReadActivity:
     `total` counts them since the watch began at `since`; a table was read since some moment if
     its total has grown since then. `recent` has those of the last minutes with the times at which
     they were noticed, `read_at` is the last such time. Our own scans are known at once, but
-    PostgreSQL tells them some seconds later: `ahead` of them have still to come, and are no reads
+    PostgreSQL reports them some seconds later: `ahead` of them have still to come, and are no reads
     by others when they do. So have, for a while, the `early` ones that had not come when the watch
     began; if they do not, the counters were reset before.
     """
@@ -101,13 +101,13 @@ class ReadActivity:
         """With one sample more.
 
         A counter that went back was reset, so nobody is said to have read. If the clock went
-        back, the watch begins anew; the total stays.
+        back, the watch starts over; the total stays.
         """
         if sample.at < self.last.at:
             return replace(ReadActivity.begin(sample), total=self.total)
         scans, own = sample.scans - self.last.scans, sample.own - self.last.own
         reset = scans < 0 or own < 0
-        early = self.early if sample.at - self.since <= TOLD_WITHIN else 0
+        early = self.early if sample.at - self.since <= REPORTED_WITHIN else 0
         surplus = 0 if reset else scans - own - self.ahead - early
         count, coming = max(surplus, 0), max(-surplus, 0)
         recent = tuple(one for one in self.recent if one[0] > sample.at - WATCHED)
@@ -174,7 +174,8 @@ def demanded(
 ) -> dict[str, Tier]:
     """The tiers in force: an automatic table is at least as hot as the hottest that reads it.
 
-    Otherwise a table that only other stream tables read would freeze, and they would stand still.
+    Otherwise a table that only other stream tables read would freeze, and its readers would get
+    no changes.
     """
     found = dict(tiers)
     readers = readers_of(reads, automatic)

@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import Ping, TransactionStatus
 
 from headrace.errors import Transient, Unavailable, UserError
-from headrace.source.conninfo import parse, pinned, place, redacted
+from headrace.source.conninfo import parse, pinned, place, redacted, with_keepalive
 from headrace.source.faults import translate
 from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.rights import require_own_schema
@@ -65,7 +65,7 @@ class Database:
     @cached_property
     def version(self) -> int:
         """Return the server's major version; raise `unsupported-server` outside 15 to 18."""
-        with self._open(self._dsn) as connection:
+        with self._open(with_keepalive(self._dsn)) as connection:
             version = connection.info.server_version // 10000
         if version not in VERSIONS:
             raise UserError(
@@ -83,7 +83,7 @@ class Database:
     @cached_property
     def search_path(self) -> tuple[str, ...]:
         """Return the role's own search path, for names without a schema."""
-        with self._open(self._dsn) as connection:
+        with self._open(with_keepalive(self._dsn)) as connection:
             row = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchone()
         return tuple(row[0]) if row and row[0] else ("public",)
 

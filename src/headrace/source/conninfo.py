@@ -101,6 +101,11 @@ def pinned(dsn: str, version: int, settings: Mapping[str, str] | None = None) ->
     return make_conninfo("", **parts)
 
 
+def with_keepalive(dsn: str) -> str:
+    """Return the connection string with the time limits by which `pinned` detects a dead server."""
+    return make_conninfo("", **{**KEEPALIVE, **parse(dsn)})
+
+
 def place(dsn: str) -> str:
     """Return host, port and database of a connection string, for messages."""
     parts = parse(dsn)

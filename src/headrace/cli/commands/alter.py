@@ -66,11 +66,16 @@ def alter(
 def suspend(call: Invocation, names: Names = None, all_: All = False) -> int:
     """Suspend stream tables until they are resumed; what they serve stays readable.
 
-    A refresh that runs ends first. --all leaves out those that are suspended already.
+    A refresh that runs ends first. --all leaves out those that are suspended already, unless they
+    would go on by themselves.
     """
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
-        going = [table for table in tables if not all_ or table.status != "SUSPENDED"]
+        going = [
+            table
+            for table in tables
+            if not all_ or table.status != "SUSPENDED" or table.resumes_by_itself
+        ]
         done, failed = for_each(call, "suspending", going, project.suspend)
     return _show_all(call, "suspended", done, failed)
 
