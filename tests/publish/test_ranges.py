@@ -348,6 +348,41 @@ def test_a_reader_of_the_default_partition_delays_no_publish(
 
 
 @postgres
+@pytest.mark.parametrize("kind", ["trigger", "foreign key"])
+def test_rows_that_users_watch_stay_in_the_default_partition(
+    sql: Sql, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(module, "MOST_RANGES", 2)
+    options = {"key": "p, k", "primary_key": True, "partition_drop_empty": True}
+    one = table(INTEGER, "range(p, 10)", **options)
+    create_served(sql, one)
+    publish(sql, one, (1, 5, 1), (1, 35, 1))
+    publish(sql, one, (1, 25, 1))
+    publish(sql, one, (-1, 35, 1))
+    assert own_ranges(sql, one) == {"0", None}
+    assert in_default(sql, one) == {25: 1}
+    sql.execute("CREATE TABLE child (p int, k int)")
+    if kind == "trigger":
+        sql.execute(
+            "INSERT INTO child VALUES (25, 1);"
+            " CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS"
+            " 'BEGIN DELETE FROM child WHERE child.p = OLD.p; RETURN NULL; END';"
+            f" CREATE TRIGGER forget AFTER DELETE ON {one.name}"
+            " FOR EACH ROW EXECUTE FUNCTION forget()"
+        )
+    else:
+        sql.execute(
+            f"ALTER TABLE child ADD FOREIGN KEY (p, k) REFERENCES {one.name} ON DELETE CASCADE;"
+            " INSERT INTO child VALUES (25, 1)"
+        )
+    publish(sql, one, (1, 26, 1), (1, 45, 1))
+    assert sql.execute("TABLE child").fetchall() == [(25, 1)]
+    assert own_ranges(sql, one) == {"0", "40", None}
+    assert in_default(sql, one) == {25: 1, 26: 1}
+    assert shown(sql, one) == {(5, 1): 1, (25, 1): 1, (26, 1): 1, (45, 1): 1}
+
+
+@postgres
 def test_a_reader_of_the_default_partition_delays_no_rebuild(sql: Sql, dsn: str) -> None:
     old = table(INTEGER, "range(p, 10)")
     create_served(sql, old)

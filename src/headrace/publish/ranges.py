@@ -38,6 +38,12 @@ LIMITS = {
     "bigint": (-(2**63), 2**63 - 1),
 }
 
+_HAS_ROW_TRIGGERS = """
+SELECT EXISTS (
+    SELECT FROM pg_trigger WHERE tgrelid = %s::text::regclass AND (tgtype::integer & 1) = 1
+)
+"""
+
 
 @dataclass(frozen=True)
 class RangePartition:
@@ -270,9 +276,13 @@ def range_slices(
     if default is not None and (missing or ahead):
         column = sql.Identifier("d", ranges.column.name)
         occupied = _ranges_of(connection, default.name, column, ranges, existing)
+    fixed: set[str] = set()
+    if default is not None and occupied and _has_row_triggers(connection, default):
+        fixed = {range_.low for range_ in occupied}
     new = {
         low: ranges.partition(partition_name(table), low, high)
         for low, high in (*_with_partition(missing, occupied, len(existing)), *ahead)
+        if low not in fixed
     }
     if default is None:
         for partition in new.values():
@@ -301,6 +311,15 @@ def range_slices(
         others = sql.SQL("({} IS NULL OR NOT {})").format(value, ranges.any_of(value, own))
         slices.append((default.name, others))
     return slices, pending
+
+
+def _has_row_triggers(connection: Connection, default: RangePartition) -> bool:
+    """Return whether moving rows would run triggers, of users or of foreign keys that refer to it.
+
+    A foreign key with ON DELETE CASCADE would delete rows of users.
+    """
+    row = connection.execute(_HAS_ROW_TRIGGERS, [default.name.as_string(connection)]).fetchone()
+    return row == (True,)
 
 
 def _has_null(connection: Connection, staged: sql.Identifier, value: sql.Identifier) -> bool:

@@ -165,8 +165,12 @@ def index_name(table: StreamTable) -> str:
 def index_names(
     connection: Connection, table: StreamTable, partitions: Iterable[sql.Identifier]
 ) -> tuple[str, ...]:
-    """Return the names of the index that publish finds rows by, on the table and on partitions."""
-    if partition_column(table) is None:
+    """Return the names of the index that publish finds rows by, on the table and on partitions.
+
+    Those of partitions matter only where users' options may be at fault for an error.
+    """
+    key = served_key(table)
+    if partition_column(table) is None or key is None or not key.is_asked_for:
         return (index_name(table),)
     index = sql.Identifier(table.schema, index_name(table)).as_string(connection)
     names = [partition.as_string(connection) for partition in partitions]
