@@ -103,7 +103,7 @@ def test_a_rebuilt_table_takes_all_that_rests_on_it_along() -> None:
     (rebuilt,) = plan.of(Act.REBUILD)
     assert rebuilt.anew == ("public.b", "public.c")
     assert (rebuilt.reason, rebuilt.options) == ("the query differs", {})
-    assert reason(plan, "c") == "made anew: it rests on public.a"
+    assert reason(plan, "c") == "rebuilt: it reads public.a"
 
 
 def test_other_partitions_rebuild_a_table() -> None:
@@ -121,7 +121,7 @@ def test_other_partitions_rebuild_a_table() -> None:
 def test_several_causes_and_tables_outside_of_the_folder() -> None:
     plan = planned([wanted("a", "other"), wanted("b", "other")], CHAIN)
     assert acts(plan) == {"a": "rebuild", "b": "rebuild", "c": "follow", "d": "leave"}
-    assert reason(plan, "c") == "not in the folder; made anew: it rests on public.a, public.b"
+    assert reason(plan, "c") == "not in the folder; rebuilt: it reads public.a, public.b"
     assert {one.name[1]: one.anew for one in plan.of(Act.REBUILD)} == {
         "a": ("public.b", "public.c"),
         "b": ("public.c",),
@@ -133,7 +133,7 @@ def test_a_suspended_reader_is_made_anew_later() -> None:
     state = catalog(table("a", "qa"), held)
     plan = planned([wanted("a", "other"), wanted("b", "qb")], state)
     assert reason(plan, "b") == (
-        "made anew when it goes on, for it is suspended: it rests on public.a"
+        "rebuilt when it is resumed, for it is suspended: it reads public.a"
     )
     plan = planned([wanted("a", "qa"), wanted("b", "qb")], state)
     assert plan.nothing_to_do, "a folder does not say who stands still"
@@ -169,7 +169,7 @@ def test_options_beside_another_reason() -> None:
     plan = planned([wanted("a", "other", tier="cold"), wanted("b", "qb", tier="warm")], state)
     assert acts(plan) == {"a": "rebuild", "b": "alter"}
     assert reason(plan, "a") == "the query differs; tier: default → cold"
-    assert reason(plan, "b") == "tier: default → warm; made anew: it rests on public.a"
+    assert reason(plan, "b") == "tier: default → warm; rebuilt: it reads public.a"
 
 
 def test_what_is_not_in_the_folder_is_left_alone_or_pruned() -> None:
