@@ -101,7 +101,7 @@ def test_a_rebuilt_table_takes_all_that_rests_on_it_along() -> None:
     plan = planned(folder, CHAIN)
     assert acts(plan) == {"a": "rebuild", "b": "follow", "c": "follow", "d": "unchanged"}
     (rebuilt,) = plan.of(Act.REBUILD)
-    assert rebuilt.anew == ("public.b", "public.c")
+    assert rebuilt.rebuilt_readers == ("public.b", "public.c")
     assert (rebuilt.reason, rebuilt.options) == ("the query differs", {})
     assert reason(plan, "c") == "rebuilt: it reads public.a"
 
@@ -122,7 +122,7 @@ def test_several_causes_and_tables_outside_of_the_folder() -> None:
     plan = planned([wanted("a", "other"), wanted("b", "other")], CHAIN)
     assert acts(plan) == {"a": "rebuild", "b": "rebuild", "c": "follow", "d": "leave"}
     assert reason(plan, "c") == "not in the folder; rebuilt: it reads public.a, public.b"
-    assert {one.name[1]: one.anew for one in plan.of(Act.REBUILD)} == {
+    assert {one.name[1]: one.rebuilt_readers for one in plan.of(Act.REBUILD)} == {
         "a": ("public.b", "public.c"),
         "b": ("public.c",),
     }
@@ -143,7 +143,7 @@ def test_tables_that_read_each_other_follow_once() -> None:
     state = catalog(table("a", "qa", "b"), table("b", "qb", "a"), table("c", "qc", "c"))
     plan = planned([wanted("a", "other"), wanted("b", "qb"), wanted("c", "other")], state)
     assert acts(plan) == {"a": "rebuild", "b": "follow", "c": "rebuild"}
-    assert [one.anew for one in plan.of(Act.REBUILD)] == [("public.b",), ()]
+    assert [one.rebuilt_readers for one in plan.of(Act.REBUILD)] == [("public.b",), ()]
 
 
 def test_options_are_altered_in_place() -> None:
@@ -186,7 +186,7 @@ def test_what_is_not_in_the_folder_is_left_alone_or_pruned() -> None:
 def test_what_goes_is_not_made_anew() -> None:
     plan = planned([wanted("a", "other")], CHAIN, prune=True)
     assert acts(plan) == {"a": "rebuild", "b": "drop", "c": "drop", "d": "drop"}
-    assert plan.of(Act.REBUILD)[0].anew == ()
+    assert plan.of(Act.REBUILD)[0].rebuilt_readers == ()
 
 
 def test_what_a_table_of_the_folder_reads_cannot_be_pruned() -> None:
@@ -263,7 +263,7 @@ def test_a_plan_is_stale_when_wishes_or_tables_differ() -> None:
         assert caught.value.code == "stale-plan"
         return caught.value.detail or ""
 
-    wishes = "What the folder asks for has changed since."
+    wishes = "The folder has changed since."
     tables = "Stream tables were created, altered or dropped since."
     assert stale(planned([wanted("a", "qa"), wanted("n", "other")], before)) == wishes
     assert stale(planned(folder[:1], before)) == wishes
