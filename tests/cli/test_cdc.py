@@ -14,7 +14,7 @@ from tests.cli.examples import LONG, MemoryProject
 def test_sources_and_what_is_wrong(project: MemoryProject, headrace: Headrace) -> None:
     lines = headrace("cdc").out.splitlines()
     assert [lines[0].split(), lines[2].split(), lines[3].split()] == [
-        ["source", "status", "mode", "requested", "behind", "cut", "level"],
+        ["source", "status", "mode", "request", "behind", "cut", "level"],
         ["public.orders", "ACTIVE", "wal", "(key)", "auto", "3", "MB", "4", "s", "fine"],
         ["crm.public.customer", "ACTIVE", "trigger", "wal", "812", "B", "-", "warning"],
     ]

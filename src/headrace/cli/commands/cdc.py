@@ -93,7 +93,7 @@ def sources_table(sources: tuple[SourceHealth, ...]) -> Table:
         )
         for source in sources
     )
-    headings = ("source", "status", "mode", "requested", "behind", "cut", "level")
+    headings = ("source", "status", "mode", "request", "behind", "cut", "level")
     return table_of(headings, rows, right=("behind", "cut"))
 
 
