@@ -20,7 +20,7 @@ def test_sources_and_what_is_wrong(project: MemoryProject, headrace: Headrace) -
     ]
     # What the alert says is not said twice.
     assert lines[4:] == [
-        "crm.public.customer: warning: captured by triggers, not from the log: wal_level is replica"
+        "crm.public.customer: warning: captured by triggers, not captured from WAL: wal_level is replica"
     ]
 
 
@@ -28,7 +28,7 @@ def test_why_a_source_stays_with_triggers(project: MemoryProject, headrace: Head
     _, customer = project.sources
     project.sources = (replace(customer, wished="auto", level="fine", alert=None),)
     lines = headrace("cdc").out.splitlines()
-    assert lines[-1] == "crm.public.customer: not from the log: wal_level is replica"
+    assert lines[-1] == "crm.public.customer: not captured from WAL: wal_level is replica"
 
 
 def test_for_programs(project: MemoryProject, headrace: Headrace) -> None:
