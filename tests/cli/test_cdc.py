@@ -20,7 +20,7 @@ def test_sources_and_what_is_wrong(project: MemoryProject, headrace: Headrace) -
     ]
     # What the alert says is not said twice.
     assert lines[4:] == [
-        "crm.public.customer: warning: captured by triggers, not captured from WAL: wal_level is replica"
+        "crm.public.customer: warning: captured by triggers, not from the log: wal_level is replica"
     ]
 
 
