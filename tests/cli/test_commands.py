@@ -103,7 +103,10 @@ def test_create_without_a_query(
     wrong.write_bytes(b"SELECT '\xe9'")
     assert headrace("create", "made", "--file", wrong).code == 2
     assert "could not read" in headrace("create", "made", "--file", tmp_path / "none.sql").error
-    assert "cannot be used together" in headrace("create", "made", "--file", wrong, "--query", "SELECT 1").error
+    assert (
+        "cannot be used together"
+        in headrace("create", "made", "--file", wrong, "--query", "SELECT 1").error
+    )
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin", terminal)
