@@ -1,4 +1,4 @@
-"""What users import: `connect` and the object it gives."""
+"""What users import: `connect`, and the project that it opens."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def connect(
     create: bool = True,
     progress: Progress = no_progress,
 ) -> Headrace:
-    """Open a project, and make it if it is new; without `create` that is `no-project`.
+    """Open a project, and create it if it is new; without `create` that is `no-project`.
 
     Without `dsn` a PostgreSQL server of the project's own runs in the home folder. `spark` is a
     session, a master URL, a Spark Connect address ("sc://…") or None for local Spark, which
@@ -110,8 +110,8 @@ class Headrace(ProjectReader):
         if where.dsn is None and not create and not (self.home / "pg").is_dir():
             raise UserError(
                 "no-project",
-                f"there is no project in {self.home}",
-                hint="Make one with `headrace init`, or name another folder with --home "
+                f"no project in {self.home}",
+                hint="Create one with `headrace init`, or name another folder with --home "
                 "or a server with --dsn.",
             )
         self._server: EmbeddedServer | None = None
@@ -151,7 +151,7 @@ class Headrace(ProjectReader):
         refresh_mode: str = "AUTO",
         **options: Any,
     ) -> TableStatus:
-        """Make a stream table of the query's result and fill it; all or nothing."""
+        """Create a stream table of the query's result and fill it; all or nothing."""
         values = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
         request = TableRequest.of(name, query, values)
         made = submit(self._engine, Create((request,)))
@@ -165,7 +165,7 @@ class Headrace(ProjectReader):
         refresh_mode: str = "AUTO",
         **options: Any,
     ) -> TableStatus:
-        """Make the stream table, or give the one of that name this query and these options."""
+        """Create the stream table, or give the existing one this query and these options."""
         values = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
         request = TableRequest.of(name, query, values)
         return self._statuses([submit(self._engine, CreateOrReplace(request))])[0]
@@ -173,7 +173,7 @@ class Headrace(ProjectReader):
     def create_stream_tables(
         self, tables: Mapping[str, str | Mapping[str, Any]]
     ) -> tuple[TableStatus, ...]:
-        """Make several stream tables, which may read each other, in any order; all or none.
+        """Create several stream tables, which may read each other, in any order; all or none.
 
         Each name has its query, or a mapping with `query` and the options of
         `create_stream_table`.
@@ -195,29 +195,29 @@ class Headrace(ProjectReader):
         """Change what is given about a stream table, all of it or nothing.
 
         None takes an option back to its default.
-        Another query computes it anew, with all that read it; what is served is brought to the
+        Another query recomputes the table and all that read it; the served table is brought to the
         new rows and columns in place. So does another `partition_by`, for which the served table
-        is made again.
+        is rebuilt.
         """
         values = {"schedule": schedule, "refresh_mode": refresh_mode, **options}
         alteration = Alteration.of(values, query=query, rename_to=rename_to)
         return self._statuses([submit(self._engine, Alter(*self._name(name), alteration))])[0]
 
     def suspend(self, name: str) -> TableStatus:
-        """Let a stream table stand still until it is resumed; what it serves stays readable."""
+        """Stop refreshing a stream table until it is resumed; what it serves stays readable."""
         return self._statuses([submit(self._engine, Suspend(*self._name(name)))])[0]
 
     def resume(self, name: str, mode: str | None = None) -> TableStatus:
-        """Let a suspended stream table go on; after a change of its sources it is rebuilt.
+        """Resume a suspended stream table; after a change of its sources it is rebuilt.
 
         One that `max_change_rows` has stopped takes in the change with mode "apply", and is
-        computed from scratch with "rebuild", or if nothing is said.
+        recomputed from scratch with "rebuild", or without a mode.
         """
         resume_as = resume_mode(mode)
         return self._statuses([submit(self._engine, Resume(*self._name(name), resume_as))])[0]
 
     def reinit(self, name: str) -> Refresh:
-        """Make a stream table anew from its inputs, also where logs are lost or damaged."""
+        """Rebuild a stream table from its inputs, also where logs are lost or damaged."""
         return submit(self._engine, Reinit(*self._name(name)))
 
     def repair(self) -> tuple[Damage, ...]:
@@ -239,7 +239,7 @@ class Headrace(ProjectReader):
         return submit(self._engine, Run(text))
 
     def plan(self, folder: str | Path, *, prune: bool = False) -> ProjectPlan:
-        """What it takes for the stream tables to be those of a folder of *.sql files.
+        """Return what it takes for the stream tables to be those of a folder of *.sql files.
 
         Nothing is changed. With `prune` those that are not in the folder go.
         """
@@ -247,9 +247,9 @@ class Headrace(ProjectReader):
         return plan_project(self._engine, str(folder), definitions, prune=prune)
 
     def apply(self, plan: ProjectPlan | str | Path, *, prune: bool = False) -> ProjectPlan:
-        """Make the stream tables those of a folder, or do what a plan of one says.
+        """Create, alter, rebuild and drop stream tables as a folder, or a plan of one, says.
 
-        A plan is refused if it is stale. What was done is told as a plan.
+        A stale plan is refused. Return what was done, as a plan.
         """
         expected = plan if isinstance(plan, ProjectPlan) else None
         if expected is not None and prune and not expected.prune:
@@ -292,15 +292,15 @@ class Headrace(ProjectReader):
         submit(self._engine, AlterDatabase(alias, changes))
 
     def detach(self, alias: str) -> None:
-        """Let go of an attached database that no stream table reads."""
+        """Detach a database that no stream table reads."""
         submit(self._engine, Detach(alias))
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> None:
-        """Remove a stream table (with `cascade` its readers too), and capture nobody needs."""
+        """Drop a stream table (with `cascade` its readers too), and capture that nobody needs."""
         submit(self._engine, Drop(*self._name(name), cascade))
 
     def refresh(self, name: str, mode: str | None = None) -> Refresh:
-        """Bring a stream table to the newest state of its sources."""
+        """Refresh a stream table to the newest state of its sources."""
         requested_mode = None if mode is None else refresh_mode_of(mode)
         return submit(self._engine, RefreshTable(*self._name(name), requested_mode))
 
@@ -339,7 +339,7 @@ class Headrace(ProjectReader):
         self.close()
 
     def uninstall_sql(self, *, keep_tables: bool = False) -> str:
-        """The SQL that `uninstall` would run."""
+        """Return the SQL that `uninstall` would run."""
         return uninstall_sql(self._engine, keep_tables=keep_tables)
 
     def set(self, setting: str, value: Any) -> None:
@@ -351,7 +351,7 @@ class Headrace(ProjectReader):
         self._engine.catalog.set(setting, value)
 
     def superuser_roles(self) -> tuple[str, ...]:
-        """The roles of Headrace that are superusers although none has to be, in all databases.
+        """Return the roles of Headrace that are superusers without need, in all databases.
 
         An embedded server is nobody else's, and has one role. A database that does not answer is
         passed over.
@@ -365,7 +365,7 @@ class Headrace(ProjectReader):
         return tuple(dict.fromkeys(roles))
 
     def health_check(self) -> Health:
-        """Whether all is well: the daemon, tables, lag, capture, disk and roles, each judged."""
+        """Return the health of daemon, tables, lag, capture, disk and roles."""
         engine, statuses = self._engine, self.status()
         return Health(
             (
@@ -379,20 +379,27 @@ class Headrace(ProjectReader):
         )
 
     def daemon(self, tell: Tell = no_words) -> Daemon:
-        """What keeps this project fresh: `run` it here, `stop` it from another thread.
+        """Return the daemon of this project: `run` it here, `stop` it from another thread.
 
-        `tell` hears in words what it does.
+        `tell` is called with what it does, in words.
         """
         return Daemon(self._engine, tell, room=self._room)
 
     def _room(self) -> tuple[int, int]:
-        """The bytes that are free on the disk of home folder or store that has fewer, and all."""
+        """Return the free and total bytes of the fuller disk of home folder and store."""
         # The store's folder is made with the first stream table.
         there = (
             next(p for p in (folder, *folder.parents) if p.exists()) for folder in self._folders
         )
         scarcest = min(map(shutil.disk_usage, there), key=lambda usage: usage.free)
         return scarcest.free, scarcest.total
+
+    # The names of the command line.
+    groups = ProjectReader.diamond_groups
+    strata = ProjectReader.stratum_status
+    cycles = ProjectReader.scc_status
+    cdc = ProjectReader.check_cdc_health
+    health = health_check
 
     def cancel(self) -> None:
         """Stop the Spark jobs that run now, from another thread; what they were for fails.
@@ -402,7 +409,7 @@ class Headrace(ProjectReader):
         cancel(self._engine)
 
     def close(self) -> None:
-        """Stop Spark if it was started here, close connections, let go of the embedded server."""
+        """Stop Spark if it was started here, close connections, and release the embedded server."""
         if not self._closed:
             self._closed = self._engine.closed = True
             self._engine.part(Merges).close()

@@ -247,7 +247,7 @@ class MemoryProject:
     def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
         bare = {one.name.split(".", 1)[1] for one in self.tables}
         if name is not None and name.split(".")[-1].strip('"') not in bare | {"made"}:
-            raise UserError("unknown-stream-table", f"no stream table is called {name}")
+            raise UserError("unknown-stream-table", f"stream table {name} does not exist")
         return self.refreshes[:limit]
 
     def receipts(self, name: str | None = None, limit: int = 100) -> tuple[Receipt, ...]:

@@ -70,7 +70,7 @@ READING = (
     ("explain", "t"),
     ("graph",),
     ("strata",),
-    ("components",),
+    ("cycles",),
     ("groups",),
     ("explain-strata", "t"),
     ("databases",),

@@ -14,7 +14,7 @@ from tests.cli.examples import LONG, MemoryProject
 def test_sources_and_what_is_wrong(project: MemoryProject, headrace: Headrace) -> None:
     lines = headrace("cdc").out.splitlines()
     assert [lines[0].split(), lines[2].split(), lines[3].split()] == [
-        ["source", "status", "mode", "asked", "behind", "cut", "level"],
+        ["source", "status", "mode", "request", "behind", "cut", "level"],
         ["public.orders", "ACTIVE", "wal", "(key)", "auto", "3", "MB", "4", "s", "fine"],
         ["crm.public.customer", "ACTIVE", "trigger", "wal", "812", "B", "-", "warning"],
     ]
@@ -28,7 +28,7 @@ def test_why_a_source_stays_with_triggers(project: MemoryProject, headrace: Head
     _, customer = project.sources
     project.sources = (replace(customer, wished="auto", level="fine", alert=None),)
     lines = headrace("cdc").out.splitlines()
-    assert lines[-1] == "crm.public.customer: not from the log: wal_level is replica"
+    assert lines[-1] == "crm.public.customer: not captured from WAL: wal_level is replica"
 
 
 def test_for_programs(project: MemoryProject, headrace: Headrace) -> None:

@@ -103,12 +103,15 @@ def test_create_without_a_query(
     wrong = tmp_path / "latin.sql"
     wrong.write_bytes(b"SELECT '\xe9'")
     assert headrace("create", "made", "--file", wrong).code == 2
-    assert "cannot be read" in headrace("create", "made", "--file", tmp_path / "none.sql").error
-    assert "exclude" in headrace("create", "made", "--file", wrong, "--query", "SELECT 1").error
+    assert "could not read" in headrace("create", "made", "--file", tmp_path / "none.sql").error
+    assert (
+        "cannot be used together"
+        in headrace("create", "made", "--file", wrong, "--query", "SELECT 1").error
+    )
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin", terminal)
-    assert "there is no query" in headrace("create", "made").error
+    assert "no query given" in headrace("create", "made").error
     assert project.calls == []
 
 
@@ -167,7 +170,7 @@ def test_a_sample_and_what_it_covered(project: MemoryProject, headrace: Headrace
 
 
 def test_receipts(project: MemoryProject, headrace: Headrace, tmp_path: Path) -> None:
-    assert "Nothing was verified yet" in headrace("receipts").error
+    assert "No table has been verified yet" in headrace("receipts").error
     project.verified = (receipt(), receipt(equal=False))
     shown = headrace("receipts", "totals").out
     assert "NOT EQUAL" in shown and "spark" in shown and "all" in shown

@@ -123,7 +123,7 @@ def test_what_needs_no_spark_starts_none(
         ["set", "lease_wait", "5"],
         ["graph", "--format", "mermaid"],
         ["strata"],
-        ["components"],
+        ["cycles"],
         ["explain-strata", "totals"],
         ["plan", str(tmp_path)],
         ["apply", str(tmp_path)],
@@ -212,7 +212,7 @@ def test_an_interrupted_create_leaves_nothing(sql: psycopg.Connection, headrace:
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert error == "error: stopped; nothing was left half done [stopped]\n"
+    assert error == "error: stopped; unfinished work was rolled back [stopped]\n"
     assert headrace("ls", "--json").document == {"tables": []}
     assert sql.execute("SELECT to_regclass('public.totals')").fetchone() == (None,)
     assert headrace("create", "totals", "-q", QUERY).code == 0

@@ -55,7 +55,7 @@ def test_a_bug_is_short_on_the_screen_and_long_in_the_log(
     assert result.error.splitlines() == [
         "error: could not complete `headrace explain`: an internal error occurred [internal-error]",
         "detail: ZeroDivisionError: division by zero",
-        f"The traceback is in {log}. Please report it, it is a bug.",
+        f"The traceback is in {log}. This is a bug: please report it.",
     ]
     assert "Traceback" in log.read_text()
     assert "headrace explain" in log.read_text()
@@ -77,14 +77,14 @@ def test_a_log_that_cannot_be_written_hides_nothing(
     result = headrace("explain", "totals")
     assert result.code == 70
     assert "Traceback" in result.error
-    assert "The log could not be written" in result.error
+    assert "Could not write the log file" in result.error
 
 
 def test_an_interrupt_is_told(project: MemoryProject, headrace: Headrace) -> None:
     project.fails["public.totals"] = KeyboardInterrupt()
     result = headrace("refresh", "totals")
     assert result.code == 130
-    assert result.error == "error: stopped; nothing was left half done [stopped]\n"
+    assert result.error == "error: stopped; unfinished work was rolled back [stopped]\n"
     assert project.calls[-1] == ("close",)
     assert json.loads(headrace("refresh", "totals", "--json").error)["error"]["exit_code"] == 130
 

@@ -39,7 +39,7 @@ def test_a_folder_without_a_project_is_not_made_into_one(
     monkeypatch.chdir(tmp_path)
     result = headrace("ls")
     assert result.code == 2
-    assert f"there is no project in {tmp_path / '.headrace'}" in result.error
+    assert f"no project in {tmp_path / '.headrace'}" in result.error
     assert "headrace init" in result.error
     assert list(tmp_path.iterdir()) == []
 

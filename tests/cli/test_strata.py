@@ -32,8 +32,8 @@ def test_strata(project: MemoryProject, headrace: Headrace) -> None:
 
 
 def test_components(project: MemoryProject, headrace: Headrace) -> None:
-    assert "public.far, public.near" in headrace("components").out
-    (document,) = headrace("components", "--json").document["components"]
+    assert "public.far, public.near" in headrace("cycles").out
+    (document,) = headrace("cycles", "--json").document["components"]
     assert document == {
         "scc_id": 1,
         "member_count": 2,
@@ -46,7 +46,7 @@ def test_components(project: MemoryProject, headrace: Headrace) -> None:
 
 def test_nothing_to_show(project: MemoryProject, headrace: Headrace) -> None:
     project.network = Network({})
-    for command, key in (("strata", "strata"), ("components", "components")):
+    for command, key in (("strata", "strata"), ("cycles", "components")):
         result = headrace(command)
         assert (result.code, result.out) == (0, "")
         assert result.error

@@ -76,7 +76,7 @@ def test_a_full_refresh_is_applied_as_a_difference(
     places = dict(sql.execute("SELECT customer, ctid FROM totals").fetchall())
     sql.execute("INSERT INTO orders VALUES (11, 1, 1)")
     refresh = totals.refresh("totals", mode="FULL")
-    assert (refresh.mode, refresh.reason) == ("FULL", "asked for")
+    assert (refresh.mode, refresh.reason) == ("FULL", "requested")
     assert (refresh.rows_inserted, refresh.rows_deleted) == (1, 1)
     assert_served(totals, sql, "totals")
     after = dict(sql.execute("SELECT customer, ctid FROM totals").fetchall())

@@ -45,7 +45,7 @@ def test_reinit_keeps_what_is_served_and_the_history(
     assert sql.execute(rows).fetchall() == before, "not a row was touched"
     assert len(list((tables.home / "store").iterdir())) == logs, "old logs are gone"
     assert [r.reason for r in tables.history("totals")] == ["reinitialised", "first refresh"]
-    assert tables.history("ns")[0].reason == "a table that it reads was made anew"
+    assert tables.history("ns")[0].reason == "a table that it reads was rebuilt"
     sql.execute("INSERT INTO orders VALUES (20, 1, 1), (21, 9, 9)")
     assert tables.refresh("ns").mode == "DIFFERENTIAL"
     assert_served(tables, sql, "totals")

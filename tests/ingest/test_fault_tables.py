@@ -184,7 +184,7 @@ def capture_again(world: World, query: str) -> None:
     with engine.writing() as lease:
         work = plan(engine, engine.catalog.state(), [TableSpec(FIRST, TableRequest("more", query))])
         assert [old.name for old, _ in work.recaptured] == ["t"]
-        build._capture(engine, work, work.makings, lease.fence)
+        build._capture(engine, work, work.planned_tables, lease.fence)
 
 
 @modes

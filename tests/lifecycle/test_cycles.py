@@ -70,7 +70,7 @@ def test_a_cycle_is_refused_while_it_is_not_allowed(project: headrace.Headrace) 
     error = refused(project, {"even": EVEN, "odd": ODD})
     assert (error.code, error.hint) == (
         "circular",
-        "If that is meant, turn the setting allow_circular on.",
+        "To allow cycles, turn the setting allow_circular on.",
     )
     assert "public.even → public.odd → public.even" in (error.detail or "")
     error = refused(project, {"reach": f"{HOPS} UNION TABLE reach"})

@@ -101,9 +101,9 @@ def test_a_rebuilt_table_takes_all_that_rests_on_it_along() -> None:
     plan = planned(folder, CHAIN)
     assert acts(plan) == {"a": "rebuild", "b": "follow", "c": "follow", "d": "unchanged"}
     (rebuilt,) = plan.of(Act.REBUILD)
-    assert rebuilt.anew == ("public.b", "public.c")
+    assert rebuilt.rebuilt_readers == ("public.b", "public.c")
     assert (rebuilt.reason, rebuilt.options) == ("the query differs", {})
-    assert reason(plan, "c") == "made anew: it rests on public.a"
+    assert reason(plan, "c") == "rebuilt: it reads public.a"
 
 
 def test_other_partitions_rebuild_a_table() -> None:
@@ -121,8 +121,8 @@ def test_other_partitions_rebuild_a_table() -> None:
 def test_several_causes_and_tables_outside_of_the_folder() -> None:
     plan = planned([wanted("a", "other"), wanted("b", "other")], CHAIN)
     assert acts(plan) == {"a": "rebuild", "b": "rebuild", "c": "follow", "d": "leave"}
-    assert reason(plan, "c") == "not in the folder; made anew: it rests on public.a, public.b"
-    assert {one.name[1]: one.anew for one in plan.of(Act.REBUILD)} == {
+    assert reason(plan, "c") == "not in the folder; rebuilt: it reads public.a, public.b"
+    assert {one.name[1]: one.rebuilt_readers for one in plan.of(Act.REBUILD)} == {
         "a": ("public.b", "public.c"),
         "b": ("public.c",),
     }
@@ -133,7 +133,7 @@ def test_a_suspended_reader_is_made_anew_later() -> None:
     state = catalog(table("a", "qa"), held)
     plan = planned([wanted("a", "other"), wanted("b", "qb")], state)
     assert reason(plan, "b") == (
-        "made anew when it goes on, for it is suspended: it rests on public.a"
+        "rebuilt when it is resumed, for it is suspended: it reads public.a"
     )
     plan = planned([wanted("a", "qa"), wanted("b", "qb")], state)
     assert plan.nothing_to_do, "a folder does not say who stands still"
@@ -143,7 +143,7 @@ def test_tables_that_read_each_other_follow_once() -> None:
     state = catalog(table("a", "qa", "b"), table("b", "qb", "a"), table("c", "qc", "c"))
     plan = planned([wanted("a", "other"), wanted("b", "qb"), wanted("c", "other")], state)
     assert acts(plan) == {"a": "rebuild", "b": "follow", "c": "rebuild"}
-    assert [one.anew for one in plan.of(Act.REBUILD)] == [("public.b",), ()]
+    assert [one.rebuilt_readers for one in plan.of(Act.REBUILD)] == [("public.b",), ()]
 
 
 def test_options_are_altered_in_place() -> None:
@@ -169,7 +169,7 @@ def test_options_beside_another_reason() -> None:
     plan = planned([wanted("a", "other", tier="cold"), wanted("b", "qb", tier="warm")], state)
     assert acts(plan) == {"a": "rebuild", "b": "alter"}
     assert reason(plan, "a") == "the query differs; tier: default → cold"
-    assert reason(plan, "b") == "tier: default → warm; made anew: it rests on public.a"
+    assert reason(plan, "b") == "tier: default → warm; rebuilt: it reads public.a"
 
 
 def test_what_is_not_in_the_folder_is_left_alone_or_pruned() -> None:
@@ -186,7 +186,7 @@ def test_what_is_not_in_the_folder_is_left_alone_or_pruned() -> None:
 def test_what_goes_is_not_made_anew() -> None:
     plan = planned([wanted("a", "other")], CHAIN, prune=True)
     assert acts(plan) == {"a": "rebuild", "b": "drop", "c": "drop", "d": "drop"}
-    assert plan.of(Act.REBUILD)[0].anew == ()
+    assert plan.of(Act.REBUILD)[0].rebuilt_readers == ()
 
 
 def test_what_a_table_of_the_folder_reads_cannot_be_pruned() -> None:
@@ -263,7 +263,7 @@ def test_a_plan_is_stale_when_wishes_or_tables_differ() -> None:
         assert caught.value.code == "stale-plan"
         return caught.value.detail or ""
 
-    wishes = "What the folder asks for has changed since."
+    wishes = "The folder has changed since."
     tables = "Stream tables were created, altered or dropped since."
     assert stale(planned([wanted("a", "qa"), wanted("n", "other")], before)) == wishes
     assert stale(planned(folder[:1], before)) == wishes

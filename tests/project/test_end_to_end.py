@@ -44,7 +44,7 @@ def test_a_folder_is_followed(computing: headrace.Headrace, dsn: str, tmp_path: 
         d=create("new", "SELECT id FROM top"),
     )
     plan = computing.plan(folder, prune=True)
-    assert {one.name[1]: (one.act.value, one.anew) for one in plan.changes} == {
+    assert {one.name[1]: (one.act.value, one.rebuilt_readers) for one in plan.changes} == {
         "counts": ("drop", ()),
         "new": ("create", ()),
         "other": ("drop", ()),

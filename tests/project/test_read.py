@@ -10,7 +10,7 @@ from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.document import wishes_document, wishes_of
-from headrace.project.plan import wishes_fingerprint
+from headrace.project.plan import folder_fingerprint
 from headrace.project.read import DefinedTable, read_folder
 from tests.project.folder import write
 
@@ -70,7 +70,7 @@ def test_wishes_travel_as_json(tmp_path: Path) -> None:
 def test_the_fingerprint_is_of_what_is_asked_for(tmp_path: Path) -> None:
     def fingerprint(**files: str) -> str:
         write(tmp_path, **files)
-        return wishes_fingerprint(read_folder(tmp_path, "public"))
+        return folder_fingerprint(read_folder(tmp_path, "public"))
 
     a, b = "CREATE STREAM TABLE a AS SELECT 1", "CREATE STREAM TABLE b AS SELECT 2"
     first = fingerprint(x=f"{a};{b}")
@@ -131,6 +131,9 @@ def test_folders_that_say_nothing(tmp_path: Path) -> None:
     assert refused(tmp_path).code == "invalid-option"
     assert refused(tmp_path / "nowhere").code == "invalid-option"
     (tmp_path / "latin.sql").write_bytes(b"-- \xe9")
-    assert "latin.sql cannot be read" in refused(tmp_path).message
+    assert (
+        refused(tmp_path).message.endswith("latin.sql")
+        and "could not read" in refused(tmp_path).message
+    )
     (tmp_path / "latin.sql").write_text("-- no tables")
     assert read_folder(tmp_path, "public") == ()

@@ -1,4 +1,4 @@
-"""One call of a command: where the project is, how to print, and the project once it is open."""
+"""One invocation of a command: where the project is, how to print, and the open project."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def show_round(screen: Screen, done: Round) -> None:
 
 
 def wrote(written: TradeTotals) -> str:
-    """What the shop wrote, in a line."""
+    """Return what the shop wrote, in a line."""
     if not written.transactions:
         return "the shop wrote nothing"
     rows = f"{counted(written.inserted, 'row')} in, {written.updated:,} changed"
@@ -196,7 +196,7 @@ def costs(outcome: Outcome) -> Table:
 
 
 def remarks(outcome: Outcome) -> list[str]:
-    """How to read the costs, and what a refresh costs when nothing is new."""
+    """Return how to read the costs, and what a refresh costs when nothing is new."""
     every = [pair.refresh for view in outcome.views for pair in outcome.pairs_of(view)]
     inside = ", ".join(f"{name} {seconds(value)}" for name, value in phases(every).items())
     idle = median(refresh.seconds for refresh in outcome.idle)

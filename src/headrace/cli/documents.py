@@ -21,7 +21,7 @@ NO_NAMES: Mapping[str, str] = {}
 
 
 def listed_document(table: TableStatus) -> dict[str, Any]:
-    """A stream table as it was defined."""
+    """Return a stream table as it was defined."""
     return {
         "name": table.name,
         "status": table.status,
@@ -34,7 +34,10 @@ def listed_document(table: TableStatus) -> dict[str, Any]:
 def status_document(
     table: TableStatus, last: Refresh | None = None, names: Mapping[str, str] = NO_NAMES
 ) -> dict[str, Any]:
-    """A stream table as it stands; lags in seconds. `names` are those of tables by relation."""
+    """Return a stream table as it stands.
+
+    Lags in seconds. `names` are those of tables by relation.
+    """
     return {
         **listed_document(table),
         "reason": table.reason,
@@ -64,7 +67,7 @@ def status_document(
 
 
 def database_document(database: DatabaseStatus) -> dict[str, Any]:
-    """A source database and its latest cut."""
+    """Return a source database and its latest cut."""
     times = {"cut_at": _time(database.cut_at), "failing_since": _time(database.failing_since)}
     return {**asdict(database), **times}
 
@@ -104,7 +107,7 @@ def took(refresh: Refresh) -> float:
 
 
 def receipt_document(name: str, receipt: Receipt) -> dict[str, Any]:
-    """The result of a verify; `compared` has one entry for each pair of bags."""
+    """Return the result of a verify; `compared` has one entry for each pair of bags."""
     return {
         "table": name,
         "equal": receipt.equal,
@@ -121,7 +124,7 @@ def receipt_document(name: str, receipt: Receipt) -> dict[str, Any]:
 
 
 def explanation_document(explanation: Explanation) -> dict[str, Any]:
-    """What a refresh would do, from the plan to the Spark SQL of every stage."""
+    """Return what a refresh would do, from the plan to the Spark SQL of every stage."""
     return {
         "name": explanation.name,
         "query": explanation.query,
@@ -157,7 +160,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
 
 
 def edge_document(edge: NetworkEdge) -> dict[str, Any]:
-    """How a stream table depends on one that it reads; `operators` make it non-monotone."""
+    """Return how a stream table depends on one that it reads; `operators` make it non-monotone."""
     return {
         "table": edge.reader,
         "reads": edge.read,
@@ -167,7 +170,7 @@ def edge_document(edge: NetworkEdge) -> dict[str, Any]:
 
 
 def stratum_document(stratum: StratumStatus) -> dict[str, Any]:
-    """A layer of stream tables."""
+    """Return a layer of stream tables."""
     return {
         "stratum": stratum.stratum,
         "member_count": stratum.member_count,
@@ -194,7 +197,10 @@ def component_document(component: ComponentStatus) -> dict[str, Any]:
 
 
 def unstratifiable_document(edge: Unstratifiable[str]) -> dict[str, Any]:
-    """An edge inside a component that is not monotone; `path` begins and ends with its reader."""
+    """Return an edge inside a component that is not monotone.
+
+    `path` begins and ends with its reader.
+    """
     return {
         "table": edge.reader,
         "reads": edge.read,

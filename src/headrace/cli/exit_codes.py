@@ -1,4 +1,4 @@
-"""What the exit code of `headrace` says; errors bring theirs along, by their branch."""
+"""The exit codes of `headrace`; an error's code follows from its branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a failure is told: message, detail and hint; a traceback only in the log."""
+"""Report failures: message, detail and hint; a traceback only in the log file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.errors import HeadraceError, InternalError, internal_error
 
 
 def guarded(call: Invocation, command: str, act: Callable[[], int | None]) -> int:
-    """Run a command; whatever goes wrong is told on stderr and becomes an exit code."""
+    """Run a command; report any failure on stderr and return its exit code."""
     try:
         return act() or 0
     except HeadraceError as error:
@@ -35,20 +35,20 @@ def guarded(call: Invocation, command: str, act: Callable[[], int | None]) -> in
 
 
 def stopped(screen: Screen) -> int:
-    """Ctrl-C: what had not been published was rolled back by the library."""
-    tell(screen, _document("stopped", "stopped; nothing was left half done", code=STOPPED))
+    """Report Ctrl-C; the library has rolled back what was not published."""
+    tell(screen, _document("stopped", "stopped; unfinished work was rolled back", code=STOPPED))
     return STOPPED
 
 
 def wrong_usage(screen: Screen, message: str, command: str) -> int:
-    """The command line itself is wrong."""
-    hint = f"`{command} --help` shows what there is."
+    """Report a wrong command line."""
+    hint = f"See the options with: {command} --help"
     tell(screen, _document("usage", message, hint=hint, code=USAGE))
     return USAGE
 
 
 def error_document(error: HeadraceError) -> dict[str, Any]:
-    """The fields of an error, for programs; notes that were added on the way are detail."""
+    """Return the fields of an error, for programs; added notes are detail."""
     notes = [part for part in (error.detail, *getattr(error, "__notes__", ())) if part]
     return _document(
         error.code, error.message, "\n".join(notes) or None, error.hint, code=error.exit_code
@@ -74,8 +74,8 @@ def tell(screen: Screen, document: dict[str, Any]) -> None:
     screen.error.print(line, soft_wrap=True)
     for part in ("detail", "hint"):
         if document[part]:
-            told = Text.assemble((f"{part}: ", "bold"), document[part])
-            screen.error.print(told, soft_wrap=True)
+            text = Text.assemble((f"{part}: ", "bold"), document[part])
+            screen.error.print(text, soft_wrap=True)
 
 
 def _log(call: Invocation, command: str, error: BaseException) -> None:
@@ -83,6 +83,6 @@ def _log(call: Invocation, command: str, error: BaseException) -> None:
         file = log_failure(call.home, command, error)
     except OSError as refused:
         traceback.print_exception(error)
-        call.screen.note(f"The log could not be written: {refused}.")
+        call.screen.note(f"Could not write the log file: {refused}.")
         return
-    call.screen.note(f"The traceback is in {file}. Please report it, it is a bug.")
+    call.screen.note(f"The traceback is in {file}. This is a bug: please report it.")

@@ -16,7 +16,7 @@ from headrace.cli.commands.change import create, drop, refresh, replace
 from headrace.cli.commands.daemon import up, wait
 from headrace.cli.commands.databases import alter_database, attach, databases, detach
 from headrace.cli.commands.demo import demo
-from headrace.cli.commands.graph import components, explain_strata, graph, groups, strata
+from headrace.cli.commands.graph import cycles, explain_strata, graph, groups, strata
 from headrace.cli.commands.plan import apply, plan
 from headrace.cli.commands.project import change_setting, init, list_settings, uninstall
 from headrace.cli.commands.psql import psql
@@ -50,7 +50,7 @@ COMMANDS: tuple[tuple[str, Callable[..., int | None]], ...] = (
     ("explain", explain),
     ("graph", graph),
     ("strata", strata),
-    ("components", components),
+    ("cycles", cycles),
     ("groups", groups),
     ("explain-strata", explain_strata),
     ("suspend", suspend),
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def application() -> typer.Typer:
-    """All commands, as typer knows them."""
+    """Return all commands, as typer knows them."""
     app = typer.Typer(
         name="headrace", no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False
     )

@@ -70,7 +70,7 @@ SHARED: tuple[tuple[str, Any, Any], ...] = (
 
 
 def with_shared_options(name: str, command: Callable[..., int | None]) -> Callable[..., int]:
-    """The command as typer reads it: its own parameters and the shared ones, as an Invocation.
+    """Return the command as typer reads it, with the shared options turned into an Invocation.
 
     `f(call, x)` is read as `f(x, home, dsn, …)`; what stands before the command's name counts
     where the option is not repeated after it.
@@ -107,7 +107,7 @@ TableOptions = Annotated[
         "--option",
         "-o",
         metavar="NAME=VALUE",
-        help=f"May be repeated; without a value it is the default. {_LISTED}.",
+        help=f"May be repeated; an empty value resets the option to its default. {_LISTED}.",
     ),
 ]
 
@@ -122,9 +122,11 @@ def table_options(texts: Sequence[str] | None, **apart: str | None) -> dict[str,
         name, equals, value = (part.strip() for part in text.partition("="))
         if not name or not equals:
             raise UserError(
-                "invalid-option", f"--option {text!r} is not NAME=VALUE", hint="Such as tier=warm."
+                "invalid-option",
+                f"invalid --option {text!r}: must be NAME=VALUE",
+                hint="--option tier=warm",
             )
         if name in options:
-            raise UserError("invalid-option", f"option {name} is given twice")
+            raise UserError("invalid-option", f"option {name} specified more than once")
         options[name] = value or None
     return options

@@ -55,7 +55,7 @@ class Screen:
             self.out.print(line, soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """A remark beside the data: to stderr, so that a pipe gets data only."""
+        """Print a remark to stderr, so that a pipe gets data only."""
         if not self.as_json:
             self.error.print(text, style="dim", soft_wrap=True)
 
@@ -71,7 +71,7 @@ class Screen:
 
 
 def console(stream: TextIO, pipe_width: int = UNWRAPPED) -> Console:
-    """A console that takes text as it is: no markup, no emoji codes, no guessed highlights."""
+    """Return a console that prints text unchanged: no markup, no emoji codes, no highlights."""
     from rich.console import Console
 
     class QuietConsole(Console):
@@ -108,10 +108,10 @@ BAR_WIDTH = 24
 
 
 class Activity:
-    """The line at the bottom of the terminal; nothing if stderr is not one.
+    """The line of progress at the bottom of the terminal; nothing if stderr is none.
 
-    It is the `progress` of `headrace.connect`: what it is told is shown until it is done, then
-    the line says again what the command is about.
+    It is the `progress` of `headrace.connect`: reported work is shown until it is done, then
+    the line shows again what the command does.
     """
 
     def __init__(self, screen: Screen) -> None:
@@ -164,14 +164,12 @@ def bar(done: int, total: int) -> str:
     return "━" * filled + "╌" * (BAR_WIDTH - filled) + f" {done}/{total}"
 
 
-Watch = Annotated[
-    bool, typer.Option("--watch", "-w", help="Show it again and again, until Ctrl-C.")
-]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Redraw until Ctrl-C.")]
 Every = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Pause with --watch.")
 ]
 Times = Annotated[
-    int | None, typer.Option("--times", min=1, help="With --watch, end after so many times.")
+    int | None, typer.Option("--times", min=1, help="With --watch, stop after this many times.")
 ]
 
 
@@ -193,7 +191,7 @@ class Picture:
 def redraw(
     screen: Screen, look: Callable[[], Picture], every: float, times: int | None = None
 ) -> None:
-    """Show what is seen now, and again after every pause; Ctrl-C is the usual end."""
+    """Print a picture now and after every pause, until Ctrl-C."""
     seconds("--every", every)
     with suppress(KeyboardInterrupt):
         if screen.as_json or not screen.out.is_terminal:

@@ -38,7 +38,10 @@ def table_of(
     right: Sequence[str] = (),
     prose: str = "",
 ) -> Table:
-    """A plain table. `right` names columns of numbers; the first and `prose` may be folded."""
+    """Return a plain table. `right` names columns of numbers.
+
+    The first and `prose` may be folded.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -64,7 +67,7 @@ def listed(tables: Sequence[TableStatus]) -> Table:
 def standing(
     tables: Sequence[TableStatus], last: Mapping[str, Refresh], width: int = WIDE
 ) -> Table:
-    """Every table's status, and what its latest refresh did, for so many columns of a terminal.
+    """Return the table of statuses and latest refreshes, for so many columns of a terminal.
 
     Where there is little room, names have it: how far a table is behind is left out.
     """
@@ -84,7 +87,7 @@ def standing(
 
 
 def behind(table: TableStatus) -> str:
-    """For how long a table has lacked what is there for it, and what it reads: 3 s+1 min."""
+    """Return how long a table has lacked available changes, and its inputs: 3 s+1 min."""
     if table.lag_own is None:
         return "-"
     inherited = [roughly(table.lag_inherited)] if table.lag_inherited else []
@@ -92,7 +95,7 @@ def behind(table: TableStatus) -> str:
 
 
 def troubles(table: TableStatus) -> list[str]:
-    """Why a table stands still, or does not follow."""
+    """Return why a table is suspended, waits or fails."""
     lines = [f"{table.name}: {table.reason}"] if table.reason else []
     if table.blocked_by is not None:
         lines.append(f"{table.name}: waits for {table.blocked_by}")
@@ -102,7 +105,7 @@ def troubles(table: TableStatus) -> list[str]:
 
 
 def place(table: TableStatus) -> list[str]:
-    """A table's place among the others: its stratum, component and group, and what it reads.
+    """Return a table's place among the others: its stratum, component and group, and what it reads.
 
     Its options stand in between.
     """
@@ -123,7 +126,7 @@ def place(table: TableStatus) -> list[str]:
 
 
 def captured(source: SourceCapture) -> str:
-    """How the changes of a source are captured: by triggers, or through which slot."""
+    """Return how the changes of a source are captured: by triggers, or through which slot."""
     if source.slot is None:
         return f"{source.source} is captured by {source.mode}"
     return (
@@ -133,7 +136,7 @@ def captured(source: SourceCapture) -> str:
 
 
 def tier(table: TableStatus) -> str:
-    """The tier in force, by how many reads, and the next one: warm by 2.4 reads a minute."""
+    """Return the tier in force, by how many reads, and the next one: warm by 2.4 reads a minute."""
     in_force = f"{table.tier_in_force} by {table.reads_per_minute:.1f} reads a minute"
     if table.next_tier_at is None:
         return in_force
@@ -142,7 +145,7 @@ def tier(table: TableStatus) -> str:
 
 
 def refreshed(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
-    """What a refresh command did."""
+    """Return what a refresh command did."""
     rows = (
         (
             name,
@@ -159,7 +162,7 @@ def refreshed(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
 
 
 def remembered(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
-    """The history, newest first."""
+    """Return the history, newest first."""
     rows = (
         (
             name,
@@ -176,12 +179,12 @@ def remembered(refreshes: Sequence[tuple[str, Refresh]]) -> Table:
 
 
 def phases(refresh: Refresh) -> str:
-    """Where the time of a refresh went."""
+    """Return where the time of a refresh went."""
     return ", ".join(f"{name} {seconds(value)}" for name, value in refresh.phases.items())
 
 
 def circumstances(refresh: Refresh, names: Mapping[str, str]) -> list[str]:
-    """How many iterations a refresh took, what it skipped, and with whom it was published."""
+    """Return how many iterations a refresh took, what it skipped, and what it published with."""
     lines = []
     if refresh.iterations is not None:
         lines.append(f"fixed point after {counted(refresh.iterations, 'iteration')}")
@@ -215,7 +218,7 @@ def verified(receipts: Sequence[tuple[str, Receipt]]) -> Table:
 
 
 def listed_receipts(receipts: Sequence[tuple[str, Receipt]]) -> Table:
-    """What was verified when, by whom, and how much of it."""
+    """Return what was verified when, by whom, and how much of it."""
     rows = (
         (
             name,
@@ -232,7 +235,7 @@ def listed_receipts(receipts: Sequence[tuple[str, Receipt]]) -> Table:
 
 
 def covered(receipt: Receipt) -> str:
-    """Which rows were compared: all, or those with some values of a column."""
+    """Return which rows were compared: all, or those with some values of a column."""
     which = receipt.covered
     if which is None:
         return "all"
@@ -243,7 +246,7 @@ def covered(receipt: Receipt) -> str:
 
 
 def compared(receipt: Receipt) -> str:
-    """What was compared with what the table shows: recomputed, served, 3 sources."""
+    """Return what was compared with what the table shows: recomputed, served, 3 sources."""
     kinds = [what.partition(" ")[0] for what in receipt.detail]
     others = [kind for kind in kinds if kind != "source"]
     sources = len(kinds) - len(others)
@@ -252,7 +255,7 @@ def compared(receipt: Receipt) -> str:
 
 
 def differences(name: str, receipt: Receipt) -> list[str]:
-    """The sample rows of a verify that found a difference, one line each."""
+    """Return the sample rows of a verify that found a difference, one line each."""
     lines = []
     for what, comparison in receipt.detail.items():
         pair = what if " " in what else f"{what} {name}"
@@ -268,7 +271,7 @@ def _sample(row: Mapping[str, Any]) -> str:
 
 
 def strata_table(strata: Sequence[StratumStatus]) -> Table:
-    """Every stratum with its stream tables; the number of edges that are not monotone."""
+    """Return every stratum with its stream tables; the number of edges that are not monotone."""
     rows = (
         (
             ", ".join(stratum.members),
@@ -308,7 +311,7 @@ def components_table(components: Sequence[ComponentStatus]) -> Table:
 
 
 def groups_table(members: Sequence[GroupMember]) -> Table:
-    """The members of every group; where ways meet, and what is published together."""
+    """Return the members of every group; where paths meet, and what is published together."""
     rows = (
         (
             member.name,
@@ -326,7 +329,7 @@ def groups_table(members: Sequence[GroupMember]) -> Table:
 
 
 def databases_table(databases: Sequence[DatabaseStatus]) -> Table:
-    """The source databases, with what they were attached with."""
+    """Return the source databases, with what they were attached with."""
     rows = (
         (
             database.alias,
@@ -355,7 +358,7 @@ def failing_databases(databases: Sequence[DatabaseStatus]) -> list[str]:
 
 
 def set_values(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """The settings: those that were changed have their default beside them."""
+    """Return the settings: those that were changed have their default beside them."""
     cells = (
         (
             row["name"],

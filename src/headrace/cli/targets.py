@@ -19,31 +19,34 @@ if TYPE_CHECKING:
 def chosen(
     project: Headrace, names: Sequence[str] | None, *, everything: bool
 ) -> tuple[TableStatus, ...]:
-    """The tables with these names, or all of them; naming none without `everything` is an error."""
+    """Return the tables with these names, or all of them.
+
+    Naming none without `everything` is an error.
+    """
     if bool(names) == everything:
         raise UserError(
             "invalid-option",
-            "names and --all exclude each other" if names else "no stream table is named",
-            hint="Name some, or say --all.",
+            "names and --all cannot be used together" if names else "no stream table given",
+            hint="Name stream tables, or use --all.",
         )
     tables = project.status()
     return tables if everything else named(project, names or ())
 
 
 def named(project: Headrace, names: Sequence[str]) -> tuple[TableStatus, ...]:
-    """The tables with these names, each once, in the order in which they were given."""
+    """Return the tables with these names, each once, in the order in which they were given."""
     tables = project.status()
     matches = (find(tables, name) or _unknown(project, name) for name in names)
     return tuple({table.name: table for table in matches}.values())
 
 
 def relation_names(project: Headrace) -> dict[str, str]:
-    """The names of stream tables, by the relations that lines of the history have."""
+    """Return the names of stream tables, by the relations that lines of the history have."""
     return {table.relation: table.name for table in project.status()}
 
 
 def find(tables: Sequence[TableStatus], name: str) -> TableStatus | None:
-    """The table that a name means: `schema.name`, or a bare name, of which public's comes first."""
+    """Return the table of that name: `schema.name`, or a bare name, preferring public's."""
     schema, bare = parse_name(name, "public")
     is_qualified = parse_name(name, "another")[0] == schema
     by_name = {table.name: table for table in tables}
@@ -55,7 +58,7 @@ def find(tables: Sequence[TableStatus], name: str) -> TableStatus | None:
 
 
 def sql_name(display_name: str) -> str:
-    """A shown `schema.name` as `parse_name` reads it: parts that need them get double quotes."""
+    """Return a displayed `schema.name` as `parse_name` reads it, quoted where needed."""
     return ".".join(_quoted(part) for part in display_name.split(".", 1))
 
 
@@ -68,9 +71,9 @@ def _quoted(part: str) -> str:
 
 
 def _unknown(project: Headrace, name: str) -> TableStatus:
-    """The library's own complaint about a name that no stream table has."""
+    """Return the library's own complaint about a name that no stream table has."""
     project.history(name, 1)
-    raise UserError("unknown-stream-table", f"no stream table is called {name}")
+    raise UserError("unknown-stream-table", f"stream table {name} does not exist")
 
 
 Result = TypeVar("Result")

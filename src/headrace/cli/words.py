@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 
 def seconds(value: float) -> str:
-    """A duration in three digits or so: 0.4 ms, 87 ms, 2.31 s, 3 min 20 s."""
+    """Return a duration in three digits or so: 0.4 ms, 87 ms, 2.31 s, 3 min 20 s."""
     if value < 0.00005:
         return "0 ms"
     if value < 0.00995:
@@ -21,7 +21,7 @@ def seconds(value: float) -> str:
 
 
 def age(value: timedelta) -> str:
-    """A lag by its two largest units: 4 s, 3 min 20 s, 5 h 2 min, 12 d 3 h."""
+    """Return a lag by its two largest units: 4 s, 3 min 20 s, 5 h 2 min, 12 d 3 h."""
     whole = max(round(value.total_seconds()), 0)
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
     parts: list[str] = []
@@ -35,14 +35,14 @@ def age(value: timedelta) -> str:
 
 
 def roughly(value: timedelta) -> str:
-    """A lag by its largest unit, rounded down: 4 s, 3 min, 5 h, 12 d."""
+    """Return a lag by its largest unit, rounded down: 4 s, 3 min, 5 h, 12 d."""
     whole = max(round(value.total_seconds()), 0)
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
     return next((f"{whole // size} {name}" for name, size in units if whole >= size), "0 s")
 
 
 def moment(value: datetime | None) -> str:
-    """A point in time in the reader's own time zone, to the second."""
+    """Return a point in time in the reader's own time zone, to the second."""
     return "-" if value is None else value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 

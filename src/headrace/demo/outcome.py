@@ -95,7 +95,7 @@ class Outcome:
         return tuple(created.view for created in self.created)
 
     def live(self, view: DemoView) -> tuple[Timed, ...]:
-        """The refreshes of a table that took in a change incrementally while the shop was open."""
+        """Return the incremental refreshes of a table while the shop was open."""
         every = (timed for round_ in self.rounds for timed in round_.timed if timed.view == view)
         return tuple(timed for timed in every if timed.refresh.mode == "DIFFERENTIAL")
 
@@ -105,18 +105,18 @@ class Outcome:
         return tuple(pair for pair in every if pair.refresh.refresh.mode == "DIFFERENTIAL")
 
     def ratio(self, view: DemoView) -> float | None:
-        """How many times as long computing in full took, by medians of the pairs."""
+        """Return how many times as long computing in full took, by medians of the pairs."""
         pairs = self.pairs_of(view)
         fast, full = middle([pair.refresh for pair in pairs]), middle([pair.full for pair in pairs])
         return full / fast if fast and full else None
 
 
 def middle(timed: Sequence[Timed]) -> float | None:
-    """The median of the times."""
+    """Return the median of the times."""
     return median(timed.seconds for timed in timed) if timed else None
 
 
 def phases(timed: Sequence[Timed]) -> dict[str, float]:
-    """The median of every phase, in the order in which phases came."""
+    """Return the median of every phase, in the order in which phases came."""
     names = dict.fromkeys(name for timed in timed for name in timed.refresh.phases)
     return {name: median(timed.refresh.phases.get(name, 0.0) for timed in timed) for name in names}

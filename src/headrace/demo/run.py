@@ -29,7 +29,7 @@ BATCH = 50
 
 @dataclass(frozen=True)
 class Demo:
-    """One run over an open project: `tell` hears of what happened, `doing` of what is going on."""
+    """One run over an open project: `tell` takes events, `doing` shows what is going on."""
 
     project: Headrace
     lines: int
@@ -105,7 +105,7 @@ class Demo:
                     return
 
     def _start_of(self, number: int) -> float:
-        """The earliest second at which a round starts: the shop needs time to write something."""
+        """Return the earliest second at which a round starts: the shop needs time to write."""
         return number * min(ROUND_SECONDS, self.seconds / LEAST_ROUNDS)
 
     def _watch(

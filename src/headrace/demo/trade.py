@@ -43,12 +43,12 @@ class Till:
         return self.connection.execute(statement.encode(), values).rowcount
 
     def ask(self, question: str, *values: Any) -> int:
-        """The number that a query gives."""
+        """Return the number that a query gives."""
         row = self.connection.execute(question.encode(), values).fetchone()
         return 0 if row is None or row[0] is None else int(row[0])
 
     def some(self, table: str) -> int:
-        """A number between the ids of the table; the row itself may be gone."""
+        """Return a number between the ids of the table; the row itself may be gone."""
         return self.chance.randint(1, max(self.ask(f"SELECT max(id) FROM shop.{table}"), 1))
 
 
@@ -70,7 +70,7 @@ def order(till: Till) -> TradeTotals:
 
 
 def correct(till: Till) -> TradeTotals:
-    """A line of an order gets another quantity, or is struck out."""
+    """Return a line of an order gets another quantity, or is struck out."""
     number = till.some("orders")
     line = " WHERE (order_id, line) = (SELECT order_id, line FROM shop.order_lines"
     line += " WHERE order_id >= %s ORDER BY order_id, line LIMIT 1)"
@@ -82,7 +82,7 @@ def correct(till: Till) -> TradeTotals:
 
 
 def ship(till: Till) -> TradeTotals:
-    """A few open orders leave the house."""
+    """Return a few open orders leave the house."""
     shipped = till.do(
         "UPDATE shop.orders SET status = 'shipped' WHERE id IN (SELECT id FROM shop.orders"
         " WHERE id >= %s AND status = 'open' ORDER BY id LIMIT 3)",
@@ -92,14 +92,14 @@ def ship(till: Till) -> TradeTotals:
 
 
 def cancel(till: Till) -> TradeTotals:
-    """An order is deleted, and its lines with it."""
+    """Return an order is deleted, and its lines with it."""
     number = till.ask("SELECT max(id) FROM shop.orders WHERE id <= %s", till.some("orders"))
     lines = till.ask("SELECT count(*) FROM shop.order_lines WHERE order_id = %s", number)
     return TradeTotals(1, deleted=till.do("DELETE FROM shop.orders WHERE id = %s", number) + lines)
 
 
 def move(till: Till) -> TradeTotals:
-    """A customer moves."""
+    """Return a customer moves."""
     city, number = till.chance.choice(CITIES), till.some("customers")
     return TradeTotals(
         1, updated=till.do("UPDATE shop.customers SET city = %s WHERE id = %s", city, number)

@@ -33,7 +33,10 @@ class DemoView:
 
 
 def views(lines: int) -> tuple[DemoView, ...]:
-    """The stream tables of a shop with this many order lines; the last one reads every source."""
+    """Return the stream tables of a shop with this many order lines.
+
+    The last one reads every source.
+    """
     bar = max(lines // 2, 1)
     return (
         DemoView(
@@ -103,14 +106,14 @@ class ChangedRow:
 
 
 def read_rows(connection: psycopg.Connection, view: DemoView) -> Rows:
-    """The served table as an application reads it, by key."""
+    """Return the served table as an application reads it, by key."""
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(f"SELECT * FROM {view.table}").fetchall()
     return {tuple(row[name] for name in view.key): row for row in rows}
 
 
 def changes(before: Rows, after: Rows) -> tuple[ChangedRow, ...]:
-    """All rows that differ, in the order of their keys."""
+    """Return all rows that differ, in the order of their keys."""
     keys = sorted(before.keys() | after.keys())
     pairs = (ChangedRow(before.get(key), after.get(key)) for key in keys)
     return tuple(pair for pair in pairs if pair.before != pair.after)
@@ -131,7 +134,7 @@ def pick(sample: Sequence[ChangedRow], number: int) -> ChangedRow | None:
 
 
 def tell(view: DemoView, sample: ChangedRow) -> str:
-    """The sample in a line: Oak tray: revenue 1,204.50 → 1,310.20."""
+    """Return a sample row in a line."""
     row = sample.after or sample.before
     assert row is not None
     label = f"{told(row[view.label])}: "
@@ -148,7 +151,7 @@ def tell(view: DemoView, sample: ChangedRow) -> str:
 
 
 def told(value: Any) -> str:
-    """A value in few letters: large amounts without their cents."""
+    """Return a value in few letters: large amounts without their cents."""
     if isinstance(value, Decimal):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
     if isinstance(value, int):

@@ -27,34 +27,34 @@ Part = TypeVar("Part")
 
 logger = logging.getLogger(__name__)
 
-# What long work tells while it goes on: what, how much is done, of how much (0: not known).
+# Reports the progress of long work: what, how much is done, of how much (0: not known).
 Progress = Callable[[str, int, int], None]
 
 
 def this_process() -> str:
-    """How others know who holds the lease, or asks for something."""
+    """Return the name by which others know this process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def no_progress(what: str, done: int, total: int) -> None:
-    """Nobody is watching."""
+    """Ignore progress."""
 
 
 def nothing_else(engine: Engine, fence: int) -> None:
-    """Logs at their pins are all that is to be recovered."""
+    """Recover nothing besides the logs."""
 
 
 def nobody_watches(when: str, step: Step) -> None:
-    """Steps are performed unseen."""
+    """Perform steps unwatched."""
 
 
 # Where a database is, for its runtime role and for the one that sets capture up.
 _Address = tuple[str, str | None]
 
-# What is told "before" and "after" every step.
+# Called "before" and "after" every step.
 Watch = Callable[[str, Step], None]
 
-# What else is put in order when somebody may have died writing; told the lease's number.
+# Recovery besides the logs, after a writer may have died; called with the lease's number.
 Recovery = Callable[["Engine", int], None]
 
 
@@ -64,7 +64,7 @@ class Engine:
 
     `database` is the home database; sources are in it or in attached ones. `fence` is the number of
     the lease this process held last, None if it failed in between: when the next one is not its
-    successor, somebody may have died writing, and the logs are rolled back to their pins first.
+    successor, a writer may have died, and the logs are rolled back to their pins first.
     `held` is the number of the lease while it is held, `recovery` what is done besides. A lease
     that is `shared` is held for the life of a daemon, and all its threads write under it.
     `logs` read the servers' WAL; a daemon has it streamed. An engine that is `closed` is of no use
@@ -107,7 +107,10 @@ class Engine:
         return Settings.of(dict(state.settings))
 
     def source_database(self, record: records.DatabaseRecord) -> Database:
-        """The database that a record tells of; an attached one is opened when it is needed."""
+        """Return the database of a record; open an attached one when it is first needed.
+
+        An attached one is opened when it is needed.
+        """
         if record.id == HOME:
             return self.database
         assert record.address is not None
@@ -124,7 +127,7 @@ class Engine:
             return opened
 
     def forget_database(self, record: records.DatabaseRecord) -> None:
-        """Let go of the connections to a database that is detached."""
+        """Close the connections to a database that is detached."""
         with self._changes:
             if record.id in self._attached:
                 _, database = self._attached.pop(record.id)
@@ -138,7 +141,7 @@ class Engine:
 
     @contextmanager
     def writing(self) -> Iterator[Lease]:
-        """The writer lease, with every log at its pin."""
+        """Hold the writer lease, with every log at its pin."""
         if self.shared is not None:
             yield self.shared
             return
@@ -161,7 +164,7 @@ class Engine:
 
     @contextmanager
     def serving(self, wait: float) -> Iterator[Lease]:
-        """The writer lease for all threads, held by one that does what others request."""
+        """Hold the writer lease for all threads of a process that performs requests."""
         with self.catalog.lease(this_process(), wait, serves=True) as lease:
             self.recover(lease)
             self.shared = lease
@@ -173,7 +176,7 @@ class Engine:
 
     @contextmanager
     def changing(self, state: State) -> Iterator[State]:
-        """The newest state, which no other thread changes meanwhile.
+        """Hold the newest state, which no other thread changes meanwhile.
 
         `state` is what is known already; it is the newest where nobody else writes.
         """
@@ -181,12 +184,12 @@ class Engine:
             yield state if self.shared is None else self.catalog.state()
 
     def hold(self, state: State) -> None:
-        """A refresh over this state is under way; once published, it stands at its pins."""
+        """Hold the state of a refresh under way; once published, it stands at its pins."""
         with self._changes:
             self._read.append(state)
 
     def let_go(self, state: State) -> None:
-        """The refresh that held the state has ended."""
+        """Release the state of a refresh that has ended."""
         with self._changes:
             place = next(
                 number for number, held_state in enumerate(self._read) if held_state is state
@@ -194,7 +197,7 @@ class Engine:
             del self._read[place]
 
     def epochs_held(self, relation: str) -> frozenset[int]:
-        """The epochs of a relation at which refreshes under way will stand."""
+        """Return the epochs of a relation at which refreshes under way will stand."""
         with self._changes:
             pins = [
                 relation_record.pin
@@ -240,7 +243,7 @@ class Engine:
             logger.warning("rollback failed", extra={"code": error.code, "error": error.message})
 
     def _roll_back(self, state: State, relations: Iterable[Relation], fence: int) -> None:
-        """A log that is damaged stops the tables that need it, and nothing else."""
+        """Roll back logs; a damaged one stops the tables that need it, and nothing else."""
         moved: list[Relation | Source | StreamTable] = []
         for relation in relations:
             try:
@@ -257,7 +260,7 @@ class Engine:
 
 
 def _stopped(state: State, relation: str, error: NeedsReinit) -> list[Source | StreamTable]:
-    """Everything that cannot go on without the log of a relation, with the reason."""
+    """Return everything that cannot go on without the log of a relation, with the reason."""
     reason = f"{error.message}; reinit the stream tables that need it"
     owner = state.origin(relation[: len(new_relation_id())])
     needing: list[Source | StreamTable] = [owner] if owner is not None else []

@@ -33,7 +33,7 @@ class RollBack(Step):
 
 @dataclass(frozen=True)
 class PinRecovered(Step):
-    """The catalog learns where the logs are after recovery, and what stands still without one."""
+    """The catalog records where the logs are after recovery, and which tables lack one."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class StopFollowing(Step):
 
 @dataclass(frozen=True)
 class MoveSlot(Step):
-    """The catalog learns how far a slot will let go of log that nothing of ours is in."""
+    """The catalog records up to where a slot releases WAL without changes of captured tables."""
 
     slot: str
 
@@ -181,7 +181,7 @@ class ComputeStage(Step):
 
 @dataclass(frozen=True)
 class ComputeLoop(Step):
-    """The rounds of a loop, or a recursion anew: what its stages append at the epoch.
+    """The rounds of a loop, or a recursion recomputed: what its stages append at the epoch.
 
     In mode FULL they are computed from the states after, else from the changes of `changed`.
     """
@@ -207,7 +207,7 @@ class Publish(Step):
 
 @dataclass(frozen=True)
 class Compact(Step):
-    """Old epochs of logs are summed up, and the shorter logs pinned."""
+    """Old epochs of logs are compacted, and the shorter logs pinned."""
 
     relations: tuple[str, ...]
 

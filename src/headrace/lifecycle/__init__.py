@@ -1,1 +1,1 @@
-"""Stream tables come and go: create and drop, each all or nothing."""
+"""Create, alter, rebuild, repair and drop stream tables, each all or nothing."""

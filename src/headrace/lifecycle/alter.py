@@ -36,7 +36,7 @@ from headrace.statements.options import refresh_mode as refresh_mode_of
 
 
 class Keep(Enum):
-    """What is not given stays as it is; None is a value like others."""
+    """The mark of a value that stays as it is; None is a value like others."""
 
     KEEP = "keep"
 
@@ -46,7 +46,7 @@ KEEP = Keep.KEEP
 
 @dataclass(frozen=True)
 class Alteration:
-    """What shall be different; of `options` None takes one back to its default."""
+    """The requested changes; None among `options` resets one to its default."""
 
     query: str | Keep = KEEP
     schedule: str | Keep | None = KEEP
@@ -58,7 +58,7 @@ class Alteration:
     def of(
         values: Mapping[str, Any], *, query: str | Keep = KEEP, rename_to: str | Keep = KEEP
     ) -> Alteration:
-        """The alteration with options as users give them, KEEP included."""
+        """Return the alteration for options as users give them, KEEP included."""
         options = checked({option: v for option, v in values.items() if v is not KEEP})
         if "initialize" in options:
             raise UserError(
@@ -74,8 +74,8 @@ class Alteration:
 def alter(engine: Engine, schema: str, name: str, alteration: Alteration) -> StreamTable:
     """Alter the table, all of it or nothing.
 
-    Another query computes it anew, with all that read it, and brings what is served to the new
-    rows and columns in place. So do other partitions, for which the served table is made again.
+    Another query recomputes the table and all that read it, and brings the served table to the new
+    rows and columns in place. So do other partitions, for which the served table is rebuilt.
     A table that was never filled stays without rows.
     """
     with engine.writing() as lease:

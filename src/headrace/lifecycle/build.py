@@ -48,7 +48,10 @@ from headrace.store import Arrangement, Pin
 
 
 def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
-    """Do the work; the refreshes by relation. On any failure the tables are as they were."""
+    """Build the tables and return the refreshes by relation.
+
+    A failure leaves the tables unchanged.
+    """
     filling = tuple(planned for planned in work.planned_tables if not planned.empty)
     refreshes: tuple[Refresh, ...] = ()
     try:
@@ -71,7 +74,7 @@ def build(engine: Engine, work: Work, fence: int) -> dict[str, Refresh]:
 
 
 def _read_below(state: State, planned_tables: tuple[PlannedTable, ...]) -> frozenset[str]:
-    """What the stream tables that exist and are read by those to be made read themselves."""
+    """Return what is read by the existing stream tables that the planned ones read."""
     inputs = {name for planned in planned_tables for name in planned.table.inputs}
     read = [table for table in state.stream_tables if table.relation in inputs]
     below = (one for table in read for one in upstream(state.stream_tables, table))
@@ -79,7 +82,7 @@ def _read_below(state: State, planned_tables: tuple[PlannedTable, ...]) -> froze
 
 
 def _clean_up(engine: Engine, fence: int, error: BaseException) -> None:
-    """Remove what failed work left; if it failed after it was published, nothing is."""
+    """Remove what failed work left; after it was published, nothing is left."""
     try:
         remove_idle_sources(engine, fence)
     except HeadraceError as second:
@@ -87,9 +90,9 @@ def _clean_up(engine: Engine, fence: int, error: BaseException) -> None:
 
 
 def _capture(engine: Engine, work: Work, filling: tuple[PlannedTable, ...], fence: int) -> State:
-    """New sources enter the catalog with empty logs; `ingest` sets them up and copies them.
+    """Record new sources with empty logs, for `ingest` to set up and copy.
 
-    One that is captured again does so even if all its readers are suspended.
+    A source is recaptured even if all its readers are suspended.
     """
     state = engine.catalog.state()
     captured = {source.relation for source in state.sources}
@@ -122,14 +125,14 @@ def _relation(source: Source) -> Relation:
 
 
 def _affected_readers(state: State, moved: Mapping[str, str]) -> list[StreamTable]:
-    """Readers of relations that go, with those that come instead: they have to be made anew."""
+    """Return readers of replaced relations, bound to the new ones and marked for a rebuild."""
     readers: list[StreamTable] = []
     for reader in state.stream_tables:
         if not any(relation in moved for relation in reader.inputs):
             continue
         stopped = reader.status is Status.SUSPENDED or reader.is_uninitialized
         status = reader.status if stopped else Status.INITIALIZING
-        reason = reader.reason if stopped else "what it reads was made anew"
+        reason = reader.reason if stopped else "what it reads was rebuilt"
         readers.append(replace(follow(reader, moved), status=status, reason=reason))
     return readers
 
@@ -141,17 +144,17 @@ def _failed(reader: StreamTable, failing: Mapping[str, str]) -> StreamTable:
 
 
 def _check_sources(state: State, planned_tables: tuple[PlannedTable, ...]) -> None:
-    """Every source is captured, with all columns that are used."""
+    """Require that every source is captured, with all columns that are used."""
     for planned in planned_tables:
         for source in planned.sources:
             name = state.called(source)
             current = state.source(source.database, source.oid)
             if current is None or current.status is not Status.ACTIVE:
-                reason = current.reason if current is not None else "it is gone"
-                raise UserError("unsupported-source", f"{name} cannot be captured: {reason}")
+                reason = current.reason if current is not None else "the table does not exist"
+                raise UserError("unsupported-source", f"could not capture {name}: {reason}")
             captured = {column.physical for column in current.columns if column.type is not None}
             if used_columns(planned.definition.plan, source.relation) - captured:
-                raise Transient("cut-interrupted", f"{name} was altered just now")
+                raise Transient("cut-interrupted", f"table {name} was altered concurrently")
 
 
 def _record_empty(engine: Engine, work: Work, fence: int) -> None:
@@ -166,7 +169,7 @@ def _record_empty(engine: Engine, work: Work, fence: int) -> None:
 def _catalog_change(
     state: State, work: Work, empty: EmptyTables, replaced: tuple[StreamTable, ...]
 ) -> Change:
-    """What is recorded with the tables: those without rows, what goes, and who has to know."""
+    """Return what else is recorded: tables without rows, replaced tables, marked readers."""
     gone = [table.relation for table in replaced]
     moved = {table: work.moved[table] for table in gone}
     readers = _affected_readers(state.with_origins((), gone), moved)
@@ -192,8 +195,8 @@ def _publish(
         if table.relation not in new
     }
     require_active(tuple(table for table in members if table.relation in below))
-    # Others of their groups come along if they can: one that stands still keeps nobody from being
-    # made anew, and one that reads what is replaced is made anew later.
+    # Others of their groups are refreshed with them if they can: a suspended one does not prevent
+    # a rebuild, and one that reads what is replaced is rebuilt later.
     refreshed_along = tuple(
         table
         for table in members
@@ -277,7 +280,7 @@ class EmptyTables:
 
 
 def begin_empty(engine: Engine, planned_tables: Iterable[PlannedTable], fence: int) -> EmptyTables:
-    """Make empty logs, so that readers in Spark find the tables; the tables to be recorded."""
+    """Create empty logs, so that readers in Spark find them, and return the tables to record."""
     empty = tuple(planned for planned in planned_tables if planned.empty)
     if empty:
         finals = ((planned.definition.final, Pin(0, 0)) for planned in empty)
@@ -290,7 +293,7 @@ def begin_empty(engine: Engine, planned_tables: Iterable[PlannedTable], fence: i
 
 
 def _recorded(planned: PlannedTable) -> StreamTable:
-    """The table with the stream tables that it reads; sources are looked up when it is filled."""
+    """Return the table with the stream tables that it reads; its first fill looks up sources."""
     sources = frozenset(source.relation for source in planned.sources)
     table = planned.table
     return replace(

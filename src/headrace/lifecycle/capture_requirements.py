@@ -31,7 +31,7 @@ from headrace.source.table import SourceTable
 
 
 def check_modes(engine: Engine, before: State, after: State) -> None:
-    """Refuse what leads from one state to the other if sources could not be captured as asked.
+    """Refuse a change of state after which sources could not be captured as requested.
 
     Only sources that shall be read from the log, and so far were not to be, are looked at: one
     that fell back to triggers keeps nobody from altering what reads it.
@@ -45,7 +45,7 @@ def check_modes(engine: Engine, before: State, after: State) -> None:
 
 
 def reset_shrunk_sources(engine: Engine, before: State, fence: int) -> None:
-    """Forget that sources lost rows which nobody declared append-only before, and somebody does."""
+    """Clear the recorded loss of rows of sources that are newly declared append-only."""
     state = engine.catalog.state()
     reset = [
         replace(source, shrunk_at=None)
@@ -99,7 +99,7 @@ NOTHING = "-- Nothing is missing.\n"
 
 @dataclass(frozen=True)
 class Needs:
-    """What was found of tables of one database: which lack triggers, which shall leave theirs.
+    """The state of capture of tables of one database: which lack triggers, which move to WAL.
 
     Those that lack triggers have all their columns, so that one script is enough.
     `published` is the publication, `identities` are by oid.
@@ -116,7 +116,7 @@ class Needs:
 
 
 def capture_sql(engine: Engine, state: State, names: Sequence[str] = ()) -> str:
-    """The SQL that is missing for these tables, or for all sources, by database.
+    """Return the SQL that is missing for these tables, or for all sources, by database.
 
     A table is named as in a query: one of an attached database with the alias before its schema.
     """
@@ -132,7 +132,7 @@ def capture_sql(engine: Engine, state: State, names: Sequence[str] = ()) -> str:
 
 
 def text_of(needs: Needs, options: CaptureOptions) -> str:
-    """The script for one database, after remarks about what no script can do (pure)."""
+    """Return the script for one database, after remarks about what no script can do (pure)."""
     statements: list[sql.Composed] = []
     remarks: list[str] = []
     shared = needs.shared
@@ -165,7 +165,7 @@ def text_of(needs: Needs, options: CaptureOptions) -> str:
 
 
 def _with(publication: Publication | None, table: SourceTable) -> Publication:
-    """The publication once it has a table too, as far as it decides what else is to be done."""
+    """Return the publication once it has the table, as far as that decides what is left to do."""
     existing = publication or Publication(0, "", all_tables=False, complete=True, entries={})
     return replace(existing, complete=True, entries={**existing.entries, table.oid: Entry(0, "")})
 
@@ -203,7 +203,7 @@ def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTab
 
 
 def _captured(engine: Engine, state: State) -> dict[int, list[SourceTable]]:
-    """The tables of all sources, by database."""
+    """Return the tables of all sources, by database."""
     tables_by_database: dict[int, list[SourceTable]] = {}
     for number in sorted({source.database for source in state.sources}):
         oids = [source.oid for source in state.sources if source.database == number]
@@ -237,7 +237,7 @@ OF_SOURCES = ("cdc_mode", "append_only")
 
 
 def option_notices(state: State, table: StreamTable) -> tuple[str, ...]:
-    """The options of a table that change nothing, each with the reason.
+    """Return a notice, with the reason, for each option of a table that has no effect.
 
     Which sources a table reads that was never filled is not known yet.
     """

@@ -22,7 +22,7 @@ from headrace.publish.partition_scheme import OPTION
 
 
 def check_query(engine: Engine, state: State, request: TableRequest) -> PlannedTable:
-    """Everything that can be known of a query before anything is written, or UserError."""
+    """Check all that can be checked of a query before anything is written, or raise UserError."""
     planned_tables = plan(engine, state, [TableSpec(FIRST, request)]).planned_tables
     return next(planned for planned in planned_tables if planned.old is None)
 
@@ -34,7 +34,7 @@ def filled_with(engine: Engine, state: State, table: StreamTable) -> tuple[Plann
 
 
 def create(engine: Engine, *requests: TableRequest) -> tuple[StreamTable, ...]:
-    """Make the stream tables and fill them; on any failure nothing of them is left.
+    """Create the stream tables and fill them; a failure leaves none of them behind.
 
     They may read each other, in any order. Those that shall not be filled are only served, empty.
     """
@@ -48,10 +48,10 @@ def make(
     requests: Sequence[TableRequest],
     replacing: frozenset[tuple[str, str]] = frozenset(),
 ) -> tuple[StreamTable, ...]:
-    """Make stream tables as one; those named in `replacing` take the place of what is there.
+    """Create stream tables together; those named in `replacing` replace existing ones.
 
-    A table whose query is the same is not computed anew, only its options are changed, unless it
-    shall be partitioned in another way.
+    A table with the same query is not recomputed, only its options are changed, unless other
+    partitions are requested.
     """
     with engine.writing() as lease:
         state = engine.catalog.state()
@@ -86,7 +86,7 @@ def make(
 
 
 def create_or_replace(engine: Engine, request: TableRequest) -> StreamTable:
-    """Make the stream table, or give the one of that name the query and the options."""
+    """Create the stream table, or give the existing one of that name the query and options."""
     return make(engine, [request], frozenset({_name(engine, request)}))[0]
 
 
@@ -99,7 +99,7 @@ def _give_options(engine: Engine, request: TableRequest, fence: int) -> StreamTa
 
 
 def _with_options(table: StreamTable, request: TableRequest) -> StreamTable:
-    """The table with what was requested; a scheme taken over from a source stays as recorded."""
+    """Return the table as requested; a scheme taken over from a source stays as recorded."""
     options = request.options
     scheme = table.options.get(OPTION)
     if scheme is not None and same_partitions(scheme, options.get(OPTION)):

@@ -48,7 +48,7 @@ def check_cycle(
     """Plan all tables of a cycle, or raise UserError; `reads` says who reads whom among them.
 
     Their served tables are made in the transaction at home, for others to be described over.
-    Not `stratified` is about cycles that somebody asks for, not those made anew as they were.
+    Not `stratified` concerns requested cycles, not those that are rebuilt as they were.
     """
     stratified |= all(spec.request is None for spec in specs.values())
     relations = {name: new_relation_id() for name in specs}
@@ -75,7 +75,7 @@ def check_cycle(
 
 
 class _Changed(Exception):
-    """A table's columns when the cycle closes are not those that it began with."""
+    """A table's columns differ between its beginning and the closed cycle."""
 
     def __init__(self, name: Name, before: Columns, after: Columns) -> None:
         super().__init__(name)
@@ -105,7 +105,7 @@ def _changed(change: _Changed) -> UserError:
 
 @dataclass(frozen=True)
 class _Checking:
-    """One cycle about to be made; `moved` has the new relations of its tables, too."""
+    """One planned cycle; `moved` has the new relations of its tables, too."""
 
     resolver: NameResolver
     state: State
@@ -115,7 +115,7 @@ class _Checking:
     search_path: tuple[str, ...]
 
     def planned_tables(self, present: frozenset[Name]) -> tuple[PlannedTable, ...]:
-        """All planned_tables; those named in `present` begin with the columns they have."""
+        """Return all planned tables; those named in `present` begin with the columns they have."""
         entered: dict[Name, StreamTable] = {}
         for name in present:
             old = self.specs[name].old
@@ -173,7 +173,7 @@ class _Checking:
     def _beginning(
         self, name: Name, entered: Mapping[Name, StreamTable], waiting: Sequence[Name]
     ) -> Columns | None:
-        """The columns of what a query gives without the tables that wait; None if that is none."""
+        """Return the columns of a query without the waiting tables; None if no branch is left."""
         text, path = _query(self.specs[name], self.search_path)
         state = self._with(entered)
         tables = {(t.schema, t.name) for t in state.stream_tables} | self.specs.keys()
@@ -223,7 +223,7 @@ class _Checking:
         entered[name] = table
 
     def _with(self, entered: Mapping[Name, StreamTable]) -> State:
-        """The state with tables that are known, in the place of those that they replace."""
+        """Return the state with the entered tables, in the place of those that they replace."""
         gone = [w.old.relation for w in self.specs.values() if w.old is not None]
         relations = [_relation(table) for table in entered.values()]
         return self.state.with_origins(entered.values(), gone).with_relations(relations)
@@ -246,7 +246,7 @@ def _old(spec: TableSpec) -> StreamTable:
 
 
 def _in_any_order(column: OutputColumn) -> OutputColumn:
-    """A column whatever its collation, which can differ where the types are the same."""
+    """Return a column whatever its collation, which can differ where the types are the same."""
     return replace(column, type=_collated(column.type, Type("text")))
 
 
@@ -255,7 +255,7 @@ def _less_ordered(column: OutputColumn, other: OutputColumn) -> OutputColumn:
 
 
 def _collated(type_: Type, *like: Type) -> Type:
-    """The type with the collation that all of these have."""
+    """Return the type with the collation that all of these have."""
     if type_.element is not None:
         elements = (like_type.element or like_type for like_type in like)
         return replace(type_, element=_collated(type_.element, *elements))

@@ -21,7 +21,7 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True)
 class CycleMembers:
-    """The tables of a cycle about to be made: what each reads of them, and their new relations.
+    """The tables of a planned cycle: what each reads of the others, and their new relations.
 
     Not `stratified` is the cautious way: nothing in their queries may be non-monotone, whatever it
     is about.
@@ -36,7 +36,7 @@ class CycleMembers:
         return frozenset(self.relations.values())
 
     def admit(self, relation: str, mode: RefreshMode, bound: BoundQuery) -> None:
-        """Refuse a member that has no place in a fixed point, or none that a loop could follow."""
+        """Refuse a member that has no least fixed point, or that rounds cannot compute."""
         name = next(name for name, own in self.relations.items() if own == relation)
         if mode is RefreshMode.FULL:
             raise full_in_cycle(name)
@@ -77,7 +77,7 @@ class CycleMembers:
 
 
 def _not_followed(name: Name, unfollowable: str) -> UserError:
-    """The error of what is monotone, but nothing that a round could compute from changes.
+    """Return the error of a query that is monotone, but cannot be computed in rounds.
 
     Only lowering puts a cycle's own rows under what is not monotone: the rows that an inner query
     is computed for.
@@ -100,7 +100,7 @@ def _not_followed(name: Name, unfollowable: str) -> UserError:
 
 
 def full_in_cycle(name: Name) -> UserError:
-    """The error of a member that would be computed in full every time."""
+    """Return the error of a member of a cycle with refresh_mode FULL."""
     return UserError(
         "invalid-option",
         f"stream table {shown(name)} is in a cycle and cannot have refresh_mode FULL",

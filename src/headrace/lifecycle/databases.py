@@ -1,4 +1,4 @@
-"""Source databases besides the home database: attached under an alias, and let go again."""
+"""Attach, alter and detach source databases besides the home database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def attach(
     quota: int | None = None,
     priority: int = 0,
 ) -> DatabaseRecord:
-    """Make a database's tables known as alias.schema.table; given again, what is given changes.
+    """Attach a database under an alias; repeating it changes its connection strings and claim.
 
     UserError where the alias means something else already, where the database is known under
     another one, and where a password would come to stand in the catalog.
@@ -54,7 +54,7 @@ def attach(
         elif (record.system_identifier, record.oid) != (system, oid):
             raise UserError(
                 "name-exists",
-                f"{alias} is attached already, and is another database",
+                f"alias {alias} is already in use by another database",
                 hint=f"Detach {alias} first, or choose another alias.",
             )
         record = replace(record, address=dsn, setup_address=setup_dsn, **claim)
@@ -66,7 +66,9 @@ def alter_database(engine: Engine, alias: str, changes: Mapping[str, Any]) -> Da
     """Change what a database, attached or home, may claim of a daemon's workers."""
     claim = checked_claim(changes)
     if not claim:
-        raise UserError("invalid-option", "nothing to alter: give a share, a quota or a priority")
+        raise UserError(
+            "invalid-option", "nothing to alter: give at least one of share, quota and priority"
+        )
     with engine.writing() as lease:
         state = engine.catalog.state()
         if alias == "home":
@@ -80,7 +82,7 @@ def alter_database(engine: Engine, alias: str, changes: Mapping[str, Any]) -> Da
 
 
 def checked_claim(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The claim on workers if its values can be, else UserError; a quota may be None."""
+    """Return the claim on workers if its values are valid; a quota may be None."""
     for name, value in changes.items():
         if name == "share":
             whole_number(name, value, most=LARGEST_SHARE)
@@ -103,9 +105,9 @@ def detach(engine: Engine, alias: str) -> None:
         if sources:
             raise UserError(
                 "has-dependents",
-                f"tables of {alias} are still captured",
+                f"tables of database {alias} are still captured",
                 detail=f"They are read by {', '.join(readers)}." if readers else None,
-                hint="Drop the stream tables that read them first.",
+                hint="First drop the stream tables that read them.",
             )
         unfollow(engine, state, record.id, (), lease.fence)
         engine.catalog.commit(Change(remove=(record,)), fence=lease.fence)
@@ -113,7 +115,7 @@ def detach(engine: Engine, alias: str) -> None:
 
 
 def require_attached(state: State, alias: str) -> DatabaseRecord:
-    """The attached database of that alias, or UserError with those that are there."""
+    """Return the attached database of that alias, or raise UserError listing the aliases."""
     attached = [database for database in state.databases if database.id != HOME]
     record = next((database for database in attached if database.alias == alias), None)
     if record is None:
@@ -121,23 +123,23 @@ def require_attached(state: State, alias: str) -> DatabaseRecord:
         raise UserError(
             "unknown-database",
             f"no database is attached as {alias}",
-            hint=f"There are: {names}.",
+            hint=f"The attached databases are: {names}.",
         )
     return record
 
 
 def _check_alias(engine: Engine, alias: str) -> None:
-    """An alias stands before names in SQL, unquoted or not, and not in the way of others."""
+    """Refuse an alias that is not a plain lower-case name, or that means the home database."""
     plain = alias.isascii() and alias.replace("_", "a").isalnum() and not alias[0].isdigit()
     if not plain or alias != alias.lower() or len(alias) > LONGEST_ALIAS:
         raise UserError(
             "invalid-name",
-            f"a database cannot be attached as {alias!r}",
+            f"invalid database alias {alias!r}",
             hint=f"Use up to {LONGEST_ALIAS} lower-case letters, digits and underscores.",
         )
     with engine.database.session() as home:
         if alias in ("home", home.info.dbname):
-            raise UserError("name-exists", f"{alias} is the home database itself")
+            raise UserError("name-exists", f"{alias} is the name of the home database")
 
 
 def _refuse_password(address: str) -> None:
@@ -147,7 +149,7 @@ def _refuse_password(address: str) -> None:
     if "password" in parts or "sslpassword" in parts:
         raise UserError(
             "invalid-dsn",
-            "the connection string has a password, which would be kept in the catalog",
+            "connection string contains a password, which would be stored in the catalog",
             hint="Keep it in an environment variable or a file and give env:NAME or file:PATH; or"
             " leave the password to PostgreSQL's own password file.",
         )
@@ -158,13 +160,13 @@ def _opened(dsn: str, setup_dsn: str | None) -> connection.Database:
 
 
 def _identity(database: connection.Database) -> ServerIdentity:
-    """Who a database is that can be captured."""
+    """Return the identity of a database, which has to be one that can be captured."""
     with database, database.session() as session:
         return server_identity(session)
 
 
 def _refuse_same(engine: Engine, state: State, alias: str, identity: tuple[str, int]) -> None:
-    """Refuse a database that is known under another name: it would be captured twice."""
+    """Refuse a database that is attached under another name: it would be captured twice."""
     with engine.database.session() as session:
         home = server_identity(session)
     at_home = (home.system_identifier, home.database) == identity
@@ -177,4 +179,4 @@ def _refuse_same(engine: Engine, state: State, alias: str, identity: tuple[str, 
     ]
     if at_home or names:
         called = "the home database" if at_home else f"attached as {names[0]}"
-        raise UserError("name-exists", f"this database is {called} already")
+        raise UserError("name-exists", f"this database is already {called}")

@@ -47,7 +47,7 @@ def fits_inputs(
     table: StreamTable,
     moved: Mapping[str, str],
 ) -> bool:
-    """Whether the table can be bound again to the inputs it has, `moved` or not.
+    """Return whether the table can be bound again to the inputs it has, `moved` or not.
 
     False where a source is gone, or has not all that is used of it as it was captured.
     """
@@ -71,7 +71,7 @@ def fits_inputs(
 
 
 def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str, str]:
-    """Tables whose views are no longer what they were, by relation, with what happened.
+    """Return, by relation, how views of these tables were changed, dropped or lost rights.
 
     Also those with a view that may no longer be read, or whose owner may not read what it reads.
     """
@@ -105,11 +105,11 @@ def rebind(
     relation: str | None = None,
     cycle_members: CycleMembers | None = None,
 ) -> PlannedTable:
-    """The same table anew, over the same inputs; `moved` gives those a new relation has.
+    """Bind the table again to the same inputs; `moved` has the new relations of some.
 
     Its columns keep their names; a query that can no longer give them is refused.
     """
-    anew = replace(
+    rebuilt = replace(
         follow(table, moved),
         relation=relation or new_relation_id(),
         status=Status.INITIALIZING,
@@ -119,36 +119,36 @@ def rebind(
         held=False,
         awaits_rebuild=False,
     )
-    inputs = inputs_of(anew, state)
+    inputs = inputs_of(rebuilt, state)
     collation = home_collation(resolver.home)
     rules = rules_of(collation, table.options)
     input_schema = InputSchema.of(inputs, table.views, state, table.search_path, rules)
     bound = bind(table.query, input_schema, in_cycle=cycle_members is not None, rules=rules)
     _require_built_in_still(resolver, table)
     if cycle_members is not None:
-        cycle_members.admit(anew.relation, table.refresh_mode, bound)
+        cycle_members.admit(rebuilt.relation, table.refresh_mode, bound)
     if bound.names != tuple(column.name for column in table.columns):
         missing = [c.name for c in table.columns if c.name not in bound.names]
-        raise UserError("unknown-column", f"column {', '.join(missing)} would be gone")
+        raise UserError("unknown-column", f"column {', '.join(missing)} would disappear")
     if tuple(c.type for c in bound.plan.columns) == tuple(c.type for c in table.columns):
         columns = table.columns
     else:
         columns = output_columns(bound, resolver.describe(table.query, table.search_path))
         check_partition(columns, table.options)
     cycle = related_cycle(cycle_members)
-    definition = new_definition(anew.relation, bound, input_schema, cycle)
+    definition = new_definition(rebuilt.relation, bound, input_schema, cycle)
     key = key_names(columns, definition)
     check_key(columns, key, table.options)
-    anew = replace(
-        anew, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
+    rebuilt = replace(
+        rebuilt, columns=columns, key=key, edges=stored_edges(bound), default_collation=collation
     )
     return PlannedTable(
-        anew, definition, tuple(inputs.values()), bound.notices, reason, table, cycle
+        rebuilt, definition, tuple(inputs.values()), bound.notices, reason, table, cycle
     )
 
 
 def _require_built_in_still(resolver: NameResolver, table: StreamTable) -> None:
-    """Refuse a table whose query PostgreSQL would now resolve to what a user has made.
+    """Refuse a table whose query now resolves to an object that a user has made.
 
     Where a table or a column has another name by now, PostgreSQL cannot read the text, and what it
     said when the table was created holds.
@@ -170,7 +170,7 @@ def plan_spec(
     relation: str | None = None,
     cycle_members: CycleMembers | None = None,
 ) -> PlannedTable:
-    """The making of a spec. One of a cycle has the relation that the others know it by."""
+    """Plan the table of one spec; a member of a cycle has the relation that others know."""
     old, request, reason = spec.old, spec.request, spec.reason
     if request is None:
         assert old is not None

@@ -46,12 +46,12 @@ def drop(engine: Engine, schema: str, name: str, *, cascade: bool = False) -> No
 def _needed(
     table: StreamTable, readers: Sequence[StreamTable], cycle_of: Mapping[str, frozenset[str]]
 ) -> UserError:
-    """The error of a table that others read; those of its own cycle go only together."""
+    """Return the error of a table that others read; members of its cycle go only together."""
     own = cycle_of.get(table.relation, frozenset())
     members = [reader for reader in readers if reader.relation in own]
     hint = "Drop them first, or drop with cascade."
     if members:
-        hint = f"Drop with cascade, or first alter {_listed(members)} so that the cycle opens."
+        hint = f"Drop with cascade, or first alter {_listed(members)} to open the cycle."
     return UserError(
         "has-dependents",
         f"other stream tables read {table.schema}.{table.name}",
@@ -69,10 +69,10 @@ logger = logging.getLogger(__name__)
 
 
 def remove_idle_sources(engine: Engine, fence: int, *, patient: bool = True) -> None:
-    """Take down every source without readers; their logs, and all that nobody owns, go with them.
+    """Take down every source without readers, and drop all logs without an owner.
 
     Repeating it after a crash finishes the work. A source that cannot go now, because others hold
-    its table or a right is missing, stays recorded until this is done again; that is told and not
+    its table or a right is missing, stays recorded until this is done again; that is logged and not
     raised, because what made the source idle is done already.
     """
     state = engine.catalog.state()
@@ -101,6 +101,6 @@ def remove_idle_sources(engine: Engine, fence: int, *, patient: bool = True) -> 
 
 
 def finish_removals(engine: Engine, fence: int) -> None:
-    """What recovery does besides the logs: a short try, for it comes before work of all kinds."""
+    """Finish interrupted removals during recovery, without waiting for locks."""
     tidy(engine.database, engine.catalog.state().stream_tables)
     remove_idle_sources(engine, fence, patient=False)

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 def create_logs(
     engine: Engine, logs: Mapping[Relation, Arrangement], fence: int
 ) -> tuple[Relation, ...]:
-    """Make empty logs, each for files arranged in its way; the relations as they are recorded.
+    """Create empty logs, each with its arrangement, and return the recorded relations.
 
     Nobody reads or owns them yet.
     """
@@ -43,10 +43,10 @@ def create_logs(
 
 
 def drop_unowned_logs(engine: Engine, fence: int) -> None:
-    """Remove the logs of relations that belong to nobody, and then the relations.
+    """Remove the logs of relations without an owner, then the relations.
 
-    One that cannot be removed now is told and left to whoever writes next, as is one into which a
-    sum is being written.
+    A log that cannot be removed now is logged and left to the next writer, as is one that is being
+    merged.
     """
     gone = []
     for relation in unowned(engine.catalog.state()):
@@ -57,7 +57,7 @@ def drop_unowned_logs(engine: Engine, fence: int) -> None:
                 engine.store.drop(relation.id)
         except HeadraceError as error:
             logger.warning(
-                "log could not be removed",
+                "could not remove log",
                 extra={"relation": relation.id, "code": error.code, "error": error.message},
             )
         else:
@@ -68,7 +68,10 @@ def drop_unowned_logs(engine: Engine, fence: int) -> None:
 
 
 def unowned(state: State) -> tuple[Relation, ...]:
-    """Relations of no source and no stream table; hidden ones are named after their table's."""
+    """Return relations of no source and no stream table.
+
+    The name of hidden ones begins with the owner's.
+    """
     length = len(new_relation_id())
     return tuple(
         relation for relation in state.relations if state.origin(relation.id[:length]) is None
@@ -76,7 +79,7 @@ def unowned(state: State) -> tuple[Relation, ...]:
 
 
 def order_of_source(source: Source, relation: Relation) -> tuple[str, ...]:
-    """A source's primary key, or the first unique one; without any its first column."""
+    """Return a source's primary key, else its first unique key, else its first column."""
     stored = {name for name, _ in relation.columns}
     keys = (tuple(f"c{number}" for number in key) for key in source.keys)
     key = next((key for key in keys if stored.issuperset(key)), relation.visible[:1])
@@ -84,7 +87,7 @@ def order_of_source(source: Source, relation: Relation) -> tuple[str, ...]:
 
 
 def order_of_stage(stage: Stage, relation: Relation) -> tuple[str, ...]:
-    """The key of the stage's groups or partitions; without any the first column that is seen.
+    """Return the key of the stage's groups or partitions, else its first visible column.
 
     What others see of a key has its order, too, and so the same row groups.
     """
@@ -93,6 +96,6 @@ def order_of_stage(stage: Stage, relation: Relation) -> tuple[str, ...]:
 
 
 def _sorted(relation: Relation, order: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that values can be sorted by: lists cannot."""
+    """Return the columns that can be sorted by: lists cannot."""
     types = dict(relation.columns)
     return tuple(name for name in order if not pa.types.is_list(types[name].arrow))

@@ -31,7 +31,7 @@ UNKNOWN_TYPES = "SELECT name FROM unnest(%s::text[]) AS t (name) WHERE to_regtyp
 
 @dataclass(frozen=True)
 class Attached:
-    """A table of an attached database, and the name of what stands in for it at home."""
+    """A table of an attached database, and the name of the table that represents it at home."""
 
     database: int
     table: SourceTable
@@ -40,7 +40,7 @@ class Attached:
 
 @dataclass(frozen=True)
 class NameResolver:
-    """One look at all databases. `home` is in a transaction that will be rolled back.
+    """Access to all databases by name. `home` is in a transaction that will be rolled back.
 
     `others` are the attached databases by their aliases.
     """
@@ -59,14 +59,14 @@ class NameResolver:
         return NameResolver(connection, others)
 
     def names(self, query: str) -> tuple[Name, ...]:
-        """The names of the tables that a query reads; UserError if one leads nowhere."""
+        """Return the names of the tables that a query reads, or raise UserError."""
         names = table_names(query, self.home.info.dbname)
         for place, name in names:
             self.attached(place, name)
         return names
 
     def attached(self, place: str | None, name: str) -> Attached | None:
-        """The table of an attached database that a name means; None if it means none."""
+        """Return the table of an attached database that the name means, or None."""
         alias, dot, schema = (place or "").partition(".")
         if not dot or alias not in self.others:
             return None
@@ -79,17 +79,17 @@ class NameResolver:
         return self._found[place, name]
 
     def describe(self, query: str, search_path: tuple[str, ...]) -> tuple[DescribedColumn, ...]:
-        """What PostgreSQL says that a query returns."""
+        """Return the columns of a query as PostgreSQL describes them."""
         return describe(self.home, self._at_home(query), search_path)
 
     def require_built_in(self, query: str, search_path: tuple[str, ...]) -> None:
-        """Refuse a query in which PostgreSQL would call what a user has made; it was described."""
+        """Refuse a query that resolves to an object that a user has made."""
         objects = user_objects(self.home, self._at_home(query), search_path)
         if objects:
             raise not_built_in(objects[0])
 
     def _at_home(self, query: str) -> str:
-        """The query with tables of the home database alone."""
+        """Return the query with tables of the home database alone."""
         shadows: dict[Name, str] = {}
         for name in _readable_names(query) if self.others else ():
             attached = self.attached(*name)
@@ -99,7 +99,7 @@ class NameResolver:
         return with_shadows(query, shadows)
 
     def inspect(self, sources: Iterable[Source]) -> dict[str, SourceTable]:
-        """The tables of sources as they are now, by relation; those that are gone are left out."""
+        """Return the tables of sources as they are now, by relation, without dropped ones."""
         by_relation: dict[str, SourceTable] = {}
         by_database: dict[int, list[Source]] = {}
         for source in sources:
@@ -119,7 +119,7 @@ class NameResolver:
         return by_relation
 
     def _known_types(self, table: SourceTable) -> SourceTable:
-        """The table without the types that the home database, which serves results, lacks."""
+        """Return the table without the types that the home database lacks."""
         declared = sorted({column.declared for column in table.columns})
         unknown = {name for (name,) in self.home.execute(UNKNOWN_TYPES, [declared])}
         columns = (replace(c, type=None) if c.declared in unknown else c for c in table.columns)
@@ -127,7 +127,7 @@ class NameResolver:
 
 
 def not_built_in(object_: UserObject) -> UserError:
-    """The error for a name that leads to what a user has made."""
+    """Return the error for a name that resolves to an object that a user has made."""
     codes = {"type": "unsupported-type", "collation": "unsupported-query"}
     where = "the query" if object_.view is None else f"view {object_.view}"
     return UserError(
@@ -140,7 +140,7 @@ def not_built_in(object_: UserObject) -> UserError:
 
 
 def _readable_names(query: str) -> tuple[Name, ...]:
-    """The names in a query; what is wrong with it is left for PostgreSQL to say."""
+    """Return the names in a query; errors in it are left for PostgreSQL to report."""
     try:
         return table_names(query)
     except UserError:
@@ -148,7 +148,7 @@ def _readable_names(query: str) -> tuple[Name, ...]:
 
 
 def _shadow_sql(attached: Attached) -> sql.Composed:
-    """A column without a stored type is only there to be named, so any type will do."""
+    """Return the SQL of an empty temporary table; columns without a stored type become text."""
     table = attached.table
     items = [
         sql.SQL("{} {}{}").format(
@@ -178,7 +178,7 @@ JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a query reads: inputs as they are recorded or will be, and views to be bound in place.
+    """What a query reads: inputs as they are recorded or will be, and views to bind in place.
 
     Sources have their tables' columns of now; `captured` gives those that are captured already as
     they are recorded.
@@ -192,7 +192,7 @@ class Inputs:
 def find_inputs(
     resolver: NameResolver, state: State, query: str, search_path: tuple[str, ...]
 ) -> Inputs:
-    """Look up every name in the query, and in the views that it reads; UserError if one fails."""
+    """Resolve every name in the query and in the views that it reads, or raise UserError."""
     inputs: dict[InputNames, Input] = {}
     captured: dict[InputNames, Source] = {}
     views: dict[tuple[str, str], ViewRecord] = {}
@@ -225,7 +225,7 @@ def find_inputs(
 def _look_up(
     resolver: NameResolver, state: State, names: Iterable[Name], search_path: tuple[str, ...]
 ) -> Iterator[tuple[Name, StreamTable | ViewRecord | tuple[int, SourceTable]]]:
-    """For each name a stream table, a view, or a table and the number of its database."""
+    """Yield for each name a stream table, a view, or a table and the number of its database."""
     attached = {name: found for name in names if (found := resolver.attached(*name)) is not None}
     at_home = [name for name in names if name not in attached]
     tables = {(table.schema, table.name): table for table in state.stream_tables}
@@ -253,7 +253,7 @@ def first_named(
     search_path: tuple[str, ...],
     tables: Collection[tuple[str, str]],
 ) -> dict[Name, ViewRecord | tuple[str, str]]:
-    """The first on the search path that is one of `tables`, a user's view, or anything else.
+    """Return the first match on the search path: one of `tables`, a user's view, or other.
 
     A name that nothing is called by is left out.
     """
@@ -279,14 +279,14 @@ def first_named(
 
 
 def existing(connection: Connection[Any], names: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of the names, schema and name, that are taken by anything that takes a table's name."""
+    """Return those of the (schema, name) pairs that an object of a table's namespace has."""
     pairs = sorted(names)
     schemas, relations = [schema for schema, _ in pairs], [name for _, name in pairs]
     return set(connection.execute(EXISTING, [schemas, relations]))
 
 
 def source_of(table: SourceTable, relation: str, database: int) -> Source:
-    """The source that captures a table as it is now, in the log of a relation."""
+    """Return the source that captures a table as it is now, in the log of a relation."""
     return Source(
         relation,
         database,

@@ -9,7 +9,7 @@ RESERVED = ("headrace", "headrace_capture", "information_schema")
 
 
 def parse_name(text: str, default_schema: str) -> tuple[str, str]:
-    """(schema, name) of `name` or `schema.name`; parts in double quotes are kept as they are."""
+    """Return (schema, name) of `name` or `schema.name`; double quotes keep a part unchanged."""
     parts = name_parts(text)
     if len(parts) not in (1, 2):
         raise _invalid(text, "it must be a name or schema.name")
@@ -27,12 +27,12 @@ def parse_name(text: str, default_schema: str) -> tuple[str, str]:
 
 
 def quoted_name(schema: str, name: str) -> str:
-    """The name as `parse_name` reads it back, whatever is in it."""
+    """Return the name in double quotes, so that `parse_name` reads it back."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name))
 
 
 def is_reserved(schema: str) -> bool:
-    """Whether a schema is Headrace's own or PostgreSQL's."""
+    """Return whether a schema is Headrace's own or PostgreSQL's."""
     return schema in RESERVED or schema.startswith("pg_")
 
 
@@ -45,7 +45,7 @@ def _invalid(text: str, why: str) -> UserError:
 
 
 def name_parts(text: str) -> list[str]:
-    """The dot-separated parts; unquoted letters are folded to lower case."""
+    """Return the dot-separated parts; unquoted letters are folded to lower case."""
     parts, current, quoted, was_quoted, position = [], "", False, False, 0
     while position < len(text):
         character = text[position]

@@ -25,7 +25,7 @@ from headrace.relations.definition import Definition, Input
 
 
 def stored_apart(tables: Iterable[StreamTable], relations: Iterable[Relation]) -> dict[str, str]:
-    """For the logs of partitioned tables, the stored column that rows are kept apart by."""
+    """Return, for logs of partitioned tables, the stored column that partitions them."""
     visible = {relation.id: relation.visible for relation in relations}
     columns = {}
     for table in tables:
@@ -37,12 +37,12 @@ def stored_apart(tables: Iterable[StreamTable], relations: Iterable[Relation]) -
 
 
 def partitions_differ(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether other options ask for other partitions; those taken over from a source stay so."""
+    """Return whether new options request other partitions than the old ones."""
     return not same_partitions(old.get(OPTION), new.get(OPTION))
 
 
 def same_partitions(old: str | None, new: str | None) -> bool:
-    """Whether a table that is partitioned in the old way is so in the new one."""
+    """Return whether the old value of `partition_by` satisfies the new one."""
     if old is None or new != SOURCE:
         return old == new
     scheme = parse_scheme(old)
@@ -50,7 +50,7 @@ def same_partitions(old: str | None, new: str | None) -> bool:
 
 
 def needs_rebuild(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether other options ask for other partitions or other rows."""
+    """Return whether new options request other partitions or other rows."""
     by_value = [options.get("unspecified_order") == "by_value" for options in (old, new)]
     return partitions_differ(old, new) or by_value[0] != by_value[1]
 
@@ -73,7 +73,7 @@ def take_over(
     columns: Sequence[OutputColumn],
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The options with the scheme of an input instead of `source`.
+    """Return the options with the scheme of an input in the place of `source`.
 
     A result with a column of that name is partitioned by the column.
     """
@@ -100,7 +100,7 @@ def take_over(
 
 
 def _shown(definition: Definition, columns: Sequence[OutputColumn]) -> dict[tuple[str, str], str]:
-    """For columns of inputs, by relation and physical name, the name under which they are shown."""
+    """Return the output names of inputs' columns, by relation and physical name."""
     output_names = {}
     for column, output in zip(definition.plan.columns, columns, strict=True):
         origins = origins_of(definition.plan, (), (column,))
@@ -113,7 +113,7 @@ def _shown(definition: Definition, columns: Sequence[OutputColumn]) -> dict[tupl
 
 
 def _scheme(resolver: NameResolver, origin: Input) -> tuple[str, Scheme] | None:
-    """The physical column that an input is partitioned by, and how."""
+    """Return the physical column that an input is partitioned by, and how."""
     if isinstance(origin, StreamTable):
         scheme = scheme_of(origin.options)
         names = [column.name for column in origin.columns]
@@ -144,7 +144,7 @@ def _source_scheme(connection: Connection[Any], source: Source) -> tuple[str, Sc
 
 
 def _ranges(bounds: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The bounds of ranges that have both."""
+    """Yield the bounds of ranges that have both."""
     for bound in bounds:
         low, to, high = (
             bound.removeprefix("FOR VALUES FROM (").removesuffix(")").partition(") TO (")
@@ -154,7 +154,7 @@ def _ranges(bounds: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def range_scheme(bounds: Sequence[tuple[str, str]]) -> Scheme | None:
-    """The scheme by which all these ranges are made, without its column; None if there is none."""
+    """Return the scheme that all these ranges follow, without its column, or None."""
     if not bounds:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a stream table will be, known before anything is written."""
+"""Check a request for a stream table and plan the table, before anything is written."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FIRST = "first refresh"
 
 @dataclass(frozen=True)
 class TableRequest:
-    """What the user asked for, not yet checked against anything.
+    """A user's request, not yet checked against anything.
 
     Unless `initialize`, a new table gets its rows from its first refresh; one that has rows keeps
     them.
@@ -61,7 +61,7 @@ class TableRequest:
 
     @staticmethod
     def of(name: str, query: str, values: Mapping[str, Any]) -> TableRequest:
-        """The request with options as users give them; None is the default."""
+        """Return the request with options as users give them; None is the default."""
         options = {option: v for option, v in checked(values).items() if v is not None}
         schedule = options.pop("schedule", None)
         mode = refresh_mode(options.pop("refresh_mode", None))
@@ -70,16 +70,16 @@ class TableRequest:
 
     @staticmethod
     def read(name: str, definition: str | Mapping[str, Any]) -> TableRequest:
-        """The request of a query alone, or of a mapping with `query` and options."""
+        """Return the request of a query alone, or of a mapping with `query` and options."""
         options = {"query": definition} if isinstance(definition, str) else dict(definition)
         if "query" not in options:
-            raise UserError("invalid-option", f"there is no query for {name}")
+            raise UserError("invalid-option", f"no query given for {name}")
         return TableRequest.of(name, options.pop("query"), options)
 
 
 @dataclass(frozen=True)
 class PlannedTable:
-    """A stream table about to be made, for a reason, or made anew in the place of `old`.
+    """A stream table to be built, for a reason, new or in the place of `old`.
 
     `cycle` has the relations of all tables of the cycle that it is in, if it is in one. One that is
     `empty` is only recorded and served without rows, for its first refresh to fill it.
@@ -110,7 +110,7 @@ def check(
     relation: str | None = None,
     cycle_members: CycleMembers | None = None,
 ) -> PlannedTable:
-    """The table that a request means, or UserError. `old` is what it takes the place of.
+    """Plan the table of a request, or raise UserError. `old` is the table that it replaces.
 
     One that is in a cycle has the relation that the others of its `cycle_members` know it by.
     A source that is captured already is used as it is. Where the query uses a column that is not
@@ -172,32 +172,32 @@ def related_cycle(cycle_members: CycleMembers | None) -> frozenset[str]:
 
 
 def key_names(columns: tuple[OutputColumn, ...], definition: Definition) -> tuple[str, ...]:
-    """The key by its columns' names."""
+    """Return the key by its columns' names."""
     return tuple(columns[place].name for place in definition.key)
 
 
 def reader_would_fail(reader: StreamTable, read: str, error: UserError) -> UserError:
-    """The error of what is made anew, for a reader that cannot be."""
+    """Return the error for a reader that cannot be bound to its rebuilt input."""
     return UserError(
         "has-dependents",
-        f"stream table {reader.schema}.{reader.name} reads {read} and could not go on",
+        f"stream table {reader.schema}.{reader.name} reads {read} and would fail",
         detail=f"{error.message[:1].upper()}{error.message[1:]}.",
-        hint="Alter or drop it first.",
+        hint="Alter or drop the reader first.",
     )
 
 
 def check_free(connection: Connection[Any], state: State, schema: str, name: str) -> None:
-    """Refuse a name that is taken, or in a schema that is not there."""
+    """Refuse a name that is taken, or whose schema does not exist."""
     if state.stream_table(schema, name) is not None:
         raise UserError(
             "name-exists",
-            f"stream table {schema}.{name} exists already",
+            f"stream table {schema}.{name} already exists",
             hint="Drop it first, or choose another name.",
         )
     if existing(connection, [(schema, name)]):
         raise UserError(
             "name-exists",
-            f"a table, view or index called {schema}.{name} exists already",
+            f"a table, view or index named {schema}.{name} already exists",
             hint="Choose another name for the stream table.",
         )
     quoted = sql.Identifier(schema).as_string()
@@ -217,7 +217,7 @@ def _captured(
     search_path: tuple[str, ...],
     rules: Rules,
 ) -> dict[InputNames, Input]:
-    """The inputs, with every source that is captured already as it is recorded."""
+    """Return the inputs, with every captured source as it is recorded."""
     if not query_inputs.captured:
         return query_inputs.inputs
     schema = InputSchema.of(query_inputs.inputs, query_inputs.views, state, search_path, rules)
@@ -231,7 +231,7 @@ def _captured(
 
 
 class RecaptureNeeded(Exception):
-    """A source has not captured all that is used of it as it is now."""
+    """A source was captured without, or with other, columns that a query uses."""
 
     def __init__(self, relation: str) -> None:
         super().__init__(relation)
@@ -239,7 +239,7 @@ class RecaptureNeeded(Exception):
 
 
 def has_columns(source: Source, now: tuple[SourceColumn, ...], used: frozenset[str]) -> bool:
-    """Whether a source has captured these columns as they are now."""
+    """Return whether a source has captured these columns as they are now."""
     captured = {(c.number, c.name, c.type) for c in source.columns if c.type is not None}
     same = {c.physical for c in now if (c.number, c.name, c.type) in captured}
     return used <= same
@@ -248,14 +248,14 @@ def has_columns(source: Source, now: tuple[SourceColumn, ...], used: frozenset[s
 def output_columns(
     bound: BoundQuery, described: tuple[DescribedColumn, ...]
 ) -> tuple[OutputColumn, ...]:
-    """The served columns: PostgreSQL names and types them, and must agree with the binder."""
+    """Return the served columns: PostgreSQL and the binder must agree on names and types."""
     columns = []
     seen: set[str] = set()
     for column, name, output in zip(bound.plan.columns, bound.names, described, strict=True):
         if output.name in seen:
             raise UserError(
                 "invalid-query",
-                f"two output columns are called {output.name}",
+                f"two output columns are named {output.name}",
                 hint="Give one of them another name with AS.",
             )
         seen.add(output.name)
@@ -264,14 +264,14 @@ def output_columns(
                 "unsupported-type",
                 f"output column {output.name} is {output.declared} in PostgreSQL"
                 f" and {column.type.sql} here",
-                hint="Cast it to the type that you want.",
+                hint="Cast the column to the type that you want.",
             )
         columns.append(OutputColumn(name, column.type, output.declared))
     return tuple(columns)
 
 
 def _alike(output: DescribedColumn, type_: Type) -> bool:
-    """Whether both are of one kind, arrays also in their elements."""
+    """Return whether both types are of one kind, arrays also in their elements."""
     if type_.unsized or output.type is None:
         return type_.unsized and output.declared == type_.sql
     if output.type.element is not None and type_.element is not None:

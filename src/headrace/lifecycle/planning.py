@@ -1,7 +1,7 @@
-"""Which stream tables have to be made, in which order, and what that moves: nothing is written.
+"""Plan which stream tables are built, in which order, and what moves; write nothing.
 
-A table that is made anew gets new relations. So does everything that reads it, directly or not;
-readers that stand still are only readers, and are made anew when they go on.
+A rebuilt table gets new relations, and so does everything that reads it, directly or not. Suspended
+readers are only marked, and rebuilt when they are resumed.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ ReadsInside = Mapping[Name, frozenset[Name]]
 
 @dataclass(frozen=True)
 class Work:
-    """Tables to be made, each after those it reads, and sources to be captured anew, old and new.
+    """Tables to be built, each after those it reads, and sources to be recaptured, old and new.
 
     `moved` gives for every relation that goes the one that takes its place; `failing` gives the
-    readers that cannot be made anew, with the reason.
+    readers that cannot be rebuilt, with the reason.
     """
 
     planned_tables: tuple[PlannedTable, ...]
@@ -62,11 +62,11 @@ def plan(
     damaged: frozenset[str] = frozenset(),
     altered: Sequence[StreamTable] = (),
 ) -> Work:
-    """The work that fulfils the specs and brings all readers along.
+    """Plan the tables of the specs, and rebuild all their readers.
 
     `altered` are tables that get other options at the same time, and nothing else.
     Sources that are `damaged`, or have not captured what is used of them as it is now, are
-    captured anew. UserError `has-dependents` where a reader could not go on. PostgreSQL is asked
+    recaptured. Raise `has-dependents` where a reader would fail. PostgreSQL is asked
     about queries over tables that are not there yet in a transaction that makes them and is
     rolled back.
     """
@@ -95,7 +95,7 @@ def _plan(
     specs: Sequence[TableSpec],
     recaptured: set[str],
 ) -> tuple[Work, State]:
-    """The work, and the state as if all of it were done."""
+    """Return the work, and the state as if all of it were done."""
     for spec in specs:
         if spec.request is not None:
             name = parse_name(spec.request.name, engine.database.search_path[0])
@@ -136,7 +136,7 @@ def _plan(
 
 @dataclass
 class PlanBuilder:
-    """A plan in the planned: `state` is the catalog's as if all of it were done already."""
+    """A plan in progress: `state` is the catalog's as if all of it were done already."""
 
     resolver: NameResolver
     state: State
@@ -149,7 +149,7 @@ class PlanBuilder:
     rehearsed: set[str] = field(default_factory=set)
 
     def recapture(self, sources: Sequence[Source]) -> None:
-        """Give sources new logs, with their tables' columns of now."""
+        """Give sources new logs, with their tables' current columns."""
         tables = self.resolver.inspect(sources)
         for old in sources:
             if old.relation in tables:
@@ -159,7 +159,7 @@ class PlanBuilder:
                 self.state = self.state.with_origins([new], without=[old.relation])
 
     def plan_specs(self, specs: TableSpecs, inside: ReadsInside | None) -> tuple[PlannedTable, ...]:
-        """What specs come to: one alone, or those of a cycle, which read each other."""
+        """Plan the table of one spec, or the tables of a cycle, which read each other."""
         if inside is None:
             (spec,) = specs.values()
             return (plan_spec(self.resolver, self.state, spec, self.moved, self.search_path),)
@@ -176,7 +176,7 @@ class PlanBuilder:
         return planned_tables
 
     def require_going(self, together: TableSpecs, requested: TableSpecs) -> None:
-        """Refuse to make a cycle anew of which one stands still.
+        """Refuse to rebuild a cycle with a suspended member.
 
         Where somebody asked for it, one that was not suspended by hand goes on with the others.
         """
@@ -186,7 +186,7 @@ class PlanBuilder:
                 require_active((spec.old,))
 
     def bring(self, specs: TableSpecs, inside: ReadsInside | None, before: State) -> None:
-        """Plan readers of what is made anew, unless they stand still or cannot."""
+        """Plan the readers of rebuilt tables, unless they are suspended or fail."""
         readers = [spec.old for spec in specs.values() if spec.old is not None]
         inputs = [
             relation for reader in readers for relation in reader.inputs if relation in self.moved
@@ -210,7 +210,7 @@ class PlanBuilder:
         return (rebind(self.resolver, self.state, reader, self.moved, reason=READER),)
 
     def _are_stopped(self, readers: Sequence[StreamTable], before: State) -> bool:
-        """Whether a reader, or something else that it reads, is suspended and stays so.
+        """Return whether a reader, or something that it reads, is suspended and stays so.
 
         With a source that is captured again those go on that were not suspended by hand: a reader
         of it, or all of the cycle that has one.
@@ -229,7 +229,7 @@ class PlanBuilder:
         )
 
     def add(self, *planned_tables: PlannedTable) -> None:
-        """Take tables into the plan, for others to be bound to them."""
+        """Add tables to the plan, for others to be bound to them."""
         for planned in planned_tables:
             gone = []
             if planned.old is not None:
@@ -245,7 +245,7 @@ class PlanBuilder:
             self.planned_tables.append(planned)
 
     def rehearse(self, planned: PlannedTable) -> None:
-        """Do what publish will do to the served table, for others to be described over it."""
+        """Change the served table as publish will, so that others can be described over it."""
         if planned.table.relation in self.rehearsed:
             return
         self.rehearsed.add(planned.table.relation)

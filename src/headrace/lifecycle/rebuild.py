@@ -1,4 +1,4 @@
-"""Stream tables that stop, go on, or are made anew as they are."""
+"""Suspend, resume, refresh and rebuild stream tables."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ BY_HAND = "suspended by hand"
 
 
 class ResumeMode(StrEnum):
-    """How a table goes on that was suspended by `max_change_rows`."""
+    """How to resume a table that `max_change_rows` suspended."""
 
     APPLY = "apply"
     REBUILD = "rebuild"
 
 
 def suspend(engine: Engine, schema: str, name: str) -> StreamTable:
-    """Let the table stand still until it is resumed; what it serves stays readable."""
+    """Stop refreshing the table until it is resumed; what it serves stays readable."""
     with engine.writing() as lease:
         table = require_table(engine.catalog.state(), schema, name)
         stopped = table.status is Status.SUSPENDED
@@ -52,19 +52,19 @@ def suspend(engine: Engine, schema: str, name: str) -> StreamTable:
 
 
 def resume_mode(mode: str | None) -> ResumeMode | None:
-    """How a table shall go on, as users say it; None is whatever it takes."""
+    """Return the mode of that name; None rebuilds only if needed."""
     if mode is None:
         return None
     try:
         return ResumeMode(mode.lower())
     except ValueError:
         raise UserError(
-            "invalid-option", f"a stream table is resumed with apply or rebuild, not {mode!r}"
+            "invalid-option", f"invalid resume mode {mode!r}: must be apply or rebuild"
         ) from None
 
 
 def resume(engine: Engine, schema: str, name: str, mode: ResumeMode | None = None) -> StreamTable:
-    """Let the table go on; unless it was merely suspended, it is rebuilt.
+    """Resume the table; rebuild it unless it was only suspended by hand.
 
     One without rows that was suspended by hand waits for its first refresh again. APPLY takes the
     change in that was larger than `max_change_rows`.
@@ -96,7 +96,7 @@ def resume(engine: Engine, schema: str, name: str, mode: ResumeMode | None = Non
 
 
 def _apply(engine: Engine, state: State, table: StreamTable, fence: int) -> None:
-    """Refresh a table that the fuse has stopped, with all that has changed, whatever it is.
+    """Refresh a table that max_change_rows has suspended, with all changes, whatever their number.
 
     Tables of a cycle were stopped together.
     """
@@ -109,7 +109,7 @@ def _apply(engine: Engine, state: State, table: StreamTable, fence: int) -> None
             "invalid-option",
             f"{table.schema}.{table.name} was not suspended by max_change_rows",
             detail=table.reason,
-            hint="Resume it without apply.",
+            hint="Resume the stream table without apply.",
         )
     cycle = cycles(state.stream_tables).get(table.relation, frozenset({table.relation}))
     stopped = [table for table in state.stream_tables if table.relation in cycle]
@@ -126,7 +126,7 @@ def _apply(engine: Engine, state: State, table: StreamTable, fence: int) -> None
 
 
 def reinit(engine: Engine, schema: str, name: str) -> Refresh:
-    """Make the table anew from its inputs, and capture sources anew whose logs are damaged."""
+    """Rebuild the table from its inputs, and recapture sources whose logs are damaged."""
     with engine.writing() as lease:
         state = engine.catalog.state()
         table = require_table(state, schema, name)
@@ -135,7 +135,7 @@ def reinit(engine: Engine, schema: str, name: str) -> Refresh:
 
 
 def refresh(engine: Engine, schema: str, name: str, mode: RefreshMode | None = None) -> Refresh:
-    """Bring the table to the newest state of its sources; what has to be made anew is.
+    """Refresh the table to the newest state of its sources, and rebuild what needs it.
 
     A cut may find that a column has a wider type, and suspend what reads it: that is rebuilt.
     """
@@ -167,7 +167,7 @@ def _refresh(
 
 
 def _awaiting(engine: Engine, schema: str, name: str) -> list[StreamTable]:
-    """What is to be rebuilt of a table and all that is refreshed with it."""
+    """Return the tables to be rebuilt among a table and all that is refreshed with it."""
     state = engine.catalog.state()
     if not state.to_be_rebuilt:
         return []
@@ -198,7 +198,7 @@ def _refresh_going(
 
 
 def _going(state: State, tables: Sequence[StreamTable]) -> tuple[StreamTable, ...]:
-    """Those that do not stand still; a cycle stands still if one of its tables does."""
+    """Return the tables that are not suspended; a cycle is if one of its members is."""
     cycle_of = cycles(state.stream_tables)
     still = {table.relation for table in state.stream_tables if table.status is Status.SUSPENDED}
     return tuple(
@@ -216,7 +216,7 @@ def _fits_inputs(engine: Engine, state: State, table: StreamTable) -> bool:
 def _rebuild(
     engine: Engine, state: State, reasons: dict[str, str], fence: int
 ) -> dict[str, Refresh]:
-    """Make tables anew, each for its reason, with stale ones that their readers need."""
+    """Rebuild tables, each for its reason, with stale ones that their readers need."""
     reasons = _with_stale(state, reasons)
     specs = [
         TableSpec(reasons[table.relation], old=table)
@@ -229,7 +229,7 @@ def _rebuild(
 
 
 def _with_stale(state: State, reasons: dict[str, str]) -> dict[str, str]:
-    """Add the stale tables without which readers of the tables could not be rebuilt with them.
+    """Add the stale tables without which readers of these could not be rebuilt.
 
     Both sides of a diamond may be stale: the table in which they meet needs both.
     """
@@ -252,7 +252,7 @@ def _with_stale(state: State, reasons: dict[str, str]) -> dict[str, str]:
 def _rebuild_or_suspend(
     engine: Engine, state: State, reasons: dict[str, str], fence: int
 ) -> dict[str, Refresh]:
-    """Make tables anew; what a person has to mend suspends them, with the reason."""
+    """Rebuild tables; suspend them, with the reason, on an error that a person has to fix."""
     try:
         return _rebuild(engine, state, reasons, fence)
     except UserError as error:

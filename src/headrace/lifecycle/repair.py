@@ -18,7 +18,7 @@ REPAIRED = "repaired"
 
 @dataclass(frozen=True)
 class Damage:
-    """A source or stream table whose log is damaged: its name, which of the two, and what is lost.
+    """A source or stream table with a damaged log: its name, its kind, and what is lost.
 
     One that is not `mended` is of a stream table that was suspended by hand; `resume` mends it.
     """
@@ -51,7 +51,7 @@ def repair(engine: Engine) -> tuple[Damage, ...]:
 
 
 def damage_in(engine: Engine, state: State) -> dict[str, str]:
-    """What is lost of the logs of sources and stream tables, by the owner's relation."""
+    """Return what is lost of the logs of sources and stream tables, by the owner's relation."""
     size = len(new_relation_id())
     lost: dict[str, str] = {}
     for number, relation in enumerate(state.relations):
@@ -70,7 +70,7 @@ def _damage_of(state: State, owner: Source | StreamTable, lost: str) -> Damage:
 
 
 def damaged_sources(engine: Engine, state: State) -> frozenset[str]:
-    """The suspended sources whose logs do not hold what the catalog says."""
+    """Return the suspended sources whose logs do not hold what the catalog says."""
     damaged = set()
     for source in state.sources:
         if source.status is not Status.SUSPENDED:

@@ -1,4 +1,4 @@
-"""What shall be made: new stream tables, others in their place, or the same anew."""
+"""The stream tables to be built: new ones, replacements, or rebuilds, and who reads whom."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from headrace.query import table_names
 
 ALTERED = "the query was altered"
 REPARTITIONED = "the partitioning was altered"
-READER = "a table that it reads was made anew"
+READER = "a table that it reads was rebuilt"
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table to be made of a request, or `old` as it is; with both, one in the other's place."""
+    """A table to be built of a request, or `old` rebuilt; with both, `old` is replaced."""
 
     reason: str
     request: TableRequest | None = None
@@ -44,10 +44,10 @@ TableSpecs = dict[Name, TableSpec]
 
 @dataclass(frozen=True)
 class SpecDependencies:
-    """Who reads whom among tables that exist and tables that are requested for.
+    """Who reads whom among existing and requested tables.
 
-    `specs` has those that were made and those that follow from them: tables below a requested one
-    that are stale and do not stand still. What a table that is filled reads is filled, too.
+    `specs` has the given ones and those that follow from them: tables below a requested one
+    that are stale and not suspended. What a table that is filled reads is filled, too.
     """
 
     state: State
@@ -92,10 +92,10 @@ class SpecDependencies:
     def ordered(
         self, readers: Iterable[StreamTable], *, allow_circular: bool
     ) -> list[tuple[TableSpecs, bool]]:
-        """The specs and these readers, each after those it reads.
+        """Return the specs and these readers, each after those it reads.
 
         Those that read each other come together, and are marked. They are `circular` where that is
-        not allowed, unless they are made anew as they were.
+        not allowed, unless they are rebuilt as they were.
         """
         specs = dict(self.specs)
         for reader in readers:
@@ -111,17 +111,17 @@ class SpecDependencies:
         return batches
 
     def inside(self, names: Collection[Name]) -> dict[Name, frozenset[Name]]:
-        """What these tables read of each other."""
+        """Return what these tables read of each other."""
         return {name: self.reads[name] & frozenset(names) for name in names}
 
 
 def why_rebuilt(table: StreamTable) -> str:
-    """The reason for which a stale table is made."""
+    """Return the reason for which a stale table is rebuilt."""
     return FIRST if table.is_uninitialized else READER
 
 
 def _circular(reads: dict[Name, frozenset[Name]], specs: Iterable[Name]) -> UserError:
-    """The error of tables that read each other; the way round begins with one that is requested."""
+    """Return the error of tables that read each other; the path begins with a requested one."""
     cycle = find_cycle(reads)
     assert cycle is not None
     names = cycle.names
@@ -130,8 +130,8 @@ def _circular(reads: dict[Name, frozenset[Name]], specs: Iterable[Name]) -> User
     return UserError(
         "circular",
         f"stream table {path[0]} would read itself",
-        detail=f"By way of {' → '.join([*path, path[0]])}.",
-        hint="If that is meant, turn the setting allow_circular on.",
+        detail=f"The path is {' → '.join([*path, path[0]])}.",
+        hint="To allow cycles, turn the setting allow_circular on.",
     )
 
 
@@ -140,7 +140,7 @@ def _name(table: StreamTable) -> Name:
 
 
 def _requested_name(spec: TableSpec, search_path: tuple[str, ...]) -> Name:
-    """The name that a table has now, or will have if it is new."""
+    """Return the name that a table has now, or will have if it is new."""
     if spec.old is not None:
         return _name(spec.old)
     assert spec.request is not None
@@ -155,7 +155,7 @@ def _inputs(state: State, table: StreamTable) -> list[Name]:
 def read_tables(
     connection: Connection[Any], text: str, search_path: tuple[str, ...], tables: Collection[Name]
 ) -> set[Name]:
-    """Those of the tables that a query names, or a view that it reads."""
+    """Return those of the tables that a query names, or a view that it reads."""
     names_read: set[Name] = set()
     views: set[ViewRecord] = set()
     texts = [text]
@@ -171,7 +171,7 @@ def read_tables(
 
 
 def _names(text: str, home: str) -> tuple[tuple[str | None, str], ...]:
-    """The names in a text; what is wrong with it is told when it is checked."""
+    """Return the names in a text; its errors are reported when it is checked."""
     try:
         return table_names(text, home)
     except UserError:

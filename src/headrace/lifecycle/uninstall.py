@@ -62,7 +62,7 @@ ORDER BY 1, 3
 
 
 def uninstall(engine: Engine, *, keep_tables: bool) -> None:
-    """Remove capture, logs, served tables and catalog; repeating it finishes what was begun.
+    """Remove capture, logs, served tables and catalog; repeat it to finish what was begun.
 
     Everything is rehearsed first, in transactions that are rolled back: where objects of users need
     what would go, where a role lacks a right and where a database or the store does not answer,
@@ -98,7 +98,7 @@ def uninstall(engine: Engine, *, keep_tables: bool) -> None:
 
 
 def uninstall_sql(engine: Engine, *, keep_tables: bool) -> str:
-    """What `uninstall` would run, as a script for psql; the logs in the store stay.
+    """Return what `uninstall` would run, as a script for psql; the logs in the store stay.
 
     What is for an attached database stands first, under its alias.
     """
@@ -120,7 +120,7 @@ def uninstall_sql(engine: Engine, *, keep_tables: bool) -> str:
 
 
 def _databases(engine: Engine, state: State) -> tuple[tuple[Following | None, Database], ...]:
-    """The home database, last, and all that are attached, each with what follows its log."""
+    """Return all databases, home last, each with its replication slot's record."""
     home = next((database.following for database in state.databases if database.id == HOME), None)
     others = [
         (database.following, engine.source_database(database))
@@ -138,7 +138,7 @@ def _remove_capture(database: Database, following: Following | None) -> None:
 
 
 def _rehearse_capture(database: Database, following: Following | None) -> None:
-    """Raise what would stand in the way of removing capture; nothing is changed."""
+    """Raise what would prevent the removal of capture; change nothing."""
     if following is not None:
         with database.session() as connection, translated():
             row = connection.execute(MAY_DROP_SLOTS).fetchone()
@@ -185,7 +185,7 @@ def _capture_sql(
 def _log_sql(
     connection: Connection[Any], following: Following | None, *, with_slot: bool
 ) -> Iterator[sql.Composed]:
-    """The slot goes first: it cannot be read without the publication."""
+    """Yield the SQL that drops slot and publication: without it the slot cannot be read."""
     if following is None:
         return
     if with_slot and read_status(connection, following.slot) is not None:
@@ -229,7 +229,7 @@ def _ordinary(connection: Connection[Any], table: StreamTable) -> list[sql.Compo
 
 
 def _schema_sql(connection: Connection[Any], schema: str) -> list[sql.Composed]:
-    """Everything in a schema of ours, by name: what users hung on it stops it."""
+    """Return SQL that drops each object of our schema by name, so that users' objects stop it."""
     present = connection.execute("SELECT to_regnamespace(%s)", [schema]).fetchone()
     if present is None or present[0] is None:
         return []

@@ -29,7 +29,10 @@ from headrace.statements.options import refresh_mode
 def plan_project(
     engine: Engine, folder: str, wanted: Sequence[DefinedTable], *, prune: bool
 ) -> ProjectPlan:
-    """The plan of a folder; what is wrong with its queries is an error. Nothing is written."""
+    """Return the plan of a folder, or raise an error in its queries; write nothing.
+
+    What is wrong with its queries is an error. Nothing is written.
+    """
     state = engine.catalog.state()
     reads = _reads(engine, state, wanted)
     plan = difference(folder, wanted, state, reads, prune=prune)
@@ -50,7 +53,7 @@ def apply_project(
     prune: bool,
     expected: ProjectPlan | None = None,
 ) -> ProjectPlan:
-    """Do what the plan of a folder says; `stale-plan` if that is not what was expected.
+    """Apply the plan of a folder; raise `stale-plan` if it is not the expected one.
 
     What is wrong is said before anything is done, also while somebody else is writing. Tables that
     nothing keeps are dropped first, so that none of them holds up what is made; then all that is
@@ -113,7 +116,7 @@ def _drop(engine: Engine, names: frozenset[Name]) -> None:
 
 
 def _unread(state: State, plan: ProjectPlan) -> frozenset[Name]:
-    """Those to be dropped that nothing reads that stays."""
+    """Return the tables to be dropped that no remaining table reads."""
     going = _names(plan.of(Act.DROP))
     return frozenset(
         name
@@ -127,7 +130,7 @@ def _unread(state: State, plan: ProjectPlan) -> frozenset[Name]:
 
 
 def _before_making(state: State, plan: ProjectPlan) -> State:
-    """The state in which tables will be made: without what goes first, with options altered."""
+    """Return the state in which tables will be built: after first drops and altered options."""
     gone = [_table(state, name).relation for name in _unread(state, plan)]
     modes = [
         replace(
@@ -146,7 +149,7 @@ def _before_making(state: State, plan: ProjectPlan) -> State:
 
 
 def _requests(change: TableChange) -> dict[str, Any]:
-    """Those of the options that are requests to sources."""
+    """Return those of the options that are requests to sources."""
     return {option: value for option, value in change.options.items() if option in REQUESTS}
 
 
@@ -161,7 +164,7 @@ def _becomes_full(change: TableChange) -> bool:
 
 
 def _reads(engine: Engine, state: State, definitions: Sequence[DefinedTable]) -> Reads:
-    """What the tables of the folder will read of each other and of those that are there."""
+    """Return what the tables of the folder will read of each other and of those that are there."""
     tables = {(table.schema, table.name) for table in state.stream_tables}
     tables |= {definition.name for definition in definitions}
     search_path = engine.database.search_path
@@ -186,7 +189,7 @@ def _names(changes: Iterable[TableChange]) -> frozenset[Name]:
 def check_queries(
     engine: Engine, state: State, definitions: Sequence[DefinedTable], reads: Reads
 ) -> None:
-    """Everything that can be known of tables that shall be made together, or UserError."""
+    """Check tables that are created together, or raise UserError with the place."""
     if not definitions:
         return
     try:
@@ -214,7 +217,7 @@ def _where(
     reads: Reads,
     error: HeadraceError,
 ) -> DefinedTable | None:
-    """The first table that fails likewise if only it is made, and what it rests on."""
+    """Return the first table that fails alike if only it and what it reads are built."""
     by_name = {definition.name: definition for definition in definitions}
     for name in in_order({name: reads[name] & by_name.keys() for name in by_name}):
         try:
@@ -228,7 +231,7 @@ def _where(
 
 
 def _below(reads: Reads, name: Name) -> list[Name]:
-    """A table and all that it rests on."""
+    """Return a table and all that it rests on."""
     names = [name]
     for item in names:
         names += [read for read in sorted(reads.get(item, ())) if read not in names]

@@ -1,4 +1,4 @@
-"""What would have to happen for the stream tables to be those of a folder."""
+"""Compare a folder's stream tables with the catalog's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headrace.project.plan import (
     TableChange,
     bare,
     catalog_fingerprint,
-    wishes_fingerprint,
+    folder_fingerprint,
 )
 from headrace.project.read import DefinedTable
 from headrace.publish.partition_scheme import OPTION
@@ -32,7 +32,7 @@ Reads = Mapping[Name, frozenset[Name]]
 def difference(
     folder: str, definitions: Sequence[DefinedTable], state: State, reads: Reads, *, prune: bool
 ) -> ProjectPlan:
-    """The plan that makes the catalog's stream tables those that are wanted.
+    """Return the plan that makes the catalog's stream tables those of the folder.
 
     Those that are not in the folder are dropped with `prune` and else left alone; it is
     `has-dependents` if one that stays will read one that would go.
@@ -44,19 +44,19 @@ def difference(
     return ProjectPlan(
         folder,
         prune,
-        wishes_fingerprint(definitions),
+        folder_fingerprint(definitions),
         catalog_fingerprint(state),
         tuple(compared.changes()),
     )
 
 
 def differs(request: TableRequest, table: StreamTable) -> bool:
-    """Whether a table has to be made anew: for another query, or to be partitioned otherwise."""
+    """Return whether a table has to be rebuilt: for another query or other partitions."""
     return _query_differs(request, table) or needs_rebuild(table.options, request.options)
 
 
 def _query_differs(request: TableRequest, table: StreamTable) -> bool:
-    """Whether a query is another; as text, apart from space at the ends."""
+    """Return whether a query is another; as text, apart from space at the ends."""
     return bare(request.query) != bare(table.query)
 
 
@@ -75,7 +75,7 @@ class _Comparison:
         return frozenset(self.tables.keys() - self.wanted.keys() if self.prune else ())
 
     @cached_property
-    def anew(self) -> dict[Name, tuple[Name, ...]]:
+    def rebuilt(self) -> dict[Name, tuple[Name, ...]]:
         """For every table that is rebuilt those that stay and read it, directly or not."""
         readers_by_name = {}
         for name, table in self.tables.items():
@@ -116,13 +116,13 @@ class _Comparison:
     def _both(self, definition: DefinedTable, table: StreamTable) -> TableChange:
         name, place = definition.name, definition.place
         options = options_that_differ(definition.request, table)
-        reasons = [_affected_readers(option, old, new) for option, (old, new) in options.items()]
+        reasons = [_change_text(option, old, new) for option, (old, new) in options.items()]
         changed = {option: new for option, (_, new) in options.items()}
-        if name in self.anew:
-            anew = tuple(shown(reader) for reader in self.anew[name])
+        if name in self.rebuilt:
+            rebuilt_readers = tuple(shown(reader) for reader in self.rebuilt[name])
             other_query = ["the query differs"] if _query_differs(definition.request, table) else []
             reason = "; ".join([*other_query, *reasons])
-            return TableChange(Act.REBUILD, name, reason, changed, anew, place)
+            return TableChange(Act.REBUILD, name, reason, changed, rebuilt_readers, place)
         causes = self._causes(name)
         if reasons:
             reason = "; ".join([*reasons, *([causes] if causes else [])])
@@ -132,15 +132,15 @@ class _Comparison:
         return TableChange(Act.UNCHANGED, name, "as in the folder", place=place)
 
     def _causes(self, name: Name) -> str | None:
-        """Why a table has to be made anew that itself did not change."""
+        """Return why a table has to be rebuilt that itself did not change."""
         rebuilt = [
-            shown(rebuilt_name) for rebuilt_name, readers in self.anew.items() if name in readers
+            shown(rebuilt_name) for rebuilt_name, readers in self.rebuilt.items() if name in readers
         ]
         if not rebuilt:
             return None
         still = self.tables[name].status is Status.SUSPENDED
-        when = "made anew when it goes on, for it is suspended" if still else "made anew"
-        return f"{when}: it rests on {', '.join(rebuilt)}"
+        when = "rebuilt when it is resumed, for it is suspended" if still else "rebuilt"
+        return f"{when}: it reads {', '.join(rebuilt)}"
 
 
 def options_that_differ(request: TableRequest, table: StreamTable) -> dict[str, tuple[Any, Any]]:
@@ -159,6 +159,6 @@ def options_that_differ(request: TableRequest, table: StreamTable) -> dict[str, 
     }
 
 
-def _affected_readers(option: str, old: Any, new: Any) -> str:
+def _change_text(option: str, old: Any, new: Any) -> str:
     none = "by hand" if option == "schedule" else "default"
     return f"{option}: {none if old is None else old} → {none if new is None else new}"

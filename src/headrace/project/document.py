@@ -1,4 +1,4 @@
-"""Plans and specs as JSON documents, and back: what a saved plan and a request carry."""
+"""Convert plans and definitions to JSON documents and back, for saved plans and requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plan_document(plan: ProjectPlan) -> dict[str, Any]:
     return {
         "folder": plan.folder,
         "prune": plan.prune,
-        "fingerprint": {"wishes": plan.specs, "catalog": plan.catalog},
+        "fingerprint": {"wishes": plan.definitions, "catalog": plan.catalog},
         "nothing_to_do": plan.nothing_to_do,
         "changes": [
             {
@@ -29,7 +29,7 @@ def plan_document(plan: ProjectPlan) -> dict[str, Any]:
                 "name": change.name[1],
                 "reason": change.reason,
                 "options": dict(change.options),
-                "anew": list(change.anew),
+                "anew": list(change.rebuilt_readers),
                 "place": change.place,
             }
             for change in plan.changes
@@ -64,21 +64,21 @@ def save_plan(plan: ProjectPlan, file: Path) -> None:
         with users_umask():
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError("invalid-option", f"{file} cannot be written", detail=str(error)) from None
+        raise UserError("invalid-option", f"could not write {file}", detail=str(error)) from None
 
 
 def load_plan(file: Path) -> ProjectPlan:
-    """The plan that was saved in a file."""
+    """Return the plan that was saved in a file."""
     try:
         return plan_of(json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
-        raise UserError("invalid-option", f"{file} cannot be read", detail=str(error)) from None
+        raise UserError("invalid-option", f"could not read {file}", detail=str(error)) from None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             "invalid-option",
             f"{file} is not a plan",
             detail=f"{type(error).__name__}: {error}.",
-            hint="Plans are written by `headrace plan --out FILE`.",
+            hint="Write a plan with: headrace plan --out FILE",
         ) from None
 
 

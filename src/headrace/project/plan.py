@@ -21,7 +21,7 @@ from headrace.project.read import DefinedTable
 class Act(StrEnum):
     """What happens to a stream table.
 
-    REBUILD computes it anew, because its query or its partitions differ; FOLLOW does, because it
+    REBUILD recomputes it, because its query or its partitions differ; FOLLOW does, because it
     reads one that is rebuilt. ALTER changes options in place. LEAVE is one that is not in the
     folder and stays.
     """
@@ -39,15 +39,15 @@ class Act(StrEnum):
 class TableChange:
     """What happens to one stream table, and why.
 
-    `options` are those that change, None back to the default; `anew` are the tables that read a
-    rebuilt one and are computed anew with it; `place` is where the folder has it.
+    `options` are those that change, None back to the default; `rebuilt_readers`
+    read a rebuilt one and are recomputed with it; `place` is where the folder has it.
     """
 
     act: Act
     name: Name
     reason: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    anew: tuple[str, ...] = ()
+    rebuilt_readers: tuple[str, ...] = ()
     place: str | None = None
 
     @property
@@ -59,13 +59,13 @@ class TableChange:
 class ProjectPlan:
     """The changes, in the order of the names, and what they were found from.
 
-    `specs` and `catalog` are fingerprints of what the folder asks for and of the stream tables
-    that there were: with others the plan is stale.
+    `definitions` and `catalog` are fingerprints of the folder and of the stream tables: once they
+    differ, the plan is stale.
     """
 
     folder: str
     prune: bool
-    specs: str
+    definitions: str
     catalog: str
     changes: tuple[TableChange, ...]
 
@@ -88,12 +88,12 @@ class ProjectPlan:
         return "\n".join(f"{row[0]:{act}}  {row[1]:{table}}  {row[2]}" for row in rows)
 
 
-def wishes_fingerprint(definitions: Sequence[DefinedTable]) -> str:
-    """The same for folders that ask for the same, wherever in them it stands."""
+def folder_fingerprint(definitions: Sequence[DefinedTable]) -> str:
+    """Return a fingerprint of what a folder requests, wherever in its files it is."""
     return _fingerprint(
         [
             [
-                *(*definition.name, *_asked(definition.request)),
+                *(*definition.name, *_requested(definition.request)),
                 sorted(definition.request.options.items()),
                 definition.request.initialize,
             ]
@@ -103,11 +103,11 @@ def wishes_fingerprint(definitions: Sequence[DefinedTable]) -> str:
 
 
 def catalog_fingerprint(state: State) -> str:
-    """The same as long as no stream table comes, goes, is altered or reads others."""
+    """Return a fingerprint of stream tables, their options and whom they read."""
     return _fingerprint(
         [
             [
-                *(table.schema, table.name, *_asked(table)),
+                *(table.schema, table.name, *_requested(table)),
                 sorted(table.options.items()),
                 sorted(inputs_of(state, table)),
             ]
@@ -116,17 +116,17 @@ def catalog_fingerprint(state: State) -> str:
     )
 
 
-def _asked(table: TableRequest | StreamTable) -> tuple[str | None, ...]:
+def _requested(table: TableRequest | StreamTable) -> tuple[str | None, ...]:
     return bare(table.query), table.schedule, table.refresh_mode.value
 
 
 def bare(query: str) -> str:
-    """The text by which a query is compared with another."""
+    """Return the text by which a query is compared with another."""
     return query.strip()
 
 
 def inputs_of(state: State, table: StreamTable) -> frozenset[Name]:
-    """The stream tables that one reads."""
+    """Return the stream tables that one reads."""
     origins = (state.origin(relation) for relation in table.inputs)
     return frozenset(
         (origin.schema, origin.name) for origin in origins if isinstance(origin, StreamTable)
@@ -134,10 +134,10 @@ def inputs_of(state: State, table: StreamTable) -> frozenset[Name]:
 
 
 def refuse_stale(expected: ProjectPlan, current: ProjectPlan) -> None:
-    """Refuse what is no longer what was planned."""
+    """Refuse a plan whose folder or stream tables have changed since."""
     changed = []
-    if expected.specs != current.specs:
-        changed.append("What the folder asks for has changed since.")
+    if expected.definitions != current.definitions:
+        changed.append("The folder has changed since.")
     if expected.catalog != current.catalog:
         changed.append("Stream tables were created, altered or dropped since.")
     if changed:
@@ -145,7 +145,7 @@ def refuse_stale(expected: ProjectPlan, current: ProjectPlan) -> None:
             "stale-plan",
             "the plan is stale",
             detail=" ".join(changed),
-            hint="Plan again, and look at what it says now.",
+            hint="Plan again, and check the new plan.",
         )
 
 

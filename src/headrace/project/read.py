@@ -1,4 +1,4 @@
-"""The stream tables that a folder of *.sql specs for."""
+"""Read the stream tables that a folder of *.sql files defines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.statements import CreateStatement, Statement, parse
 
 @dataclass(frozen=True)
 class DefinedTable:
-    """A stream table as a folder has it: what is asked for, in which file, beginning where.
+    """A stream table as a folder defines it: the request, its file, and its first line.
 
     `file` is relative to the folder.
     """
@@ -33,7 +33,7 @@ class DefinedTable:
 
 
 def read_folder(folder: Path, default_schema: str) -> tuple[DefinedTable, ...]:
-    """All that the files in the folder and below it create, in the order of the names.
+    """Return all tables that the files in the folder and below it create, by name.
 
     Names that begin with a dot are passed over. A table that is created twice, a statement other
     than CREATE STREAM TABLE and a folder without files are errors.
@@ -44,7 +44,7 @@ def read_folder(folder: Path, default_schema: str) -> tuple[DefinedTable, ...]:
         raise UserError(
             "invalid-option",
             f"there are no *.sql files in {folder}",
-            hint="An empty one says that there shall be no stream tables.",
+            hint="For no stream tables at all, add an empty *.sql file.",
         )
     for file in files:
         relative = file.relative_to(folder).as_posix()
@@ -56,11 +56,11 @@ def read_folder(folder: Path, default_schema: str) -> tuple[DefinedTable, ...]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The *.sql files, deep down too; folders behind links are not entered."""
+    """Return the *.sql files, deep down too; folders behind links are not entered."""
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
-        raise UserError("invalid-option", f"{folder} cannot be read", detail=str(error)) from None
+        raise UserError("invalid-option", f"could not read {folder}", detail=str(error)) from None
     for path in paths:
         if path.name.startswith("."):
             continue
@@ -75,7 +75,7 @@ def _read(file: Path, relative: str, default_schema: str) -> list[DefinedTable]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError("invalid-option", f"{file} cannot be read", detail=str(error)) from None
+        raise UserError("invalid-option", f"could not read {file}", detail=str(error)) from None
     with _naming(f"In {relative}."):
         check_text(text)
         return [_wanted(statement, relative, default_schema) for statement in parse(text)]
@@ -86,9 +86,8 @@ def _wanted(statement: Statement, file: str, default_schema: str) -> DefinedTabl
         if not isinstance(statement, CreateStatement):
             raise UserError(
                 "invalid-option",
-                "a project folder has CREATE STREAM TABLE statements only",
-                hint="It says which stream tables there shall be, not how to get there;"
-                " other statements are run by `headrace run`.",
+                "a project folder may contain only CREATE STREAM TABLE statements",
+                hint="Run other statements with: headrace run FILE",
             )
         name = parse_name(statement.name, default_schema)
         request = TableRequest.of(quoted_name(*name), statement.query, statement.options)
@@ -98,14 +97,14 @@ def _wanted(statement: Statement, file: str, default_schema: str) -> DefinedTabl
 def _twice(first: DefinedTable, second: DefinedTable) -> UserError:
     return UserError(
         "name-exists",
-        f"stream table {'.'.join(first.name)} is created twice",
+        f"stream table {'.'.join(first.name)} is defined twice",
         detail=f"In {first.place}, and in {second.place}.",
     )
 
 
 @contextmanager
 def _naming(where: str) -> Iterator[None]:
-    """Say where it was that something is wrong."""
+    """Add the place of the failure to its detail."""
     try:
         yield
     except HeadraceError as error:

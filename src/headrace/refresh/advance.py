@@ -1,4 +1,4 @@
-"""Computing a table, or the tables of a cycle as one, up to an epoch; nothing is visible yet."""
+"""Compute a table, or the tables of a cycle as one, up to an epoch; nothing is visible yet."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def advance(
 
 
 def changed_inputs(group: Group, state: State) -> frozenset[str]:
-    """The inputs with rows beyond what the tables have taken in, other than the tables' own."""
+    """Return the inputs, except the tables' own, with rows that the tables have not taken in."""
     for table in group:
         if is_stale(table):
             name = f"{table.schema}.{table.name}"
-            raise InternalError("invariant", f"stream table {name} has to be made anew first")
+            raise InternalError("invariant", f"stream table {name} has to be rebuilt first")
     own = frozenset(table.relation for table in group)
     return frozenset(name for table in group for name in lacks(state, table)) - own

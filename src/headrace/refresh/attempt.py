@@ -35,7 +35,7 @@ EITHER_WAY = frozenset({"cut", "publish"})
 
 @dataclass(frozen=True)
 class RefreshAttempt:
-    """Which way a table is refreshed, since when, and where the time went.
+    """One attempt to refresh a table: its decision, since when, and where the time went.
 
     `group` has the relations of all tables that are refreshed as one with it, none if it is alone;
     `effort` what is known before it.
@@ -51,7 +51,7 @@ class RefreshAttempt:
     effort: Effort | None = None
 
     def record(self, jobs: int = 0, error: str | None = None) -> Refresh:
-        """The line for the history."""
+        """Return the line for the history."""
         rounds = [run.iterations for run in self.clock.stages if run.iterations is not None]
         return Refresh(
             self.table.relation,
@@ -73,9 +73,9 @@ class RefreshAttempt:
         )
 
     def _taken(self) -> Effort | None:
-        """The effort with the seconds that depend on the way; None if no stage had to run.
+        """Return the effort with the seconds that depend on the mode; None if no stage ran.
 
-        A change in columns that are not read tells nothing of others.
+        A change in columns that are not read does not predict others.
         """
         if self.effort is None or not self.clock.stages:
             return None
@@ -85,5 +85,5 @@ class RefreshAttempt:
 
 
 def recorded_error(error: HeadraceError) -> str:
-    """An error as the history keeps it."""
+    """Return an error as the history keeps it."""
     return f"{error.code}: {error.message}"

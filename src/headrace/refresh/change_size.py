@@ -28,7 +28,7 @@ JOBS_TO_WARM_UP = 20
 
 
 def expected_effort(engine: Engine, state: State, group: Group, changed: frozenset[str]) -> Effort:
-    """What a table, or the tables of a cycle as one, would take in, and over how many rows."""
+    """Return how many rows a refresh of a table or a cycle would take in, and over how many."""
     rows: dict[str, int] = {}
     for table in group:
         if table.epoch > 0:
@@ -44,19 +44,19 @@ def expected_effort(engine: Engine, state: State, group: Group, changed: frozens
 def changed_rows(
     engine: Engine, state: State, table: StreamTable, inputs: Iterable[str]
 ) -> dict[str, int]:
-    """For each of these inputs of a table the rows that it has not taken in."""
+    """Return, for each of these inputs, the number of rows that the table has not taken in."""
     reading = InputReader(engine.store, state, table.frontier, 0)
     return {name: reading.size(PlanInput(name, "change", ())) for name in sorted(inputs)}
 
 
 def stored_rows(engine: Engine, state: State, inputs: Iterable[str]) -> int:
-    """How many rows the logs of these relations have."""
+    """Return how many rows the logs of these relations have."""
     reading = InputReader(engine.store, state, {}, 0)
     return sum(reading.size(PlanInput(name, "after", ())) for name in inputs)
 
 
 def read_by(group: Group) -> frozenset[str]:
-    """What tables read other than each other."""
+    """Return what tables read other than each other."""
     own = {table.relation for table in group}
     return frozenset(name for table in group for name in table.inputs) - own
 
@@ -64,7 +64,7 @@ def read_by(group: Group) -> frozenset[str]:
 def changed_where_read(
     engine: Engine, state: State, group: Group, changed: frozenset[str]
 ) -> frozenset[str]:
-    """Those of the changed inputs that changed in columns which the tables read.
+    """Return those of the changed inputs that changed in columns which the tables read.
 
     A change that leaves the number of rows as it was has to be netted to know. One that is too
     large for memory is netted by Spark, unless all columns are read. Without `enable_stratum_skip`
@@ -80,7 +80,7 @@ def changed_where_read(
 
 
 def rows_where_read(engine: Engine, state: State, table: StreamTable, inputs: Iterable[str]) -> int:
-    """How many rows these inputs gain and lose in the columns that the table reads.
+    """Return how many rows these inputs gain and lose in the columns that the table reads.
 
     Never more than are stored of the changes, where rows that are alike in one cut are one.
     """
@@ -116,13 +116,13 @@ def _reading(engine: Engine, state: State, group: Group) -> InputReader:
 
 
 def _read(state: State, group: Group, name: str) -> tuple[str, ...]:
-    """The columns of an input that some table of the group reads, in the input's order."""
+    """Return the columns of an input that some table of the group reads, in the input's order."""
     used = {c for table in group for c in used_columns(define(table, state).plan, name)}
     return tuple(column for column, _ in state.relation(name).columns if column in used)
 
 
 def _net_rows(engine: Engine, reading: InputReader, name: str, columns: tuple[str, ...]) -> int:
-    """The rows that come and go in these columns of a change, by their weights."""
+    """Return the rows that come and go in these columns of a change, by their weights."""
     types = dict(reading.state.relation(name).columns)
     plan = Net(Scan(name, tuple((c, Column(c, types[c])) for c in columns), "change"))
     (plan_input,) = inputs_of(plan)
@@ -146,7 +146,7 @@ def check_change_limit(
     state: State,
     allowed: frozenset[str] = frozenset(),
 ) -> None:
-    """`change-too-large` if more rows come into a table than its `max_change_rows`.
+    """Raise `change-too-large` if a table would take in more rows than its `max_change_rows`.
 
     Tables that are `allowed` take in whatever comes, since somebody has said so.
 
@@ -165,15 +165,15 @@ def check_change_limit(
         if rows > most:
             raise UserError(
                 TOO_LARGE,
-                f"{rows} changed rows would come into {table.schema}.{table.name}, more than the"
-                f" {most} that max_change_rows allows",
-                hint="If they are meant, resume the stream table with apply, which takes them in,"
-                " or with rebuild, which computes it from scratch.",
+                f"{rows} changed rows for {table.schema}.{table.name} exceed"
+                f" max_change_rows, {most}",
+                hint="If the change is intended, resume the stream table with apply, which takes it"
+                " in, or with rebuild, which recomputes the table from scratch.",
             )
 
 
 def was_stopped_by_limit(engine: Engine, table: StreamTable) -> bool:
-    """Whether the fuse is why the table is suspended: its latest failure, for the same reason."""
+    """Return whether max_change_rows is why the table is suspended, by its latest failure."""
     latest = engine.catalog.refreshes(table.relation, 1)
     return (
         table.status is Status.SUSPENDED
@@ -183,5 +183,5 @@ def was_stopped_by_limit(engine: Engine, table: StreamTable) -> bool:
 
 
 def exceeds_change_limit(error: HeadraceError) -> bool:
-    """Whether it is a failure that stops the table at once."""
+    """Return whether the failure suspends the table at once."""
     return error.code == TOO_LARGE

@@ -1,4 +1,4 @@
-"""Performing the computing steps: each stage's query runs once and its rows are appended.
+"""Perform the computing steps: run each stage's query once and append its rows.
 
 A second query runs where the first finds stale groups; both results are one commit.
 """
@@ -90,7 +90,7 @@ def compute(
         seconds = time.perf_counter() - started
         for number, (name, pin) in enumerate(pins.items()):
             relation = written[name]
-            # What a loop read, and its time, are told with its first relation.
+            # What a loop read, and its time, are recorded with its first relation.
             first = number == 0
             written[name] = replace(relation, pin=pin)
             added = engine.store.files(name, pin, relation.pin.epoch, pin.epoch)
@@ -110,7 +110,7 @@ def compute(
 
 
 def _named(step: ComputeStage | ComputeLoop, tables: tuple[StreamTable, ...]) -> str:
-    """What a step computes, for messages: its stages, and the tables that they are of."""
+    """Return what a step computes, for messages: its stages, and the tables that they are of."""
     stages = (step.stage,) if isinstance(step, ComputeStage) else step.stages
     names = ", ".join(f"{table.schema}.{table.name}" for table in tables)
     return f"{names}, stage {', '.join(stage.relation for stage in stages)}"
@@ -213,7 +213,7 @@ def _compute_stage(
 
 
 def _unnetted(reading: InputReader, step: ComputeStage, inputs: list[Input]) -> Operator:
-    """The step's plan; in full, states are netted only if a row may have gone from them."""
+    """Return the step's plan; in full, states are netted only if a row may have gone from them."""
     if step.mode != "FULL":
         return step.plan
     adding = frozenset(
@@ -226,7 +226,7 @@ def _unnetted(reading: InputReader, step: ComputeStage, inputs: list[Input]) -> 
 
 
 def _in_one_task(reading: InputReader, step: ComputeStage, inputs: list[Input]) -> bool:
-    """Whether one task reads the inputs before several could be started."""
+    """Return whether one task reads the inputs before several could be started."""
     if step.mode == "FULL":
         return reading.is_small(step.inputs)
     pairs = tuple(zip(step.inputs, inputs, strict=True))
@@ -238,7 +238,7 @@ def _in_one_task(reading: InputReader, step: ComputeStage, inputs: list[Input]) 
 def _settled(
     paths: AccessPaths, again: ComputeStage, rows: pa.Table, relation: Relation
 ) -> pa.Table | TooLarge:
-    """The rows with stale groups taken out, and these recomputed by a second query, if any are."""
+    """Return the rows with stale groups replaced by the result of a second query."""
     fresh = rows.filter(pc.invert(rows[STALE.id])).drop_columns(STALE.id)
     stale = rows.filter(rows[STALE.id])
     if stale.num_rows == 0:
@@ -270,7 +270,7 @@ def _keys(plan_input: PlanInput, stale: pa.Table, relation: Relation) -> Input:
 def _grows(
     reading: InputReader, step: ComputeStage, inputs: list[Input], moved: frozenset[str]
 ) -> bool:
-    """Whether to take in the change as one that takes no row away, which it has to be.
+    """Return whether to take in the change as one that takes no row away, which it has to be.
 
     A small change is taken in so where that is expected, because another text would cost more than
     it spares; a large one wherever it is found to be so.
@@ -293,7 +293,7 @@ def _grows(
 
 
 def _moved(step: ComputeStage, inputs: list[Input]) -> tuple[frozenset[str], frozenset[str]]:
-    """The relations whose changes the step reads, and those of them that may have rows.
+    """Return the relations whose changes the step reads, and those of them that may have rows.
 
     A change in memory is netted, so it is known to be empty; one in files is not.
     """

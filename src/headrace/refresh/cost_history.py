@@ -22,7 +22,7 @@ from headrace.refresh.strategy import (
 
 
 def past_of(catalog: Catalog, relation: str) -> RefreshCosts:
-    """What the history tells of a table."""
+    """Return the costs of a table that the history has."""
     return RefreshCosts.of(catalog.efforts(relation, REMEMBERED))
 
 
@@ -34,7 +34,7 @@ class CostHistory:
         self._turn = threading.Lock()
 
     def of(self, catalog: Catalog, relation: str) -> RefreshCosts:
-        """The past of a table."""
+        """Return the past costs of a table."""
         with self._turn:
             costs = self._known.get(relation)
         if costs is not None:
@@ -45,7 +45,7 @@ class CostHistory:
             return self._known.setdefault(relation, recorded)
 
     def add(self, refreshes: Iterable[Refresh]) -> None:
-        """Keep what was published; what was never asked for will be read with it."""
+        """Add published refreshes to the costs that are in memory."""
         with self._turn:
             for line in refreshes:
                 past = self._known.get(line.table)
@@ -69,7 +69,7 @@ class Outlook:
     most_rows: int | None
 
     def lines(self) -> Iterator[str]:
-        """The same in words."""
+        """Yield the outlook in words."""
         if self.mode is not RefreshMode.AUTO:
             way = "full" if self.mode is RefreshMode.FULL else "incremental"
             yield f"always {way}: refresh_mode is {self.mode}"
@@ -92,7 +92,7 @@ class Outlook:
 
 
 def outlook(mode: RefreshMode, inputs: frozenset[str], stored: int, past: RefreshCosts) -> Outlook:
-    """What the past says of changes of these inputs."""
+    """Return what past costs predict for changes of these inputs."""
     full = full_seconds(stored, past)
     points = incremental_points(inputs, past)
     return Outlook(mode, stored, full, points, _most_rows(mode, inputs, stored, past, full))

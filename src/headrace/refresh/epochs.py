@@ -18,12 +18,12 @@ Times = Mapping[str, datetime | None]
 
 
 def newest_cut(state: State) -> int:
-    """The epoch of the newest cut of any database."""
+    """Return the epoch of the newest cut of any database."""
     return max((database.epoch for database in state.databases), default=0)
 
 
 def newest_known(state: State, tables: Iterable[StreamTable]) -> int:
-    """The newest epoch of any cut, of the tables, and of the stream tables that these read.
+    """Return the newest epoch of any cut, of the tables, and of the stream tables that these read.
 
     What takes them in is of no older epoch, so that an epoch shows nothing of a later one.
     """
@@ -34,7 +34,7 @@ def newest_known(state: State, tables: Iterable[StreamTable]) -> int:
 
 
 def may_move(state: State, tables: Iterable[StreamTable]) -> tuple[StreamTable, ...]:
-    """Those of the tables into which a change comes, directly or through others of them.
+    """Return the tables into which a change comes, directly or through others of them.
 
     Each comes after those that it reads; of tables that read each other all move.
     """
@@ -57,7 +57,7 @@ def may_move(state: State, tables: Iterable[StreamTable]) -> tuple[StreamTable, 
 
 
 def is_used_up(state: State, tables: Iterable[StreamTable], epoch: int) -> bool:
-    """Whether one of the tables, or a reader of it, is as far as the epoch already."""
+    """Return whether one of the tables, or a reader of it, is as far as the epoch already."""
     return any(
         table.epoch >= epoch
         or any(
@@ -68,7 +68,7 @@ def is_used_up(state: State, tables: Iterable[StreamTable], epoch: int) -> bool:
 
 
 def frontier(state: State, table: StreamTable, epoch: int, moved: Times) -> dict[str, int]:
-    """For every input the epoch up to which a refresh takes it in.
+    """Return for every input the epoch up to which a refresh takes it in.
 
     What moves in the same refresh is taken in up to its epoch, all else as it is published.
     """
@@ -84,7 +84,7 @@ def _published(state: State, relation: str) -> int:
 
 
 def data_time(state: State, table: StreamTable, moved: Times) -> datetime | None:
-    """The time of the oldest cut that a table shows once it has taken in its inputs.
+    """Return the time of the oldest cut that a table shows once it has taken in its inputs.
 
     A stream table that lacks nothing of what is there is as fresh as its own inputs, whenever it
     was published.
@@ -117,7 +117,7 @@ def data_time(state: State, table: StreamTable, moved: Times) -> datetime | None
 
 
 def lacks(state: State, table: StreamTable) -> frozenset[str]:
-    """The inputs with changes beyond what the table has taken in; its own relation is none.
+    """Return the inputs with changes beyond what the table has taken in; its own relation is none.
 
     What changes only in an input's operator state is no change to those that read it.
     """

@@ -1,4 +1,4 @@
-"""What a refresh would do, printed from the same steps that it runs. No Spark is started."""
+"""Explain a refresh from the same steps that it runs. No Spark is started."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def explain(
 
 
 def found_by_keys(refreshes: Iterable[Refresh], names: Mapping[str, str]) -> tuple[str, ...]:
-    """What the first of the refreshes that found rows by their keys says of each input."""
+    """Return what the first of the refreshes that found rows by their keys says of each input."""
     stages = next(
         (access.stages for access in refreshes if any(s.accesses for s in access.stages)), ()
     )
@@ -198,13 +198,13 @@ def _stage(
 
 
 def _times(relation: str, plan: Operator) -> int:
-    """How often a plan scans the relation."""
+    """Return how often a plan scans the relation."""
     here = isinstance(plan, Scan) and plan.relation == relation
     return here + sum(_times(relation, child) for child in plan.children)
 
 
 def _read(plan_input: PlanInput, step: ComputeStage | ComputeLoop, names: dict[str, str]) -> str:
-    """An input, and the columns by which those of its rows can be found that a change reaches."""
+    """Return an input, and the columns by which the rows that a change reaches are looked up."""
     read = f"{plan_input.version} of {names.get(plan_input.relation, plan_input.relation)}"
     reach = step.reduction if isinstance(step, ComputeStage) else None
     if reach is None or (plan_input.relation, plan_input.version) in reach.whole:
@@ -219,14 +219,14 @@ def _read(plan_input: PlanInput, step: ComputeStage | ComputeLoop, names: dict[s
 
 
 def _names(scan: Scan, columns: tuple[str, ...]) -> Iterator[str]:
-    """The plan's names of physical columns, without the number that tells occurrences apart."""
+    """Yield the plan's names of physical columns, without the number of the occurrence."""
     columns_by_name = dict(scan.fields)
     for column in columns:
         yield re.sub(r"(_v?\d+)?(_c\d+)?$", "", columns_by_name[column].id)
 
 
 def _rounds(step: ComputeLoop, stage: Stage) -> str:
-    """The queries of a loop's rounds, each under the name of what it finds."""
+    """Return the queries of a loop's rounds, each under the name of what it finds."""
     loop = step.loop
     if loop is None or stage.variable is None:
         return describe(stage.region)
@@ -235,7 +235,7 @@ def _rounds(step: ComputeLoop, stage: Stage) -> str:
 
 
 def placed(explanation: Explanation, network: Network, name: str) -> Explanation:
-    """The explanation with the table's place among all others."""
+    """Return the explanation with the table's place among all others."""
     group = network.group(name)
     members = () if group is None else network.groups[group - 1].members
     return replace(

@@ -68,7 +68,7 @@ def run_loop(
             if plan_input.relation not in own
         )
     )
-    # A relation may have been computed and have no rows, so its log does not tell.
+    # A relation may have been computed and have no rows, so its log does not show it.
     stored = any(reading.frontier.get(name, 0) > 0 for name in own)
     loop = step.loop
     full = step.mode == "FULL"
@@ -99,7 +99,7 @@ def run_loop(
 def _change(
     reading: InputReader, step: ComputeLoop, name: str
 ) -> Literal["changed", "grown"] | None:
-    """Whether a relation outside has rows beyond what was taken in that some stage reads.
+    """Return whether a relation outside has rows beyond what was taken in that some stage reads.
 
     It has grown if none of them takes one away.
     """
@@ -135,11 +135,11 @@ def compute_loop(
     them before its end; else what they lack is found from the changes of `changed`, of which those
     that have `grown` lost nothing.
     """
-    anew = full or not stored
-    machine = SparkMachine(engine, loop, reading, stored=not anew, change=not anew)
+    from_scratch = full or not stored
+    machine = SparkMachine(engine, loop, reading, stored=not from_scratch, change=not from_scratch)
     rounds = Rounds(loop, machine, most)
     try:
-        result = rounds.full() if anew else rounds.changed(changed, grown)
+        result = rounds.full() if from_scratch else rounds.changed(changed, grown)
     finally:
         machine.release()
     rows = {}
@@ -152,7 +152,7 @@ def compute_loop(
 def _recomputed(
     engine: Engine, stage: Stage, reading: InputReader, *, stored: bool, most: int
 ) -> tuple[Rows, int]:
-    """A recursion that no loop can follow, by its definition; as what is to be appended."""
+    """Return a recursion that no loop can follow, by its definition; as what is to be appended."""
     recursion = stage.recursion
     assert recursion is not None
     output_columns = (column for _, column in stage.outputs)
@@ -264,7 +264,7 @@ class SparkMachine:
         )
 
     def _from_log(self, plan_input: PlanInput) -> Input:
-        """An input that is the same in every round."""
+        """Return an input that is the same in every round."""
         if plan_input not in self._outside:
             self._outside[plan_input] = self._read_once(plan_input)
         return self._outside[plan_input]
@@ -282,11 +282,11 @@ class SparkMachine:
         return replace(input_, kept_for=self.name)
 
     def release(self) -> None:
-        """Let go of what Spark keeps for the rounds."""
+        """Release what Spark keeps for the rounds."""
         self.engine.runner.release(self.name)
 
     def _is_small(self, plan_inputs: Iterable[PlanInput], inputs: Iterable[Input]) -> bool:
-        """Whether one task is enough: of a change, or if there is little to read at all."""
+        """Return whether one task is enough: of a change, or if there is little to read at all."""
         rows = sum(
             self.count(plan_input.rows) for plan_input in inputs if plan_input.rows is not None
         )
@@ -301,7 +301,7 @@ class SparkMachine:
 
 
 def schema_of(variable: Variable) -> pa.Schema:
-    """The weighted rows of a relation of a loop."""
+    """Return the weighted rows of a relation of a loop."""
     columns = ((physical, column.type.arrow) for physical, column in variable.fields)
     return pa.schema([(WEIGHT, pa.int64()), *columns])
 

@@ -1,4 +1,4 @@
-"""Performing tasks as soon as those that they wait for are done, several at the same time."""
+"""Run tasks as soon as those that they wait for are done, several at the same time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run_parallel(
     most: int,
     cancel: Callable[[], None],
 ) -> None:
-    """Perform the tasks of all names, each after those it waits for, at most so many at once.
+    """Run the tasks of all names, each after those it waits for, at most so many at once.
 
     `begin` gives the task of a name, or None where there is nothing to do, and `end` takes its
     result; both are called by this thread, one at a time. A task that nothing can run beside is

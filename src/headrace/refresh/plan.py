@@ -1,4 +1,4 @@
-"""What a refresh has to do, decided from records alone."""
+"""Plan the steps of a refresh, from records alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headrace.render import inputs_of, render
 
 @dataclass(frozen=True)
 class Decision:
-    """Which way a refresh goes, and why.
+    """The mode of a refresh, and why.
 
     `numbers` are those behind the reason. Plans are the same whatever they are.
     """
@@ -48,14 +48,14 @@ UNREAD = Decision("SKIPPED", "no column that it reads changed")
 def decide(
     group: tuple[StreamTable, ...], requested_mode: RefreshMode | None, changed: frozenset[str]
 ) -> Decision:
-    """Full or differential, from the tables' own mode, the mode asked for and what changed.
+    """Decide full or differential, by the tables' mode, the requested one and the changes.
 
     The tables are one, or those of a cycle, which go one way.
     """
     if any(table.epoch == 0 for table in group):
         return Decision("FULL", "first refresh")
     if requested_mode is RefreshMode.FULL:
-        return Decision("FULL", "asked for")
+        return Decision("FULL", "requested")
     if not changed:
         return NO_CHANGE
     if requested_mode is None and any(table.refresh_mode is RefreshMode.FULL for table in group):
@@ -64,7 +64,7 @@ def decide(
 
 
 def may_skip_unread(group: tuple[StreamTable, ...], requested_mode: RefreshMode | None) -> bool:
-    """Whether a refresh may be skipped over changes that the tables do not read.
+    """Return whether a refresh may be skipped over changes that the tables do not read.
 
     A table that failed is published again even if what made it fail was taken back.
     """
@@ -73,7 +73,7 @@ def may_skip_unread(group: tuple[StreamTable, ...], requested_mode: RefreshMode 
 
 
 def may_choose(group: tuple[StreamTable, ...], requested_mode: RefreshMode | None) -> bool:
-    """Whether a refresh that could follow the change may be computed in full instead."""
+    """Return whether a refresh that could follow the change may be computed in full instead."""
     if requested_mode is not None:
         return requested_mode is RefreshMode.AUTO
     return all(table.refresh_mode is RefreshMode.AUTO for table in group)
@@ -88,10 +88,10 @@ def plan_refresh(
     follow: bool = True,
     growing: frozenset[str] = frozenset(),
 ) -> tuple[Step, ...]:
-    """The steps after the cut. `changed` are the inputs with rows beyond the table's frontier.
+    """Return the steps after the cut. `changed` are the inputs with rows beyond the frontier.
 
     A stage whose inputs did not change is left out; one that runs counts as changed for the
-    stages above it. Without `follow` a recursion that is stratified is computed anew. Inputs that
+    stages above it. Without `follow` a recursion that is stratified is recomputed. Inputs that
     are `growing` are expected to have gained rows only; whoever performs the steps looks.
     """
     if decision.mode == "SKIPPED":
@@ -109,7 +109,7 @@ def plan_cycle(
     follow: bool = True,
     growing: frozenset[str] = frozenset(),
 ) -> tuple[Step, ...]:
-    """The steps of all tables of a cycle: what stands outside of their loop, then the loop."""
+    """Return the steps of all tables of a cycle: those outside of the loop, then the loop."""
     if decision.mode == "SKIPPED":
         return ()
     outside = [
@@ -139,7 +139,7 @@ def _computed(
     follow: bool,
     growing: frozenset[str],
 ) -> tuple[ComputeStage | ComputeLoop, ...]:
-    """The computing steps, remembered: the same change of the same table is the same text.
+    """Return the computing steps, remembered: the same change of the same table is the same text.
 
     Those of a cycle's loop are left out.
     """
@@ -151,11 +151,11 @@ def _computed(
         if stage.variable is not None or stage.recursion is not None:
             if decision.mode != "FULL" and not relations_of(stage.region) & moved:
                 continue
-            anew = stage.recursion is not None or (stage.stratified and not follow)
-            mode: Mode = "FULL" if anew else decision.mode
+            recomputed = stage.recursion is not None or (stage.stratified and not follow)
+            mode: Mode = "FULL" if recomputed else decision.mode
             reason = loop_reason(stage, decision)
             if stage.stratified and not follow and decision.mode != "FULL":
-                reason = "the recursion is computed anew: stratified_dred is off"
+                reason = "the recursion is recomputed: stratified_dred is off"
             steps.append(ComputeLoop((stage,), mode, reason, frozenset(moved)))
         elif decision.mode == "FULL":
             steps.append(compute(stage, decision, stage_full(stage, stored=stored)))
@@ -170,9 +170,9 @@ def _computed(
 
 
 def loop_reason(stage: Stage, decision: Decision) -> str:
-    """How a loop takes in a change, in words."""
+    """Return how a loop takes in a change, in words."""
     if stage.obstacle is not None:
-        return f"the recursion is computed anew: its own rows stand under {stage.obstacle}"
+        return f"the recursion is recomputed: its own rows stand under {stage.obstacle}"
     if decision.mode == "FULL":
         return decision.reason
     if stage.levels:
@@ -184,7 +184,7 @@ def loop_reason(stage: Stage, decision: Decision) -> str:
 def taking_in(
     stage: Stage, decision: Decision, moved: frozenset[str], *, grows: bool = False
 ) -> ComputeStage:
-    """The step that takes in the changes of these relations, remembered for the next time.
+    """Return the step that takes in the changes of these relations, remembered for the next time.
 
     Where the stage's region `grows`, no group can be left that a second query has to compute.
     """
@@ -204,7 +204,7 @@ def taking_in(
 
 
 def _watching(step: ComputeStage, moved: frozenset[str]) -> ComputeStage:
-    """The step with the changes of its region among its inputs, though its query may read none.
+    """Return the step with the changes of its region among its inputs, read or not.
 
     The one group without keys is recomputed from the state alone; without a change it is not.
     """
@@ -215,7 +215,7 @@ def _watching(step: ComputeStage, moved: frozenset[str]) -> ComputeStage:
 
 
 def compute(stage: Stage, decision: Decision, plan: Operator) -> ComputeStage:
-    """The step that evaluates `plan` for a stage."""
+    """Return the step that evaluates `plan` for a stage."""
     reason = decision.reason if decision.mode == "FULL" else strategy(stage)
     tiny = decision.mode == "DIFFERENTIAL"
     text = render(plan, names_of(stage, plan), one_partition=tiny)
@@ -224,24 +224,24 @@ def compute(stage: Stage, decision: Decision, plan: Operator) -> ComputeStage:
 
 
 def names_of(stage: Stage, plan: Operator) -> tuple[str, ...]:
-    """The columns of a stage's query: those that it stores, and the mark of stale groups."""
+    """Return the columns of a stage's query: those that it stores, and the mark of stale groups."""
     stored = tuple(physical for physical, _ in stage.stored)
     return (*stored, STALE.id) if STALE in plan.columns else stored
 
 
 def strategy(stage: Stage, *, grows: bool = False) -> str:
-    """How a stage takes in a change, in words; `grows` says that rows only came."""
+    """Return how a stage takes in a change, in words; `grows` says that rows only came."""
     again = "; rows whose matches change are matched again" if _matches(stage.region) else ""
     return (_growing_strategy(stage) if grows else _strategy(stage)) + again
 
 
 def _matches(plan: Operator) -> bool:
-    """Whether rows depend on there being a match: outer, semi and anti joins."""
+    """Return whether rows depend on there being a match: outer, semi and anti joins."""
     return isinstance(plan, (MatchJoin, FullJoin)) or any(map(_matches, plan.children))
 
 
 def _growing_strategy(stage: Stage) -> str:
-    """A stage that could be left with stale groups, if rows went."""
+    """Return a stage that could be left with stale groups, if rows went."""
     if stage.partitions is not None:
         whose = "of touched keys " if stage.keys else ""
         return f"rows that came are merged with the first rows {whose}kept; these cannot run short"
@@ -261,26 +261,26 @@ def _strategy(stage: Stage) -> str:
         names = dict.fromkeys(
             call.function + " DISTINCT" * call.distinct for call in stage.state.calls
         )
-        return f"touched groups are recomputed: only all their rows tell {', '.join(names)}"
+        return f"touched groups are recomputed: only all their rows determine {', '.join(names)}"
     if any(column.type.is_float for column, _ in stage.state.sums):
         return "touched groups are recomputed: float sums cannot be subtracted from"
     return "touched groups are recomputed"
 
 
 def _partitions_strategy(partitions: Partitions) -> str:
-    """A window or a top: the rows of a partition depend on each other."""
+    """Return a window or a top: the rows of a partition depend on each other."""
     if isinstance(partitions.operator, Top) and partitions.rows:
         whose = "of touched keys " if partitions.keys else ""
         return f"changes are merged with the first rows {whose}kept; if these run short, recomputed"
     if isinstance(partitions.operator, Top):
-        return f"the first rows{' of touched keys' if partitions.keys else ''} are taken anew"
+        return f"the first rows{' of touched keys' if partitions.keys else ''} are recomputed"
     if partitions.keys:
         return "touched partitions are recomputed"
     return "the whole window is recomputed: it has no PARTITION BY"
 
 
 def netted(plan: Operator, relations: frozenset[str]) -> Operator:
-    """The plan with the changes of these relations netted by the query itself."""
+    """Return the plan with the changes of these relations netted by the query itself."""
     if isinstance(plan, Scan):
         large = plan.version == "change" and plan.relation in relations
         return Net(plan) if large else plan

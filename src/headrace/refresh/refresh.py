@@ -30,9 +30,9 @@ def refresh_table(
     *,
     allowed: frozenset[str] = frozenset(),
 ) -> Refresh:
-    """Bring a stream table to the newest state of its sources; what was done, or SKIPPED.
+    """Refresh a stream table to the newest state of its sources; return the line, or SKIPPED.
 
-    Everything that it reads comes along to the same epoch, and whole groups of that; all of it is
+    Everything that it reads is refreshed to the same epoch, and whole groups of that; all of it is
     published as one. Tables that are `allowed` may take in more than `max_change_rows`.
     """
     table = require_table(state, schema, name)
@@ -52,7 +52,7 @@ def refresh_table(
         compact(engine, sorted({*run.relations, *read}), fence)
         prune_history(engine, state, [table.relation for table in tables])
     if table.relation in lines:
-        # The history is written by publish itself, so only the answer can tell its time.
+        # The history is written by publish itself, so only the result can have its time.
         return replace(lines[table.relation], phases=dict(target.clock.phases))
     return replace(attempt.record(), epoch=table.epoch)
 
@@ -60,7 +60,7 @@ def refresh_table(
 def refresh_group(
     engine: Engine, state: State, relations: Iterable[str], fence: int
 ) -> dict[str, Refresh]:
-    """Bring the tables of a group to what is published of all else; the refreshes by relation.
+    """Refresh the tables of a group to what is published of all else, by relation.
 
     For use beside other refreshes: none of them has a table of this group. Where it fails, its
     logs are rolled back to their pins.
@@ -81,31 +81,31 @@ def refresh_group(
 
 
 def require_table(state: State, schema: str, name: str) -> StreamTable:
-    """The stream table of that name, or UserError with those that are there."""
+    """Return the stream table of that name, or raise UserError listing the tables."""
     table = state.stream_table(schema, name)
     if table is None:
         names = ", ".join(f"{t.schema}.{t.name}" for t in state.stream_tables) or "none"
         raise UserError(
             "unknown-stream-table",
-            f"no stream table is called {schema}.{name}",
-            hint=f"There are: {names}.",
+            f"stream table {schema}.{name} does not exist",
+            hint=f"The stream tables are: {names}.",
         )
     return table
 
 
 def require_active(tables: tuple[StreamTable, ...]) -> None:
-    """Refuse to refresh over a table that stands still; the first one is the root of it."""
+    """Refuse to refresh over a suspended table; the first one is the root of it."""
     for table in tables:
         if table.status is Status.SUSPENDED:
             raise UserError(
                 "table-suspended",
                 f"stream table {table.schema}.{table.name} is suspended",
                 detail=table.reason,
-                hint="Mend the cause, then resume, reinit, alter or drop the stream table.",
+                hint="Fix the cause, then resume, reinit, alter or drop the stream table.",
             )
 
 
-# Seconds between two looks of one process.
+# Seconds between two prunings by one process.
 INTERVAL = 600.0
 
 logger = logging.getLogger(__name__)
@@ -133,4 +133,4 @@ def prune_history(engine: Engine, state: State, tables: Iterable[str]) -> None:
         engine.catalog.prune_history(tables, before, settings.refresh_history_lines)
     except HeadraceError as error:
         extra = {"code": error.code, "error": error.message}
-        logger.warning("the refresh history could not be pruned", extra=extra)
+        logger.warning("could not prune the refresh history", extra=extra)

@@ -36,7 +36,7 @@ from headrace.spark.jobs import acting_thread
 
 @dataclass(frozen=True)
 class RefreshTarget:
-    """The table for whose sake there is a run: the mode asked for, and its clock.
+    """The table for whose sake a run refreshes: the requested mode, and its clock.
 
     Tables that are `allowed` may take in more than `max_change_rows`.
     """
@@ -50,7 +50,7 @@ class RefreshTarget:
 
 @dataclass
 class RefreshRun:
-    """`tables` are all that take part, each after those that it reads.
+    """One run: `tables` are all that take part, each after those that it reads.
 
     `replaced` are tables whose successors are made in it, `unread` those into which only changes
     came that they do not read. `state` becomes what it is once everything is published. What has
@@ -72,7 +72,7 @@ class RefreshRun:
     def epoch(self) -> int:
         """The epoch of all that is advanced; taken when it is first needed."""
         newest = newest_known(self.state, (*self.tables, *self.replaced))
-        # What takes the place of a table is of a later epoch: readers tell them apart by that.
+        # What takes the place of a table is of a later epoch: readers distinguish them by that.
         moving = [*may_move(self.state, self.tables), *self.replaced]
         if self.target is not None:
             moving += [table for table in self.tables if table.relation == self.target.relation]
@@ -116,7 +116,7 @@ class RefreshRun:
             raise
 
     def add(self, done: tuple[Advanced, ...]) -> None:
-        """What was advanced is part of the run, and read by those that come after."""
+        """Add advanced tables to the run, for later ones to read."""
         self.advanced += done
         self.state = self.state.with_relations(
             r for advanced_table in done for r in advanced_table.relations
@@ -132,7 +132,7 @@ class RefreshRun:
     def publish(
         self, besides: Change = NOTHING, serve_besides: Serve = serve_nothing
     ) -> dict[str, Refresh]:
-        """Make all of it visible; the refreshes as they were recorded, by relation."""
+        """Publish all of it, and return the recorded refreshes by relation."""
         advanced, unread = tuple(self.advanced), tuple(self.unread)
         tables = [
             *(unread_table.table for unread_table in advanced),
@@ -161,11 +161,11 @@ class RefreshRun:
         return {unread_table.table: unread_table for unread_table in done}
 
     def finish(self) -> dict[str, Refresh]:
-        """Publish, if anything has come into a table; the refreshes by relation."""
+        """Publish, if a table has taken in anything, and return the refreshes by relation."""
         return self.publish() if self.advanced or self.unread else {}
 
     def _begin(self, group: Group) -> Callable[[], tuple[Advanced, ...]] | None:
-        """How a table, or those of a cycle, is computed; None if no change comes into it."""
+        """Return the task that computes a table or a cycle; None if no change comes into it."""
         target = self.target
         if target is None or target.relation not in {table.relation for table in group}:
             target = RefreshTarget("")
@@ -188,7 +188,7 @@ class RefreshRun:
     def _where_read(
         self, group: Group, changed: frozenset[str], decision: Decision, target: RefreshTarget
     ) -> frozenset[str]:
-        """Those of the changed inputs that changed in columns which the tables read."""
+        """Return those of the changed inputs that changed in columns which the tables read."""
         try:
             with contained(f"refresh {_names(group)}"):
                 return changed_where_read(self.engine, self.state, group, changed)
@@ -198,7 +198,7 @@ class RefreshRun:
             raise
 
     def _unread(self, table: StreamTable) -> Unread:
-        """The table takes in changes that it does not read; what it reads itself is done."""
+        """Return the table with changes taken in that it does not read."""
         epoch = self.epoch if self.advanced else 0
         return Unread(table, frontier(self.state, table, epoch, self.moved))
 
@@ -231,8 +231,9 @@ class RefreshRun:
         changed: frozenset[str],
         state: State,
     ) -> tuple[Decision, Effort]:
-        """What was decided, or the cheaper way where that may be chosen; and what lies before it.
+        """Return what was decided, or the cheaper way where that may be chosen.
 
+        And what lies before it.
         All tables of a cycle have the same past.
         """
         engine, decision = self.engine, attempts[0].decision
@@ -266,7 +267,7 @@ class RefreshRun:
         return consistency_groups(self.state, self.engine.settings(self.state))
 
     def _remember(self, failed: tuple[RefreshAttempt, ...], error: HeadraceError) -> None:
-        """Keep the failure in the history, also with those that wait for the tables that failed.
+        """Record the failure in the history, also for tables that wait for the failed ones.
 
         A failure that will not pass by itself marks the tables.
         """
@@ -281,7 +282,7 @@ class RefreshRun:
             for table in self.tables
             if table.relation not in names and first.relation in self._groups[table.relation]
         ]
-        why = f"group-failed: {first.schema}.{first.name} failed, so nothing of its group moved"
+        why = f"group-failed: {first.schema}.{first.name} failed, so its group was not published"
         lines = (
             *(attempt.record(error=recorded_error(error)) for attempt in failed),
             *(attempt.record(error=why) for attempt in waiting),
@@ -307,7 +308,7 @@ def _names(tables: Iterable[StreamTable]) -> str:
 
 
 def _marked(table: StreamTable, error: HeadraceError) -> StreamTable:
-    """The table after a failure; what is missing outside is no failure of a table."""
+    """Return the table after a failure; what is missing outside is no failure of a table."""
     if isinstance(error, Unavailable):
         return table
     counted = replace(table, failures=table.failures + 1)

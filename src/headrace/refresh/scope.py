@@ -1,4 +1,4 @@
-"""Which tables are published with which: whole groups, and all that they read. Pure."""
+"""Determine which tables are published together: whole groups, and all that they read. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Reads = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def consistency_groups(state: State, settings: Settings) -> Mapping[str, tuple[str, ...]]:
-    """For the relation of every stream table those of all that move with it; none if it is alone.
+    """Return, for the relation of every stream table those of all that move with it.
 
+    None if it is alone.
     A group that is not atomic moves table by table, and cycles in it as a whole.
     """
     tables = {table.relation: table for table in state.stream_tables}
@@ -37,7 +38,7 @@ def consistency_groups(state: State, settings: Settings) -> Mapping[str, tuple[s
 def together(
     state: State, tables: Iterable[StreamTable], settings: Settings
 ) -> tuple[StreamTable, ...]:
-    """The tables, all that they read and all groups of these, each after those that it reads."""
+    """Return the tables, all that they read and all groups of these, in order of dependency."""
     tables_by_relation = {table.relation: table for table in state.stream_tables}
     grouped = consistency_groups(state, settings)
     members: dict[str, StreamTable] = {}

@@ -1,4 +1,4 @@
-"""Incremental or full: what either way is likely to take, from what refreshes took before. Pure.
+"""Choose incremental or full: estimate what either takes, from past refreshes. Pure.
 
     full(stored)       the latest recomputes, in proportion to the rows that their inputs had
     incremental(rows)  a rising line through the latest refreshes with about so many changed rows;
@@ -32,7 +32,7 @@ MARGIN = 1.1
 # The seconds that do not grow with the rows, where only one size is known.
 STARTING = 0.3
 
-# A recompute over so many times more or fewer rows tells nothing of this one.
+# A recompute over so many times more or fewer rows does not predict this one.
 COMPARABLE = 8
 
 # What was seen while Spark was warming up counts for this part of what it took.
@@ -77,15 +77,15 @@ class RefreshCosts:
         return RefreshCosts(tuple(kept))
 
     def then(self, mode: str, effort: Effort) -> RefreshCosts:
-        """The past after one more refresh."""
+        """Return the past after one more refresh."""
         return RefreshCosts.of(((mode, effort), *self.lines))
 
     def taken(self, way: Way) -> list[Effort]:
-        """The refreshes that went one way, newest first."""
+        """Return the refreshes that went one way, newest first."""
         return [effort for mode, effort in self.lines if mode == way]
 
     def hope(self, way: Way, rows: int = 0) -> float:
-        """The part of what a way took, with about so many changed rows or more, that it may take.
+        """Return the part of a mode's known cost that it may take by now.
 
         It is the less the more such refreshes went the other way since.
         """
@@ -102,7 +102,7 @@ class RefreshCosts:
 
 @dataclass(frozen=True)
 class Choice:
-    """The way that a refresh takes and why, and what either way is expected to take.
+    """The mode of a refresh and why, and what either mode is expected to take.
 
     `reason` is the same words every time, `numbers` those of this time.
     """
@@ -115,7 +115,7 @@ class Choice:
 
 
 def choose(ahead: Effort, past: RefreshCosts) -> Choice:
-    """Which way a refresh goes; `ahead` has what is known before it."""
+    """Return the mode of a refresh; `ahead` has what is known before it."""
     if ahead.stored <= FEW_ROWS:
         return Choice("DIFFERENTIAL", INCREMENTAL)
     of = f"for {ahead.rows:,} changed rows, with {ahead.stored:,} stored"
@@ -137,12 +137,15 @@ def choose(ahead: Effort, past: RefreshCosts) -> Choice:
 
 
 def first_share(changed: int) -> float:
-    """The part of the stored rows beyond which full is taken while nothing is known."""
+    """Return the part of the stored rows beyond which full is taken while nothing is known."""
     return MARGIN / _terms(changed)
 
 
 def full_seconds(stored: int, past: RefreshCosts) -> float | None:
-    """What a recompute is likely to take over so many stored rows; None if none was like it."""
+    """Return what a recompute is likely to take over so many stored rows.
+
+    None if none was like it.
+    """
     seen = [
         effort
         for effort in past.taken("FULL")
@@ -157,7 +160,7 @@ def full_seconds(stored: int, past: RefreshCosts) -> float | None:
 
 
 def incremental_seconds(ahead: Effort, past: RefreshCosts, full: float) -> float:
-    """What following the change is likely to take, where a recompute takes `full`."""
+    """Return what following the change is likely to take, where a recompute takes `full`."""
     rows, slope = max(ahead.rows, 1), _terms(len(ahead.changed)) * full / ahead.stored
     points = incremental_points(frozenset(ahead.changed), past)
     if not points:
@@ -175,7 +178,7 @@ def incremental_seconds(ahead: Effort, past: RefreshCosts, full: float) -> float
 
 
 def incremental_points(changed: frozenset[str], past: RefreshCosts) -> tuple[Point, ...]:
-    """What refreshes took that followed changes of these inputs, or if none did, of any.
+    """Return what refreshes took that followed changes of these inputs, or if none did, of any.
 
     One point for each size, in powers of two; with more rows never less.
     """
@@ -198,7 +201,7 @@ def incremental_points(changed: frozenset[str], past: RefreshCosts) -> tuple[Poi
 
 
 def _rising(points: list[Point]) -> tuple[Point, ...]:
-    """The points with those that fall back levelled with the ones before them."""
+    """Return the points with those that fall back levelled with the ones before them."""
     levels: list[list[Point]] = []
     for point in points:
         level = [point]
@@ -213,19 +216,22 @@ def _level(points: list[Point]) -> float:
 
 
 def _typical(seconds: Iterable[float]) -> float:
-    """What these took, by the third that took least: all else only ever makes one take longer."""
+    """Return the typical duration: the upper end of the fastest third, as delays only add."""
     least = sorted(seconds)
     return least[(len(least) - 1) // 3]
 
 
 def _trusted(seen: list[Effort]) -> list[Effort]:
-    """The refreshes that Spark was warm for; if there are none, all, for what they may take."""
+    """Return the refreshes that Spark was warm for.
+
+    If there are none, all, for what they may take.
+    """
     warm = [effort for effort in seen if effort.warm]
     return warm or [replace(effort, seconds=effort.seconds * WARMING_UP) for effort in seen]
 
 
 def _in_proportion(seconds: float, share: float) -> float:
-    """What so many times as many rows are likely to take."""
+    """Return what so many times as many rows are likely to take."""
     fixed = min(seconds, STARTING)
     return fixed + (seconds - fixed) * share
 

@@ -32,7 +32,7 @@ class _RemainingQuery:
 
 
 def remaining(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage | None:
-    """The step without what empty scans leave without rows, if that is much of it and not new.
+    """Return the step without the terms that empty scans leave without rows, if worth it.
 
     None if no rows are left at all.
     """
@@ -56,7 +56,7 @@ def remaining(step: ComputeStage, empty: frozenset[Path]) -> ComputeStage | None
 
 @lru_cache(MOST_QUERIES)
 def _known(query: _RemainingQuery) -> _RemainingQuery:
-    """The query that was seen first of those with the same text."""
+    """Return the query that was seen first of those with the same text."""
     return query
 
 

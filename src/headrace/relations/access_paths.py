@@ -1,6 +1,6 @@
 """Access paths to the rows of an input with certain keys, and the one that is likely fastest.
 
-| way | how | costs |
+| access path | how | costs |
 |---|---|---|
 | probe | PostgreSQL's index on a source, as it was at the last cut | with the keys |
 | index | the places of rows by a column of the key, beside the files | with the keys |
@@ -34,20 +34,20 @@ PROBE_BEGINS = 10.0
 PROBE_A_KEY = 0.02
 LOOK_UP_BEGINS = 2.0
 LOOK_UP_A_VALUE = 0.000_02
-# After a probe that could not tell, the next one of that column waits for so long.
+# After an inconclusive probe, the next one of that column waits for so long.
 PAUSE_SECONDS = 60.0
 
 
 @dataclass
 class FailedProbes:
-    """Until when, by the process's clock, a source is not probed by columns that did not answer."""
+    """Until when, by the process's clock, failed probes of columns are not repeated."""
 
     until: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class AccessPaths:
-    """Finds the rows of a stage's inputs by their keys.
+    """Look up the rows of a stage's inputs by their keys.
 
     `read` are the inputs that the stage came to read, `taken` those of them found by keys.
     """
@@ -59,7 +59,7 @@ class AccessPaths:
     taken: list[Access] = field(default_factory=list)
 
     def start(self, inputs: Iterable[PlanInput]) -> None:
-        """The stage reads these, whatever was tried before."""
+        """Set the inputs that the stage reads, and forget those of an earlier attempt."""
         self.read[:] = inputs
         self.taken.clear()
 
@@ -70,7 +70,7 @@ class AccessPaths:
         return sum(map(self.reading.size, self.read)) - spared
 
     def find(self, plan_input: PlanInput, keys: Keys) -> tuple[pa.Table, AccessPath]:
-        """The weighted rows of the input with one of the keys, not netted.
+        """Return the weighted rows of the input with one of the keys, not netted.
 
         If they are more than the reading's `most_found`, they are not all.
         """
@@ -87,7 +87,7 @@ class AccessPaths:
         return reading.lookup(plan_input, keys), "index" if indexed else pruned
 
     def _may_probe(self, plan_input: PlanInput, keys: Keys, reached: int) -> bool:
-        """Whether a probe is asked for, or likely faster than comparing so many rows."""
+        """Return whether a probe is asked for, or likely faster than comparing so many rows."""
         if self.requested == "probe":
             return True
         if self.requested != "auto" or not len(keys):
@@ -96,7 +96,7 @@ class AccessPaths:
         return PROBE_BEGINS + PROBE_A_KEY * len(keys) < look_up
 
     def _probed(self, plan_input: PlanInput, keys: Keys) -> pa.Table | None:
-        """What the source database says, taken back to the epoch that the input is read at."""
+        """Return what the source's index finds, taken back to the epoch that is read."""
         state, reading = self.reading.state, self.reading
         source = next((s for s in state.sources if s.relation == plan_input.relation), None)
         if source is None or not _is_buffered(source):
@@ -136,5 +136,5 @@ class AccessPaths:
 
 
 def _is_buffered(source: Source) -> bool:
-    """Whether every change since the last cut is in a buffer."""
+    """Return whether every change since the last cut is in a buffer."""
     return source.mode is CaptureMode.TRIGGER and source.status is Status.ACTIVE

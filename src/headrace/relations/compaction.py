@@ -1,4 +1,4 @@
-"""Compact logs: merge files of epochs that no reader tells apart, and remove superfluous files.
+"""Compact logs: merge files of epochs that no reader distinguishes, and remove superfluous files.
 
 A daemon's threads write one relation each, from an exact version of its log, so nobody else can
 commit to it. Large merges therefore run beside refreshes, in one thread for all relations, and only
@@ -31,22 +31,22 @@ from headrace.store import LogFile, Pin, RelationLog
 from headrace.store.compaction import worth_merging
 
 ROWS_A_PART = 1_000_000
-# So many rows are summed up in the time of a commit or two; a refresh need not wait for more.
+# Compacting so many rows takes a commit or two; a refresh need not wait for more.
 AT_ONCE_ROWS = 50_000
 
 logger = logging.getLogger(__name__)
 
 
 def epochs_needed(state: State, relation: str) -> frozenset[int]:
-    """The epochs that some reader needs as its "before": where each of them stands."""
+    """Return the epochs that some reader needs as its "before": where each of them stands."""
     return frozenset(taken_in(reader, relation) for reader in state.readers(relation))
 
 
 def compact(engine: Engine, relations: Iterable[str], fence: int) -> None:
-    """Sum up old epochs of these relations where that is worth it, and pin the outcome.
+    """Compact old epochs of these relations where that is worth it, and pin the result.
 
-    The work before it is published already, so a failure here is told and not raised; whoever
-    writes next finds the logs as they are.
+    The work before it is published already, so a failure here is logged and not raised; the
+    next writer finds the logs as they are.
     """
     names = tuple(relations)
     try:
@@ -85,7 +85,7 @@ def _compact(engine: Engine, names: tuple[str, ...], fence: int) -> None:
 
 
 def _shortened(engine: Engine, relation: Relation, needed: frozenset[int], limit: int) -> Pin:
-    """The pin after files were replaced by their sum; the same if there was none to replace.
+    """Return the pin after files were replaced by merged ones, or the same pin.
 
     Under a daemon larger sums are begun now and put in place by a later call.
     """
@@ -114,9 +114,9 @@ def _shortened(engine: Engine, relation: Relation, needed: frozenset[int], limit
 def _written(
     engine: Engine, relation: Relation, log: RelationLog, chosen: tuple[LogFile, ...], limit: int
 ) -> Sum:
-    """The sum of the chosen files in a folder of its own; executors make a large one.
+    """Merge the chosen files into a new folder; executors merge many rows.
 
-    `log` is as it was when they were chosen. It may have moved on for long when they are summed up.
+    `log` is as it was when they were chosen. It may have advanced far by the time they are merged.
     """
     store, epoch = engine.store, chosen[-1].last_epoch
     folder = store.new_folder(relation.id, epoch)
@@ -152,7 +152,7 @@ PAUSE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Sum:
-    """The folder that the sum of some files was written into, and the rows that it has."""
+    """The folder that files were merged into, and the rows that it has."""
 
     folder: str
     rows: int
@@ -160,19 +160,19 @@ class Sum:
 
 @dataclass(frozen=True)
 class CompactedRun:
-    """Files of a log, neighbours in it, and their sum."""
+    """Neighbouring files of a log, and their merged rows."""
 
     chosen: tuple[LogFile, ...]
     sum: Sum
 
     def fits(self, files: tuple[LogFile, ...], needed: Iterable[int]) -> bool:
-        """Whether the files are all still there, and nobody stands between their epochs."""
+        """Return whether the files are all still there, and nobody stands between their epochs."""
         first, last = self.chosen[0].first_epoch, self.chosen[-1].last_epoch
         return set(self.chosen) <= set(files) and not any(first <= e < last for e in needed)
 
 
 class Merges:
-    """At most one sum of a relation is made at a time."""
+    """Merges beside refreshes, at most one at a time for each relation."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "headrace-merge")
@@ -182,7 +182,7 @@ class Merges:
         self._closed = False
 
     def begin(self, relation: str, chosen: tuple[LogFile, ...], work: Callable[[], Sum]) -> None:
-        """Have `work` write the sum of the chosen files, unless one of the relation failed lately.
+        """Have `work` merge the chosen files, unless a merge of the relation failed lately.
 
         None of the relation is under way.
         """
@@ -192,15 +192,15 @@ class Merges:
                 self._begun[relation] = chosen, self._pool.submit(work)
 
     def being_merged(self, relation: str) -> tuple[LogFile, ...]:
-        """The files whose sum is being made, or is there and was not taken yet."""
+        """Return the files that are being merged, or whose merge was not taken yet."""
         with self._lock:
             chosen, _ = self._begun.get(relation, ((), None))
         return chosen
 
     def take(self, relation: str) -> CompactedRun | None:
-        """What was made of the relation; None if nothing was, or not yet.
+        """Return a finished merge of the relation; None if there is none yet.
 
-        A failure is told, and the files may be chosen again after a while.
+        A failure is logged, and the files may be chosen again after a while.
         """
         with self._lock:
             chosen, future = self._begun.get(relation, ((), None))
@@ -217,7 +217,7 @@ class Merges:
             return None
 
     def forget(self, relation: str) -> bool:
-        """Nobody will take what was made of a relation; False while that is still being written."""
+        """Discard a merge of a relation; False while it is still being written."""
         with self._lock:
             _, future = self._begun.get(relation, ((), None))
             if future is not None and not future.done() and not future.cancel():
@@ -227,14 +227,14 @@ class Merges:
         return True
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for all that is under way, or so long."""
+        """Wait for all merges under way, at most so long."""
         with self._lock:
-            # What was cancelled before it began never tells that it has ended.
+            # A future that was cancelled before it began is never reported as done.
             futures = [future for _, future in self._begun.values() if not future.cancelled()]
         wait(futures, seconds)
 
     def close(self) -> None:
-        """Begin nothing more. What is being written goes on until it ends or is cancelled."""
+        """Begin no more merges; those under way go on until they end or are cancelled."""
         with self._lock:
             self._closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)

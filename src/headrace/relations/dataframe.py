@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def shown_rows(relation: Relation, version: Version = "after") -> Operator:
-    """What readers see of a relation, or of its change, from its record alone."""
+    """Return the plan of what readers see of a relation, or of its change."""
     types = dict(relation.columns)
     visible = tuple((name, Column(name, types[name])) for name in relation.visible)
     if relation.condition is None:
@@ -32,11 +32,11 @@ def shown_rows(relation: Relation, version: Version = "after") -> Operator:
 def published_frame(
     engine: Engine, state: State, table: StreamTable, upto: int | None = None
 ) -> DataFrame:
-    """The table at its published epoch, or as it was last published up to another.
+    """Return the table at its published epoch, or as last published up to another.
 
     Later refreshes do not change what the frame shows. Conditions on the column that the log is
-    kept apart by reach its files. `epoch-expired` where the log does not tell any more what the
-    table was then.
+    kept apart by reach its files. `epoch-expired` where the log no longer has the table of
+    that epoch.
     """
     shown = shown_rows(state.relation(table.relation))
     limits = {} if upto is None else {table.relation: upto}
@@ -53,9 +53,10 @@ def published_frame(
 def changed_frame(
     engine: Engine, state: State, table: StreamTable, after: int, upto: int | None = None
 ) -> DataFrame:
-    """The netted change of the table after one epoch, with `_weight`; 0 is before its first row.
+    """Return the netted change of the table after one epoch, with `_weight`.
 
-    `epoch-expired` where the log does not tell any more what came after.
+    0 is before its first row.
+    `epoch-expired` where the log no longer has what came after.
     """
     shown = Net(shown_rows(state.relation(table.relation), "change"))
     limits = {} if upto is None else {table.relation: upto}
@@ -68,15 +69,15 @@ def changed_frame(
 
 
 def _require_known(engine: Engine, state: State, table: StreamTable, epoch: int) -> None:
-    """The log must tell what the table was at the epoch.
+    """Require that the log still has the table at the epoch.
 
-    It begins where the table was made, or made anew, and later epochs of it may be summed up.
+    The log begins where the table was built or rebuilt, and later epochs may be compacted.
     """
     pin = state.relation(table.relation).pin
     files = engine.store.files(table.relation, pin, 0, pin.epoch)
     for file in files:
         if file.first_epoch <= epoch < file.last_epoch:
-            why = f"Epochs {file.first_epoch} to {file.last_epoch} were summed up."
+            why = f"Epochs {file.first_epoch} to {file.last_epoch} were compacted."
             raise _expired(table, epoch, why)
     first = min((file.first_epoch for file in files), default=pin.epoch + 1)
     if first > epoch:
@@ -84,13 +85,13 @@ def _require_known(engine: Engine, state: State, table: StreamTable, epoch: int)
         history = engine.catalog.refreshes(table.relation, None)
         first = min((one.epoch for one in history if table.relation in one.versions), default=first)
     if first > epoch:
-        raise _expired(table, epoch, f"It was made, or made anew, at epoch {first}.")
+        raise _expired(table, epoch, f"The stream table was built or rebuilt at epoch {first}.")
 
 
 def _expired(table: StreamTable, epoch: int, why: str) -> NeedsReinit:
     return NeedsReinit(
         "epoch-expired",
-        f"{table.schema}.{table.name} cannot be read at epoch {epoch} any more",
+        f"could not read {table.schema}.{table.name} at epoch {epoch}: the epoch has expired",
         detail=why,
-        hint="Read it as it is now, or all of its rows as changes after 0.",
+        hint="Read the current epoch, or all rows as changes after 0.",
     )

@@ -1,4 +1,4 @@
-"""What a stream table is once its query is bound: a plan and its stages."""
+"""Define a stream table by its bound query: a plan and its stages."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class InputSchema:
     """What table names mean in a query: its inputs and the views it reads, by search path.
 
     `tables` are what the binder sees of the inputs. `conditions` gives, for each input whose
-    relation also holds groups that its HAVING hides, the column that tells them apart. `rules` are
+    relation also holds groups that its HAVING hides, the column that marks them. `rules` are
     those that the query is bound by.
     """
 
@@ -81,7 +81,7 @@ class InputSchema:
         search_path: tuple[str, ...],
         rules: Rules,
     ) -> InputSchema:
-        """The schema of inputs, each by what the query or its views see of it."""
+        """Return the schema of inputs, each by what the query or its views see of it."""
         conditions = {
             (plan_input.relation, condition)
             for plan_input in inputs.values()
@@ -108,12 +108,12 @@ class InputSchema:
 
 
 def as_named(origin: Input) -> InputNames:
-    """All that there is to be seen of an input."""
+    """Return all that there is to be seen of an input."""
     return InputNames(origin.schema, origin.name, tuple(column.name for column in origin.columns))
 
 
 def bound_table(origin: Input, named: InputNames) -> BoundTable:
-    """An input as the binder sees it: those columns that were there when the query was bound."""
+    """Return an input as the binder sees it, with the columns of when the query was bound."""
     columns: dict[str, BoundColumn] = {}
     keys: tuple[tuple[str, ...], ...]
     if isinstance(origin, StreamTable):
@@ -147,38 +147,39 @@ def _defined(relation: str, query: str, schema: InputSchema, cycle: frozenset[st
 
 
 def rules_of(collation: Collation, options: Mapping[str, Any]) -> Rules:
-    """The rules by which the query of a table with these options is bound."""
+    """Return the rules by which the query of a table with these options is bound."""
     return Rules(collation, by_value=options.get("unspecified_order") == "by_value")
 
 
 def schema_of(table: StreamTable, state: State) -> InputSchema:
-    """What the query of a table that exists sees, as when it was bound."""
+    """Return what the query of a table that exists sees, as when it was bound."""
     inputs = inputs_of(table, state)
     rules = rules_of(table.default_collation, table.options)
     return InputSchema.of(inputs, table.views, state, table.search_path, rules)
 
 
 def define(table: StreamTable, state: State) -> Definition:
-    """The definition of a table that exists, bound to its inputs as they were captured."""
+    """Return the definition of a table that exists, bound to its inputs as they were captured."""
     schema = schema_of(table, state)
     cycle = cycles(state.stream_tables).get(table.relation, frozenset())
     return _defined(table.relation, table.query, schema, cycle)
 
 
 def rebound(table: StreamTable, state: State) -> BoundQuery:
-    """The query of a table that exists, bound as it was."""
+    """Return the query of a table that exists, bound as it was."""
     schema = schema_of(table, state)
     return bind(table.query, schema, rules=schema.rules)
 
 
 def stored_edges(bound: BoundQuery) -> dict[str, tuple[str, ...]]:
-    """How a query depends on each relation that it reads, as a stream table keeps it."""
+    """Return how a query depends on each relation that it reads, as a stream table keeps it."""
     return {edge.relation: edge.operators for edge in classify(bound.written)}
 
 
 def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
-    """How a table that exists depends on what it reads; classified here if it is not kept yet.
+    """Return how a table that exists depends on what it reads.
 
+    Classified here if it is not kept yet.
     Where its query cannot be bound any more, nothing is known to be monotone.
     """
     if table.edges or table.is_uninitialized:
@@ -190,7 +191,10 @@ def edges_of(table: StreamTable, state: State) -> Mapping[str, tuple[str, ...]]:
 
 
 def follow(table: StreamTable, moved: Mapping[str, str]) -> StreamTable:
-    """The table over relations that took the place of others; it has taken in nothing of them."""
+    """Return the table over relations that took the place of others.
+
+    It has taken in nothing of them.
+    """
     return replace(
         table,
         inputs=tuple(moved.get(relation, relation) for relation in table.inputs),
@@ -206,7 +210,7 @@ def follow(table: StreamTable, moved: Mapping[str, str]) -> StreamTable:
 
 
 def inputs_of(table: StreamTable, state: State) -> dict[InputNames, Input]:
-    """The inputs of a table that exists, by what its query sees of them."""
+    """Return the inputs of a table that exists, by what its query sees of them."""
     origins = (state.origin(relation) for relation in table.inputs)
     return {
         table.names.get(origin.relation) or as_named(origin): origin
@@ -221,7 +225,7 @@ def new_definition(
     schema: InputSchema,
     cycle: frozenset[str] = frozenset(),
 ) -> Definition:
-    """The definition of a table about to be created.
+    """Return the definition of a table about to be created.
 
     `cycle` has the relations of all tables of the cycle that it is in, its own among them; the
     query is bound for that.
@@ -231,7 +235,7 @@ def new_definition(
 
 
 def _without_hidden(plan: Operator, conditions: dict[str, str]) -> Operator:
-    """The plan reading only those groups of other stream tables that their HAVING shows."""
+    """Return the plan reading only those groups of other stream tables that their HAVING shows."""
     if not isinstance(plan, Scan):
         return plan.with_children(*(_without_hidden(c, conditions) for c in plan.children))
     condition = conditions.get(plan.relation)
@@ -243,7 +247,7 @@ def _without_hidden(plan: Operator, conditions: dict[str, str]) -> Operator:
 
 
 def used_columns(plan: Operator, relation: str) -> frozenset[str]:
-    """The physical columns of a relation that a plan reads."""
+    """Return the physical columns of a relation that a plan reads."""
     used: set[str] = set()
 
     def visit(node: Operator) -> None:
@@ -257,7 +261,7 @@ def used_columns(plan: Operator, relation: str) -> frozenset[str]:
 
 
 def named_columns(plan: Operator, relation: str) -> frozenset[str]:
-    """Those of `used_columns` that decide more than which of two equal rows comes first."""
+    """Return those of `used_columns` that decide more than which of two equal rows comes first."""
 
     def without_ties(node: Operator) -> Operator:
         node = node.with_children(*map(without_ties, node.children))
@@ -269,7 +273,7 @@ def named_columns(plan: Operator, relation: str) -> frozenset[str]:
 
 
 def relation_of(stage: Stage, pin: Pin) -> Relation:
-    """The relation that a stage writes."""
+    """Return the relation that a stage writes."""
     condition = None if stage.condition_column is None else "v"
     visible = tuple(physical for physical, _ in stage.visible)
     return Relation(stage.relation, stage_types(stage), visible, pin, condition)
@@ -296,7 +300,7 @@ def require_kept(definition: Definition, state: State) -> None:
 def _kept_otherwise(relation: str) -> NeedsReinit:
     return NeedsReinit(
         "state-incompatible",
-        "what is kept for the table is not what this version of Headrace keeps",
+        "stored state of the table is incompatible with this version of Headrace",
         detail=f"The relation is {relation}.",
-        hint="Reinit the stream table: it is recomputed from scratch and keeps its served rows.",
+        hint="Reinit the stream table: its state is recomputed, and its served rows stay.",
     )

@@ -49,7 +49,7 @@ class InputReader:
     upto: Mapping[str, int] = field(default_factory=dict)
 
     def span(self, name: str, version: str) -> tuple[int, int]:
-        """The epochs (after, upto] that a version of a relation is made of."""
+        """Return the epochs (after, upto] that a version of a relation is made of."""
         relation = self.state.relation(name)
         before = min(self.frontier.get(name, relation.pin.epoch), relation.pin.epoch)
         after = min(self.upto.get(name, relation.pin.epoch), relation.pin.epoch)
@@ -62,7 +62,7 @@ class InputReader:
                 return 0, after
 
     def input(self, plan_input: PlanInput) -> Input:
-        """The input under the name that the query's text uses."""
+        """Return the input under the name that the query's text uses."""
         relation = self.state.relation(plan_input.relation)
         after, upto = self.span(plan_input.relation, plan_input.version)
         types = dict(relation.columns)
@@ -80,7 +80,7 @@ class InputReader:
         return Input(plan_input.name, schema, files=tuple(file.uri for file in files))
 
     def in_memory(self, plan_input: PlanInput, input_: Input) -> Input:
-        """The input with the rows of its files instead of the files, if these are few.
+        """Return the input with the rows of its files instead of the files, if these are few.
 
         Spark then plans the same query once, however many files there come to be.
         """
@@ -95,14 +95,14 @@ class InputReader:
         )
 
     def only_adds(self, plan_input: PlanInput, input_: Input) -> bool:
-        """Whether a change, as it is given, is known to take no row away."""
+        """Return whether a change, as it is given, is known to take no row away."""
         if input_.rows is not None:
             least = least_weight(input_.rows)
             return least is None or least > 0
         return all(file.only_adds for file in self._files(plan_input))
 
     def lookup(self, plan_input: PlanInput, keys: Keys, *, by: By = "best") -> pa.Table:
-        """The stored rows of an input that have one of the keys, not netted.
+        """Return the stored rows of an input that have one of the keys, not netted.
 
         If they are more than `most_found`, they are not all.
         """
@@ -112,7 +112,7 @@ class InputReader:
         return self.store.lookup(name, pin, keys, plan_input.columns, upto, most, by=by)
 
     def most_found(self, plan_input: PlanInput) -> int:
-        """How many rows of an input may be looked up: as many as take `MOST_BYTES`, roughly.
+        """Return how many rows of an input may be looked up: as many as take `MOST_BYTES`, roughly.
 
         All of it takes Spark many times as long to read, so these may be more than the limit.
         """
@@ -122,13 +122,13 @@ class InputReader:
         return max(self.limit, min(MOST_FOUND, fitting))
 
     def reach(self, plan_input: PlanInput, keys: Keys) -> LookupCost:
-        """How many stored rows of an input a look-up compares with the keys."""
+        """Return how many stored rows of an input a look-up compares with the keys."""
         pin = self.state.relation(plan_input.relation).pin
         _, upto = self.span(plan_input.relation, plan_input.version)
         return self.store.reach(plan_input.relation, pin, keys, plan_input.columns, upto)
 
     def size(self, plan_input: PlanInput) -> int:
-        """How many stored rows an input is made of, before they are netted."""
+        """Return how many stored rows an input is made of, before they are netted."""
         return sum(file.rows for file in self._files(plan_input))
 
     def _files(self, plan_input: PlanInput) -> tuple[LogFile, ...]:
@@ -138,11 +138,11 @@ class InputReader:
         )
 
     def is_small(self, inputs: Iterable[PlanInput], more: int = 0) -> bool:
-        """Whether one task reads these, and so many rows more, before several could be started."""
+        """Return whether one task reads these inputs and rows before several could be started."""
         return sum(map(self.size, inputs)) + more <= SMALL_ROWS
 
     def is_large(self, name: str) -> bool:
-        """Whether the relation's change is too large to be netted in memory."""
+        """Return whether the relation's change is too large to be netted in memory."""
         relation = self.state.relation(name)
         after, upto = self.span(name, "change")
         files = self.store.files(name, relation.pin, after, upto)
@@ -150,15 +150,15 @@ class InputReader:
         return rows > self.limit or UNPACKED * stored > MOST_BYTES
 
     def change(self, relation: Relation) -> pa.Table:
-        """The change that readers of the relation see: its visible columns, netted."""
+        """Return the change that readers of the relation see: its visible columns, netted."""
         return self._shown(relation, *self.span(relation.id, "change"))
 
     def rows(self, relation: Relation) -> pa.Table:
-        """The rows that readers of the relation see, netted."""
+        """Return the rows that readers of the relation see, netted."""
         return self._shown(relation, *self.span(relation.id, "after"))
 
     def stored(self, relation: Relation) -> pa.Table:
-        """All columns of the relation's rows before, netted."""
+        """Return all columns of the relation's rows before, netted."""
         names = tuple(name for name, _ in relation.columns)
         return self._netted(relation, *self.span(relation.id, "before"), names)
 

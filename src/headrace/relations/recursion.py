@@ -32,7 +32,7 @@ Given = Mapping[str, pa.Table]
 def levels(
     engine: Engine, recursion: Recursive, names: tuple[str, ...], reading: InputReader, most: int
 ) -> tuple[pa.Table, int]:
-    """The rows of all levels, weighted, and how many levels there were.
+    """Return the rows of all levels, weighted, and how many levels there were.
 
     `names` are the physical columns of the variable, in the order of the recursion's.
     """
@@ -42,7 +42,7 @@ def levels(
 def materialised(
     engine: Engine, plan: Operator, reading: InputReader, most: int
 ) -> tuple[Operator, list[Input]]:
-    """The plan with every recursion replaced by a scan of its rows, and all of its inputs."""
+    """Return the plan with recursions replaced by scans of their rows, and all its inputs."""
     native = _Native(engine, reading, most)
     whole, unlogged = native.materialised(plan, {})
     return whole, native.inputs(inputs_of(whole), unlogged)
@@ -51,7 +51,7 @@ def materialised(
 def least_fixed_point(
     engine: Engine, bodies: Mapping[str, Operator], reading: InputReader, most: int
 ) -> dict[str, pa.Table]:
-    """The rows of relations that read each other, every row once: the least that fit all bodies."""
+    """Return the rows of relations that read each other: the least fixed point of all bodies."""
     native = _Native(engine, reading, most)
     columns = {relation: body.columns for relation, body in bodies.items()}
     rows = {name: _schema(of, numbered(of)).empty_table() for name, of in columns.items()}
@@ -110,7 +110,7 @@ class _Native:
     def new(
         self, plan: Operator, names: tuple[str, ...], present: pa.Table, unlogged: Given
     ) -> pa.Table:
-        """Every row of the plan once that is not known."""
+        """Return every row of the plan once that is not known."""
         plan, unlogged = self.materialised(plan, unlogged)
         relation = "known"
         while relation in unlogged:
@@ -121,7 +121,7 @@ class _Native:
         return self._run(text, plan_inputs, plan.columns, names, {**unlogged, relation: present})
 
     def materialised(self, plan: Operator, unlogged: Given) -> tuple[Operator, Given]:
-        """The plan without recursions, and what it is to be given."""
+        """Return the plan with recursions replaced by scans of their rows, and all its inputs."""
         rows = dict(unlogged)
         scans: dict[Recursive, Scan] = {}
 
@@ -157,7 +157,7 @@ class _Native:
         names: tuple[str, ...],
         unlogged: Given,
     ) -> pa.Table:
-        """The query's rows, each with weight 1."""
+        """Return the query's rows, each with weight 1."""
         logs = [plan_input for plan_input in plan_inputs if plan_input.relation not in unlogged]
         more = sum(
             unlogged[plan_input.relation].num_rows
@@ -182,14 +182,14 @@ def _schema(columns: tuple[Column, ...], names: tuple[str, ...]) -> pa.Schema:
 
 
 def endless(error: NotConverged, tables: Iterable[StreamTable], *, cycle: bool) -> UserError:
-    """What a user is told about tables of a cycle, or one whose recursion does not end."""
+    """Return the error of a recursion, or of tables of a cycle, that does not converge."""
     names = sorted(f"{table.schema}.{table.name}" for table in tables)
     setting = "max_fixpoint_iterations" if cycle else "max_recursion_levels"
     return UserError(
         "not-converged",
         f"stream table{'s' * (len(names) > 1)} {', '.join(names)}"
-        f" found no end in {error.iterations - 1} rounds",
-        detail=f"One round more found {error.rows} new rows. Nothing was published.",
+        f" did not converge in {error.iterations - 1} rounds",
+        detail=f"Another round found {error.rows} new rows. Nothing was published.",
         hint="A condition in the query can bound the recursion, such as one on its depth or on the"
         f" path so far. If there is an end, raise {setting}.",
     )

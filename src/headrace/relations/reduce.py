@@ -1,4 +1,4 @@
-"""Inputs of a delta query reduced to the rows that reach the change, before Spark reads them."""
+"""Reduce inputs of a delta query to the rows that reach the change, before Spark reads them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reduced(
     plan_inputs: Sequence[PlanInput],
     inputs: Sequence[Input],
 ) -> Reduced:
-    """The inputs, those of large states with fewer rows where that is worth it.
+    """Return the inputs, those of large states with fewer rows where that is worth it.
 
     A state of which every scan is restricted is looked up by the keys that reach it, unless these
     are too many. All others stay as they are.
@@ -78,7 +78,7 @@ def reduced(
             continue
         rows = _together(pieces, input_.schema)
         keys, size = sum(len(piece.keys) for piece in pieces), reading.size(plan)
-        # Where some keys were looked up one way and some another, the last one is told.
+        # Where keys were looked up by several access paths, the last one is recorded.
         way = pieces[-1].way
         paths.taken.append(Access(plan.relation, plan.version, way, keys, rows.num_rows, size))
         result.append(replace(input_, files=(), rows=rows))
@@ -88,7 +88,7 @@ def reduced(
 def empty_scans(
     plan: Operator, reduction: Reduction, plan_inputs: Sequence[PlanInput], lookup: Reduced
 ) -> frozenset[Path]:
-    """Where the plan scans something of which no row matters, as far as that is known."""
+    """Return where the plan scans something of which no row matters, as far as that is known."""
     inputs = {
         plan_input.name: rows for plan_input, rows in zip(plan_inputs, lookup.inputs, strict=True)
     }
@@ -103,7 +103,7 @@ def empty_scans(
 
 
 def _first_origins(reduction: Reduction) -> Iterable[ScanOrigin]:
-    """What the ways begin at."""
+    """Return what the ways begin at."""
     for restriction in reduction.restrictions:
         yield from (origin for origin in restriction.origins if origin.scan.version in GIVEN)
 
@@ -113,7 +113,7 @@ def _name(of: ScanOrigin | Restriction) -> str:
 
 
 def _needed(reduction: Reduction, worth: Iterable[str]) -> dict[Path, list[Restriction]]:
-    """The ways to these inputs, and to what stands on them: on the shortest, or with conditions.
+    """Return the restrictions that lead to these inputs, shortest or with conditions first.
 
     Conditions make keys few. All other scans are left out.
     """
@@ -225,7 +225,7 @@ class _Search:
         return _Piece(indexed, net_retracted(rows), way)
 
     def _keys(self, restriction: Restriction) -> pa.Table | None:
-        """The keys that a way leads to; None if they are too dear to be computed."""
+        """Return the keys that a way leads to; None if they are too dear to be computed."""
         tables: list[pa.Table] = []
         for origin in restriction.origins:
             values = self._origin(origin)
@@ -239,7 +239,7 @@ class _Search:
         )
 
     def _origin(self, origin: ScanOrigin) -> pa.Table | None:
-        """The values of the rows that a way begins at; conditions are tried on no others."""
+        """Return the values of the rows that a way begins at; conditions are tried on no others."""
         path = origin.path
         if path not in self._passed:
             scan, rows = self._found.get(path, (origin.scan, self.given[_name(origin)].rows))
@@ -253,7 +253,7 @@ class _Search:
 
 
 def keys_table(tables: Sequence[pa.Table], schema: pa.Schema, restriction: Restriction) -> pa.Table:
-    """The keys of the origins, each once, as values of the columns that are restricted."""
+    """Return the keys of the origins, each once, as values of the columns that are restricted."""
     keys = pa.concat_tables([schema.empty_table(), *(_fitted(table, schema) for table in tables)])
     if not restriction.null_safe:
         keys = keys.drop_null()
@@ -264,7 +264,7 @@ def keys_table(tables: Sequence[pa.Table], schema: pa.Schema, restriction: Restr
 
 
 def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows that have a value of the types; a whole number may be too large for one."""
+    """Return the rows that have a value of the types; a whole number may be too large for one."""
     table = table.rename_columns(schema.names)
     for column in schema:
         if column.type == table.schema.field(column.name).type:
@@ -279,7 +279,7 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _together(pieces: Sequence[_Piece], schema: pa.Schema) -> pa.Table:
-    """All rows of the pieces, those that are in several of them once."""
+    """Return all rows of the pieces, those that are in several of them once."""
     tables = [schema.empty_table()]
     for number, piece in enumerate(pieces):
         rows = piece.rows

@@ -18,8 +18,9 @@ MOST_COMPUTED_VALUES = 20_000
 
 
 def values_of(rows: pa.Table, scan: Scan, values: tuple[Scalar, ...]) -> pa.Table | None:
-    """A column for each expression over rows of the scan; None if these have too many values.
+    """Return a column for each expression over rows of the scan.
 
+    None if these have too many values.
     An expression reads one column.
     """
     physical = {column: name for name, column in scan.fields}
@@ -60,7 +61,7 @@ KINDS = frozenset(
 
 
 def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Table:
-    """The rows of a scan for which all conditions are true, or too dear to be tried."""
+    """Return the rows of a scan for which all conditions are true, or too dear to be tried."""
     physical = {column: name for name, column in scan.fields}
     for condition in conditions:
         (column,) = columns_of(condition)
@@ -79,7 +80,7 @@ def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Tabl
 
 
 def _holds(condition: Scalar, column: Column, value: Value, verdicts: dict[Value, bool]) -> bool:
-    """Whether the condition is true for a value, if it is not known already."""
+    """Return whether the condition is true for a value, if it is not known already."""
     verdict = verdicts.get(value)
     if verdict is None:
         try:
@@ -94,5 +95,5 @@ def _holds(condition: Scalar, column: Column, value: Value, verdicts: dict[Value
 
 @lru_cache(maxsize=512)
 def _verdicts(_: Scalar) -> dict[Value, bool]:
-    """What is remembered of a condition."""
+    """Return what is remembered of a condition."""
     return {}

@@ -12,28 +12,28 @@ from headrace.store import EPOCH, WEIGHT, Arrangement
 
 
 def arrow_schema(relation: Relation) -> pa.Schema:
-    """The columns of a relation, without weight and epoch."""
+    """Return the columns of a relation, without weight and epoch."""
     return pa.schema([(name, type_.arrow) for name, type_ in relation.columns])
 
 
 def stored_schema(relation: Relation) -> pa.Schema:
-    """The weighted rows of a relation as Arrow sees them."""
+    """Return the weighted rows of a relation as Arrow sees them."""
     return pa.schema([pa.field(WEIGHT, pa.int64()), *arrow_schema(relation)])
 
 
 def negated(rows: pa.Table) -> pa.Table:
-    """The rows with the other sign."""
+    """Return the rows with the other sign."""
     place = rows.schema.get_field_index(WEIGHT)
     return rows.set_column(place, rows.schema.field(place), pc.negate(rows.column(place)))
 
 
 def with_epoch(text: str, epoch: int) -> str:
-    """The query with the epoch in front, as executors write it into a log."""
+    """Return the query with the epoch in front, as executors write it into a log."""
     return f"SELECT CAST({epoch:d} AS BIGINT) AS `{EPOCH}`, * FROM (\n{text}\n)"
 
 
 def in_ranges(text: str, arrangement: Arrangement, parts: int | None = None) -> str:
-    """The query with its result in parts, each of which has a range of keys and is sorted.
+    """Return the query with its result in parts, each of which has a range of keys and is sorted.
 
     There are at most so many parts; without an order they are as they come.
     """
@@ -46,12 +46,12 @@ def in_ranges(text: str, arrangement: Arrangement, parts: int | None = None) -> 
 
 
 def scan_all(relation: Relation, version: Version) -> Scan:
-    """All columns of a relation, under their own names."""
+    """Return all columns of a relation, under their own names."""
     return Scan(relation.id, tuple((n, Column(n, t)) for n, t in relation.columns), version)
 
 
 def with_missing_columns(rows: pa.Table, relation: Relation) -> pa.Table:
-    """The rows with NULL in those columns of the relation that they do not have."""
+    """Return the rows with NULL in those columns of the relation that they do not have."""
     schema = stored_schema(relation)
     columns = [
         rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)

@@ -34,7 +34,7 @@ class VisibleChange:
 
     @staticmethod
     def of(rows: pa.Table | WrittenParts) -> VisibleChange:
-        """The change with its rows counted."""
+        """Return the change with its rows counted."""
         inserted = deleted = 0
         columns = rows.select([WEIGHT])
         for batch in columns.to_batches(max_chunksize=BATCH_ROWS):
@@ -48,7 +48,7 @@ class VisibleChange:
         return not self.inserted and not self.deleted
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The weighted rows, from the first each time."""
+        """Return the weighted rows, from the first each time."""
         yield from self.rows.to_batches(max_chunksize=BATCH_ROWS)
 
     def discard(self) -> None:
@@ -58,7 +58,7 @@ class VisibleChange:
 
 
 def visible_change(engine: Engine, reading: InputReader, relation: Relation) -> VisibleChange:
-    """The change of the visible columns, netted; one that is large stays in files."""
+    """Return the change of the visible columns, netted; one that is large stays in files."""
     if not reading.is_large(relation.id):
         return VisibleChange.of(reading.change(relation))
     visible_plan = Net(shown_rows(relation, "change"))

@@ -1,4 +1,4 @@
-"""The part of a query that reads only tables whose columns are known.
+"""Cut a query down to its non-recursive term: what reads only tables whose columns are known.
 
 Tables that read each other have no columns before one of them begins. As PostgreSQL does for a
 recursive query, the types are those of the branches of UNION that do not read what is not there
@@ -22,7 +22,7 @@ _AFTER_BRANCHES = ("ORDER", "LIMIT", "OFFSET", "FETCH", "FOR")
 
 
 def beginning(text: str, reads_unknown: Callable[[str], bool]) -> str | None:
-    """The query without the branches that read something unknown; None if none is left."""
+    """Return the query without the branches that read unknown tables; None if none is left."""
     if not reads_unknown(text):
         return text
     query = _Query.of(text)
@@ -35,7 +35,7 @@ def beginning(text: str, reads_unknown: Callable[[str], bool]) -> str | None:
         ]
         return " UNION ALL ".join(branches) or None
 
-    # A definition without a beginning stays among the seen ones, to tell who reads it.
+    # A definition without a beginning stays among the seen ones, to find who reads it.
     seen: list[str] = []
     left: list[str] = []
     for definition in query.definitions:
@@ -47,7 +47,7 @@ def beginning(text: str, reads_unknown: Callable[[str], bool]) -> str | None:
 
 
 def first_branch(text: str) -> str:
-    """The query with its first branch alone, which gives the columns their names."""
+    """Return the query with its first branch alone, which gives the columns their names."""
     query = _Query.of(text)
     return query.with_(
         [definition.text for definition in query.definitions], _branches(query.body)[0]
@@ -75,7 +75,7 @@ class _Query:
     body: str
 
     def with_(self, definitions: Sequence[str], body: str) -> str:
-        """A body with these definitions in the place of its own."""
+        """Return a body with these definitions in the place of its own."""
         if not definitions:
             return body
         return f"WITH {'RECURSIVE ' * self.recursive}{', '.join(definitions)} {body}"
@@ -105,7 +105,7 @@ class _Query:
 
 
 def _branches(text: str) -> list[str]:
-    """The branches of a UNION, or the whole text where it is anything else.
+    """Return the branches of a UNION, or the whole text where it is anything else.
 
     Parentheses around all of it say nothing. EXCEPT takes from all that stands before it.
     """
@@ -143,12 +143,12 @@ def _is(token: Token, *words: str) -> bool:
 
 
 def _names_next(token: Token) -> bool:
-    """Whether the word that follows is a name, whatever it is elsewhere: AS limit, t.order."""
+    """Return whether the next word is a name, whatever it is elsewhere: AS limit, t.order."""
     return _is(token, "AS") or token.text == "."
 
 
 def _outside(query_tokens: Sequence[Token], begin: int) -> Iterator[tuple[int, Token]]:
-    """The tokens that stand in no parentheses, with their places."""
+    """Return the tokens that stand in no parentheses, with their places."""
     depth = 0
     for place in range(begin, len(query_tokens)):
         token = query_tokens[place]
@@ -159,7 +159,7 @@ def _outside(query_tokens: Sequence[Token], begin: int) -> Iterator[tuple[int, T
 
 
 def _closing(query_tokens: Sequence[Token], open_: int) -> int:
-    """The place of the parenthesis that closes one."""
+    """Return the place of the parenthesis that closes one."""
     depth = 0
     for place in range(open_, len(query_tokens)):
         depth += (query_tokens[place].text == "(") - (query_tokens[place].text == ")")

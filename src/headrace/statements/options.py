@@ -37,7 +37,7 @@ def _one_of(*words: str) -> Callable[[Any], str | None]:
 
 
 def _count(value: Any) -> int | None:
-    """A whole number above zero, also as text."""
+    """Return a whole number above zero, also as text."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value) if len(value) <= len(str(LARGEST_COUNT)) else None
     whole = isinstance(value, int) and not isinstance(value, bool)
@@ -52,7 +52,7 @@ def _flag(value: Any) -> bool | None:
 
 
 def _schedule(value: Any) -> str | None:
-    """The text of a schedule, without the space around it."""
+    """Return the text of a schedule, without the space around it."""
     from headrace.schedule.schedule import parse_schedule
 
     if not isinstance(value, str) or not value.strip():
@@ -62,7 +62,7 @@ def _schedule(value: Any) -> str | None:
 
 
 def _up_to(most: int) -> Callable[[Any], int | None]:
-    """A whole number above zero that is not larger."""
+    """Return a whole number above zero that is not larger."""
 
     def keep(value: Any) -> int | None:
         count = _count(value)
@@ -72,7 +72,7 @@ def _up_to(most: int) -> Callable[[Any], int | None]:
 
 
 def _group(value: Any) -> str | None:
-    """The name of a group, without the space around it."""
+    """Return the name of a group, without the space around it."""
     name = value.strip() if isinstance(value, str) else ""
     return name if 0 < len(name) <= 63 and name.isprintable() else None
 
@@ -80,19 +80,19 @@ def _group(value: Any) -> str | None:
 OPTIONS: tuple[Option, ...] = (
     Option(
         "schedule",
-        "when it is refreshed; by hand only if not given",
+        "when the table is refreshed; only by hand if not given",
         "such as 30s, '*/5 * * * *' or calculated",
         _schedule,
     ),
     Option(
         "refresh_mode",
-        "whether a refresh follows the change, computes anew, or chooses",
+        "whether a refresh follows the change, recomputes, or chooses",
         "DIFFERENTIAL, FULL or AUTO",
         _one_of(*MODES),
     ),
     Option(
         "initialize",
-        "whether it is filled when it is created, or by its first refresh; only for CREATE",
+        "whether the table is filled when it is created, or by its first refresh; only for CREATE",
         "true or false",
         _flag,
     ),
@@ -116,13 +116,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "tier",
-        "how eagerly it follows its schedule",
+        "how eagerly the table follows its schedule",
         "hot, warm, cold, frozen or auto",
         _one_of("hot", "warm", "cold", "frozen", "auto"),
     ),
     Option(
         "max_change_rows",
-        "more changed input rows than that suspend it",
+        "number of changed input rows beyond which the table is suspended",
         "a whole number from 1 to 9223372036854775807",
         _count,
     ),
@@ -134,7 +134,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "append_only",
-        "whether the sources that it reads only gain rows; the first update or delete is told",
+        "whether the sources that it reads only gain rows; the first update or delete is reported",
         "true or false",
         _flag,
     ),
@@ -186,7 +186,7 @@ _BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with the values that are kept; None, the default, stays None.
+    """Return the options with the values to keep; None, the default, stays None.
 
     An option that does not exist, or a value that it cannot have, is an error.
     """
@@ -201,14 +201,14 @@ def checked(values: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None and kept[name] is None:
             raise UserError(
                 "invalid-option",
-                f"{name} cannot be {value!r}",
-                hint=f"It is {option.values}.",
+                f"invalid value for option {name}: {value!r}",
+                hint=f"Valid values: {option.values}.",
             )
     return kept
 
 
 def refresh_mode(text: str | None) -> RefreshMode:
-    """The mode of that name; None is the default."""
+    """Return the mode of that name; None is the default."""
     from headrace.catalog.records import RefreshMode
 
     return RefreshMode(checked({"refresh_mode": text})["refresh_mode"] or MODES[0])

@@ -1,4 +1,4 @@
-"""Tokens to statements. What is not a statement about stream tables is an error with its place."""
+"""Parse statements about stream tables from tokens; anything else is an error with its place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _END = Token("symbol", "", 0)
 
 
 def parse(text: str) -> tuple[Statement, ...]:
-    """The statements of a text, in order; `syntax-error` or `invalid-option` with the place."""
+    """Return the statements of a text, in order.
+
+    `syntax-error` or `invalid-option` with the place.
+    """
     statements = []
     begun: list[Token] = []
     for token in (*tokens(text), Token("symbol", ";", len(text))):
@@ -102,7 +105,7 @@ class _StatementParser:
         self.require("TABLE")
 
     def name(self) -> str:
-        """A name as it is written, for `parse_name` to read."""
+        """Return a name as it is written, for `parse_name` to read."""
         parts = [self.identifier()]
         while self.accept("."):
             parts.append(self.identifier())
@@ -126,7 +129,7 @@ class _StatementParser:
             value = self.value()
             try:
                 if option in options:
-                    raise UserError("invalid-option", f"option {option} is given twice")
+                    raise UserError("invalid-option", f"option {option} specified more than once")
                 checked({option: value})
             except UserError as error:
                 where = f"At {place_of(self.text, token.start)}."
@@ -137,7 +140,7 @@ class _StatementParser:
         return options
 
     def value(self) -> str | None:
-        """A string in single quotes, a bare word, or NULL."""
+        """Return a string in single quotes, a bare word, or NULL."""
         token = self.next
         if token.kind == "string" and token.text.startswith("'"):
             self.read += 1
@@ -150,7 +153,7 @@ class _StatementParser:
         raise self.unexpected("a value in single quotes, or NULL")
 
     def rest(self) -> str:
-        """The text up to the end of the statement: a query, which others understand."""
+        """Return the text up to the end of the statement: a query, which others understand."""
         if self.read == len(self.tokens):
             raise self.unexpected("a query")
         first, last = self.tokens[self.read], self.tokens[-1]

@@ -47,7 +47,7 @@ def place_of(text: str, position: int) -> TextPosition:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """All tokens; `syntax-error` where a string, a quoted name or a comment does not end."""
+    """Yield all tokens; `syntax-error` where a string, quoted name or comment does not end."""
     position = 0
     while (position := _skip(text, position)) < len(text):
         token = _token(text, position)
@@ -103,13 +103,13 @@ def _token(text: str, start: int) -> Token:
 
 
 def _begins_quote(text: str, match: re.Match[str]) -> bool:
-    """Whether what looks like a word is the beginning of an escape string without an end."""
+    """Return whether what looks like a word is the beginning of an escape string without an end."""
     return match.group() in ("e", "E") and text.startswith("'", match.end())
 
 
 def _unfinished(text: str, start: int, what: str) -> UserError:
     return UserError(
         "syntax-error",
-        f"a {what} does not end",
-        detail=f"It begins at {place_of(text, start)}.",
+        f"unterminated {what}",
+        detail=f"The {what} begins at {place_of(text, start)}.",
     )

@@ -31,17 +31,19 @@ def alter(
         str | None, typer.Option("--refresh-mode", help="AUTO, DIFFERENTIAL or FULL.")
     ] = None,
     schedule: Annotated[
-        str | None, typer.Option("--schedule", help="When to refresh it, such as 30s.")
+        str | None, typer.Option("--schedule", help="When to refresh the table, such as 30s.")
     ] = None,
     no_schedule: Annotated[
-        bool, typer.Option("--no-schedule", help="Refresh it by hand only.")
+        bool, typer.Option("--no-schedule", help="Refresh the table only by hand.")
     ] = False,
-    rename_to: Annotated[str | None, typer.Option("--rename-to", help="Its new name.")] = None,
+    rename_to: Annotated[
+        str | None, typer.Option("--rename-to", help="New name of the table.")
+    ] = None,
     option: TableOptions = None,
 ) -> None:
-    """Change the query, the options or the name of a stream table, all of it or nothing.
+    """Change the query, the options or the name of a stream table, all or nothing.
 
-    Another query computes it anew, with all that read it, and brings what is served to the new
+    Another query recomputes the table and all that read it, and brings the served table to the new
     rows and columns in place.
     """
     changes: dict[str, Any] = {}
@@ -49,13 +51,13 @@ def alter(
         changes["query"] = query_text(query, file)
     changes |= table_options(option, schedule=schedule, refresh_mode=refresh_mode)
     if no_schedule and "schedule" in changes:
-        raise UserError("invalid-option", "a schedule and --no-schedule exclude each other")
+        raise UserError("invalid-option", "--schedule and --no-schedule cannot be used together")
     if no_schedule:
         changes["schedule"] = None
     if rename_to is not None:
         changes["rename_to"] = rename_to
     if not changes:
-        raise UserError("invalid-option", "nothing is said to be altered")
+        raise UserError("invalid-option", "nothing to alter: give at least one option")
     with call.project() as project:
         (table,) = named(project, [name])
         with call.doing(f"altering {table.name}"):
@@ -66,8 +68,8 @@ def alter(
 def suspend(call: Invocation, names: Names = None, all_: All = False) -> int:
     """Suspend stream tables until they are resumed; what they serve stays readable.
 
-    A refresh that runs ends first. --all leaves out those that are suspended already, unless they
-    would go on by themselves.
+    A running refresh ends first. --all skips tables that are already suspended, unless they would
+    go on by themselves.
     """
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
@@ -92,12 +94,12 @@ def resume(
         bool, typer.Option("--rebuild", help="Compute them from scratch in any case.")
     ] = False,
 ) -> int:
-    """Let suspended stream tables go on; after a change of their sources they are rebuilt.
+    """Resume suspended stream tables; after a change of their sources they are rebuilt.
 
     --all takes those that were suspended by hand.
     """
     if apply and (rebuild or all_):
-        raise UserError("invalid-option", "--apply goes with names only, and without --rebuild")
+        raise UserError("invalid-option", "--apply cannot be used with --all or --rebuild")
     mode = "apply" if apply else "rebuild" if rebuild else None
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
@@ -107,7 +109,7 @@ def resume(
 
 
 def reinit(call: Invocation, names: Names = None, all_: All = False) -> int:
-    """Make stream tables anew from their inputs, also where logs are lost or damaged."""
+    """Rebuild stream tables from their inputs, also where logs are lost or damaged."""
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
         done, failed = for_each(call, "reinitialising", tables, project.reinit)
@@ -135,7 +137,7 @@ def _show_all(
     for name, _ in done:
         call.screen.show(plain(f"{act} {name}"))
     if not done and not failed.errors:
-        call.screen.note(f"No stream table had to be {act}.")
+        call.screen.note(f"No stream table needed to be {act}.")
     return failed.exit_code
 
 

@@ -25,7 +25,10 @@ Tables = Annotated[
 ]
 PrintSql = Annotated[
     bool,
-    typer.Option("--print-sql", help="Print what a DBA has to run for the tables to be captured."),
+    typer.Option(
+        "--print-sql",
+        help="Print the SQL that a DBA has to run to allow capture.",
+    ),
 ]
 Convert = Annotated[
     bool,
@@ -40,14 +43,14 @@ def cdc(
 ) -> None:
     """Show how the changes of every source are captured, and what is wrong.
 
-    behind is the size of a change buffer, or what the replication slot holds back of the server's
-    log; cut is how long ago changes were taken in. The log has the keys of old rows, or, where a
-    table has REPLICA IDENTITY FULL, all of them, which every UPDATE and DELETE then writes.
+    behind is the size of a change buffer, or of the WAL that the replication slot retains; cut is
+    how long ago changes were taken in. The WAL has the keys of old rows, or, where a table has
+    REPLICA IDENTITY FULL, whole old rows, which every UPDATE and DELETE then writes.
     """
     if tables and not print_sql:
-        raise UserError("invalid-option", "tables are named with --print-sql only")
+        raise UserError("invalid-option", "tables can be named only with --print-sql")
     if print_sql and convert:
-        raise UserError("invalid-option", "--print-sql and --convert exclude each other")
+        raise UserError("invalid-option", "--print-sql and --convert cannot be used together")
     with call.project() as project:
         if convert:
             converted = project.convert_buffers()
@@ -71,7 +74,7 @@ def cdc(
 
 
 def source_document(source: SourceHealth) -> dict[str, Any]:
-    """A source as a JSON document; the lag is in seconds."""
+    """Return a source as a JSON document; the lag is in seconds."""
     return {**asdict(source), "lag": None if source.lag is None else source.lag.total_seconds()}
 
 
@@ -90,7 +93,7 @@ def sources_table(sources: tuple[SourceHealth, ...]) -> Table:
         )
         for source in sources
     )
-    headings = ("source", "status", "mode", "asked", "behind", "cut", "level")
+    headings = ("source", "status", "mode", "request", "behind", "cut", "level")
     return table_of(headings, rows, right=("behind", "cut"))
 
 
@@ -98,12 +101,12 @@ def remarks(source: SourceHealth) -> list[str]:
     """Why a source is not fine, and why it is not captured as was asked."""
     lines = [] if source.alert is None else [f"{source.source}: {source.level}: {source.alert}"]
     if source.mode_reason is not None and source.mode_reason not in (source.alert or ""):
-        lines.append(f"{source.source}: not from the log: {source.mode_reason}")
+        lines.append(f"{source.source}: not captured from WAL: {source.mode_reason}")
     return lines
 
 
 def size(bytes_: int) -> str:
-    """A number of bytes by its largest unit: 812 B, 16 kB, 3 MB, 2 GB."""
+    """Return a number of bytes by its largest unit: 812 B, 16 kB, 3 MB, 2 GB."""
     units = (("GB", 2**30), ("MB", 2**20), ("kB", 2**10))
     return next(
         (f"{bytes_ // unit:,} {name}" for name, unit in units if bytes_ >= unit), f"{bytes_:,} B"

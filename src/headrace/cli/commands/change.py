@@ -1,4 +1,4 @@
-"""create, replace, refresh, drop: stream tables come, are brought up to date, and go."""
+"""create, replace, refresh, drop: create, refresh and drop stream tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Mode = Annotated[
     str | None,
     typer.Option(
-        "--mode", help="FULL, DIFFERENTIAL or AUTO this once; the table's own if not given."
+        "--mode", help="FULL, DIFFERENTIAL or AUTO for this refresh; the table's own if not given."
     ),
 ]
 Query = Annotated[str | None, typer.Option("--query", "-q", help="The query.")]
@@ -41,7 +41,9 @@ RefreshMode = Annotated[
 ]
 Schedule = Annotated[
     str | None,
-    typer.Option("--schedule", help="When to refresh it, such as 30s; else by hand."),
+    typer.Option(
+        "--schedule", help="When to refresh the table, such as 30s; only by hand if not given."
+    ),
 ]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables.")]
 All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
@@ -56,7 +58,7 @@ def create(
     schedule: Schedule = None,
     option: TableOptions = None,
 ) -> None:
-    """Make a stream table of a query's result and fill it.
+    """Create a stream table of a query's result and fill it.
 
     The query comes from --query, from --file, or from the standard input.
     """
@@ -79,9 +81,9 @@ def replace(
     schedule: Schedule = None,
     option: TableOptions = None,
 ) -> None:
-    """Make a stream table, or give the one of that name another query and options.
+    """Create a stream table, or give the existing one of that name another query and options.
 
-    What is served is brought to the new rows and columns in place. The query comes from --query,
+    The served table is brought to the new rows and columns in place. The query comes from --query,
     from --file, or from the standard input.
     """
     text = query_text(query, file)
@@ -95,7 +97,7 @@ def replace(
 
 
 def refresh(call: Invocation, names: Names = None, all_: All = False, mode: Mode = None) -> int:
-    """Bring stream tables to the newest state of their sources."""
+    """Refresh stream tables to the newest state of their sources."""
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
         done, failed = for_each(
@@ -118,7 +120,7 @@ def refresh(call: Invocation, names: Names = None, all_: All = False, mode: Mode
 def _created(
     call: Invocation, act: str, name: str, make: Callable[[Headrace], TableStatus]
 ) -> None:
-    """Make a table and tell what it took."""
+    """Create a table, and print its rows and the time it took."""
     with call.project(changes=True) as project:
         started = time.perf_counter()
         with call.doing(f"{act} {name}"):
@@ -142,9 +144,9 @@ def drop(
     cascade: Annotated[
         bool, typer.Option("--cascade", help="Also drop the stream tables that read it.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Remove a stream table, its served table and its log."""
+    """Drop a stream table, its served table and its log."""
     with call.project() as project:
         before = project.status()
         (table,) = named(project, [name])
@@ -161,9 +163,9 @@ def drop(
 
 
 def query_text(query: str | None, file: Path | None) -> str:
-    """The query from where the command line says, else from what is piped in."""
+    """Return the query from the command line, a file, or standard input."""
     if query is not None and file is not None:
-        raise UserError("invalid-option", "--query and --file exclude each other")
+        raise UserError("invalid-option", "--query and --file cannot be used together")
     if query is not None:
         return query
     if file is not None and str(file) != "-":
@@ -171,24 +173,24 @@ def query_text(query: str | None, file: Path | None) -> str:
             return file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
-                "invalid-option", f"{file} cannot be read as a query", detail=str(error)
+                "invalid-option", f"could not read a query from {file}", detail=str(error)
             ) from None
     if file is None and sys.stdin.isatty():
         raise UserError(
             "invalid-option",
-            "there is no query",
+            "no query given",
             hint="Give it with --query, with --file, or on the standard input.",
         )
     return sys.stdin.read()
 
 
 def ask(question: str, doing: str) -> None:
-    """Ask on a terminal and stop on no; without one the answer must be on the command line."""
+    """Ask on a terminal and stop on no; without a terminal, require --yes."""
     if not sys.stdin.isatty():
         raise UserError(
             "invalid-option",
-            f"{doing} needs a yes",
-            hint="There is no terminal to ask on: say --yes.",
+            f"{doing} needs confirmation",
+            hint="There is no terminal to ask on. Confirm with --yes.",
         )
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()

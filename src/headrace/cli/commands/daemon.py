@@ -24,8 +24,8 @@ Wait = Annotated[
 def up(call: Invocation, wait: Wait = 10.0) -> None:
     """Keep stream tables fresh by their schedules, until Ctrl-C or SIGTERM.
 
-    Takes in changes of the sources, refreshes what is due, and does what other commands ask for
-    meanwhile. What is being done when it is told to stop is finished first.
+    Takes in changes of the sources, refreshes what is due, and performs requests of other commands.
+    A stop waits for the refresh or request that is running.
     """
     with call.project(changes=True) as project:
 
@@ -47,7 +47,7 @@ def up(call: Invocation, wait: Wait = 10.0) -> None:
 
 Fresh = Annotated[
     bool,
-    typer.Option("--fresh", help="Until it shows all that is committed by now."),
+    typer.Option("--fresh", help="Wait until the table shows all that is committed by now."),
 ]
 Timeout = Annotated[
     float,
@@ -63,11 +63,11 @@ def wait(
 ) -> None:
     """Wait until a stream table is fresh: it shows all that was committed before.
 
-    A daemon brings that about by its schedules. Without one, and where no schedule would, the table
-    is refreshed.
+    A daemon refreshes the table by its schedules. Without a daemon, or without a suitable schedule,
+    this command does.
     """
     if not fresh:
-        raise UserError("invalid-option", "wait needs to know for what", hint="Say --fresh.")
+        raise UserError("invalid-option", "no condition given", hint="headrace wait --fresh NAME")
     with call.project() as project:
         (table,) = named(project, [name])
         started = time.perf_counter()

@@ -14,7 +14,7 @@ from headrace.errors import UserError
 
 Alias = Annotated[
     str,
-    typer.Argument(metavar="ALIAS", help="What its tables are named with: alias.schema.table."),
+    typer.Argument(metavar="ALIAS", help="Prefix of its tables in queries: alias.schema.table."),
 ]
 Address = Annotated[
     str,
@@ -25,19 +25,24 @@ Address = Annotated[
 ]
 SetupAddress = Annotated[
     str | None,
-    typer.Option("--setup", help="The same for the role that may create triggers there."),
+    typer.Option("--setup", help="Connection string of a role that may create triggers there."),
 ]
 Share = Annotated[
-    int, typer.Option("--share", min=1, help="Its weight when refreshes wait for workers.")
+    int,
+    typer.Option("--share", min=1, help="Weight of the database when refreshes wait for workers."),
 ]
 
 Quota = Annotated[
     int | None,
-    typer.Option("--quota", min=1, help="Workers that it is entitled to, whatever its share."),
+    typer.Option(
+        "--quota", min=1, help="Workers that the database is entitled to, whatever its share."
+    ),
 ]
 Priority = Annotated[
     int | None,
-    typer.Option("--priority", help="A higher one comes first where workers do not suffice."),
+    typer.Option(
+        "--priority", help="Databases of higher priority come first when workers are scarce."
+    ),
 ]
 
 
@@ -64,11 +69,13 @@ def alter_database(
     alias: Annotated[str, typer.Argument(metavar="ALIAS", help="An attached database, or home.")],
     share: Annotated[
         int | None,
-        typer.Option("--share", min=1, help="Its weight when refreshes wait for workers."),
+        typer.Option(
+            "--share", min=1, help="Weight of the database when refreshes wait for workers."
+        ),
     ] = None,
     quota: Quota = None,
     no_quota: Annotated[
-        bool, typer.Option("--no-quota", help="It has its share again, and no quota.")
+        bool, typer.Option("--no-quota", help="Remove the quota: only the share counts.")
     ] = False,
     priority: Priority = None,
 ) -> None:
@@ -76,7 +83,7 @@ def alter_database(
     from headrace.lifecycle.alter import KEEP
 
     if no_quota and quota is not None:
-        raise UserError("invalid-option", "--quota and --no-quota exclude each other")
+        raise UserError("invalid-option", "--quota and --no-quota cannot be used together")
     with call.project() as project:
         project.alter_database(
             alias,
@@ -89,7 +96,7 @@ def alter_database(
 
 
 def detach(call: Invocation, alias: Alias) -> None:
-    """Let go of an attached database that no stream table reads any more."""
+    """Detach a database that no stream table reads."""
     with call.project() as project:
         project.detach(alias)
     call.screen.document({"detached": alias})

@@ -71,7 +71,7 @@ def _home(home: Path | None) -> Iterator[Path]:
 
 
 def _project(call: Invocation, home: Path) -> Headrace:
-    """A project that reads no variables and no file: they may name somebody's own database."""
+    """Return a project that reads no variables and no file: they may name a user's database."""
     from headrace.api import Headrace
     from headrace.cli.log import keep_log
     from headrace.settings import Places

@@ -1,4 +1,4 @@
-"""strata, components, graph, explain-strata, groups: dependencies. No Spark is started."""
+"""strata, cycles, graph, explain-strata, groups: dependencies. No Spark is started."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def strata(call: Invocation) -> None:
             call.screen.show(plain(str(edge)))
 
 
-def components(call: Invocation) -> None:
-    """Show the components: stream tables that read each other, or themselves."""
+def cycles(call: Invocation) -> None:
+    """Show the cycles: stream tables that read each other, or themselves."""
     with call.project() as project:
         statuses = project.scc_status()
     call.screen.document({"components": [component_document(item) for item in statuses]})
@@ -79,14 +79,14 @@ def explain_strata(
         ),
     ] = None,
 ) -> None:
-    """Show the strata of stream tables and of all they rest on, also before they are created.
+    """Show the strata of stream tables and of all they read, also before they are created.
 
-    A cycle that cannot be made is told with its whole path and the operator; nothing is made.
+    A cycle that cannot be created is shown with its path and operator; nothing is created.
     """
     if (file is None) == (not names):
         raise UserError(
             "invalid-option",
-            "explain-strata takes either names or a file",
+            "explain-strata requires either names or a file",
             hint="Name stream tables, or give statements with --file.",
         )
     queries = {} if file is None else _queries(file)
@@ -102,7 +102,7 @@ def explain_strata(
 
 
 def _queries(file: Path) -> dict[str, str]:
-    """The queries of the tables that a file's statements would make or alter."""
+    """Return the queries of the tables that a file's statements would make or alter."""
     from headrace.statements import AlterStatement, CreateStatement, parse
 
     queries: dict[str, str] = {}
@@ -114,7 +114,7 @@ def _queries(file: Path) -> dict[str, str]:
             if query is None:
                 raise UserError(
                     "invalid-option",
-                    "explain-strata takes statements with a query",
+                    "explain-strata accepts only statements with a query",
                     detail=f"At {statement.place}.",
                 )
             queries[statement.name] = query

@@ -31,7 +31,7 @@ Prune = Annotated[
 PLANNED = {
     "create": "to create",
     "rebuild": "to rebuild",
-    "follow": "to be made anew with them",
+    "follow": "to be rebuilt with them",
     "alter": "to alter",
     "drop": "to drop",
     "leave": "left alone",
@@ -40,7 +40,7 @@ PLANNED = {
 DONE = PLANNED | {
     "create": "created",
     "rebuild": "rebuilt",
-    "follow": "made anew with them",
+    "follow": "rebuilt with them",
     "alter": "altered",
     "drop": "dropped",
 }
@@ -54,7 +54,7 @@ def plan(
         Path | None, typer.Option("--out", help="Also save the plan in this file, for apply.")
     ] = None,
 ) -> None:
-    """Show what it takes for the stream tables to be those of a folder; nothing is changed."""
+    """Show how the stream tables differ from those of a folder; change nothing."""
     from headrace.project.document import plan_document, save_plan
 
     with call.project() as project, call.doing("planning"):
@@ -66,7 +66,7 @@ def plan(
     if made.nothing_to_do:
         call.screen.show("nothing to do")
     if out is not None:
-        call.screen.note(plain(f"Saved; do it with `headrace apply --plan {out}`."))
+        call.screen.note(plain(f"Saved the plan. Apply it with: headrace apply --plan {out}"))
 
 
 def apply(
@@ -75,16 +75,18 @@ def apply(
     prune: Prune = False,
     plan_file: Annotated[
         Path | None,
-        typer.Option("--plan", help="Do what this saved plan says, and nothing if it is stale."),
+        typer.Option("--plan", help="Apply this saved plan; refuse it if it is stale."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before dropping.")] = False,
 ) -> None:
-    """Make the stream tables those of a folder: create, alter, rebuild and, with --prune, drop."""
+    """Create, alter, rebuild and, with --prune, drop stream tables as a folder defines them."""
     from headrace.project.document import load_plan, plan_document
 
     if plan_file is not None and prune:
         raise UserError(
-            "invalid-option", "--plan and --prune exclude each other", hint="The plan says it."
+            "invalid-option",
+            "--plan and --prune cannot be used together",
+            hint="A saved plan includes the choice.",
         )
     saved = None if plan_file is None else load_plan(plan_file)
     if saved is not None and folder is not None:
@@ -109,7 +111,7 @@ def _show(call: Invocation, made: ProjectPlan) -> None:
         (
             change.table,
             change.act.value,
-            change.reason + _also(change.anew),
+            change.reason + _also(change.rebuilt_readers),
         )
         for change in made.changes
         if change.act != "unchanged"
@@ -120,8 +122,8 @@ def _show(call: Invocation, made: ProjectPlan) -> None:
         call.screen.show(_summary(made, PLANNED))
 
 
-def _also(anew: tuple[str, ...]) -> str:
-    return f"; with it {', '.join(anew)}" if anew else ""
+def _also(readers: tuple[str, ...]) -> str:
+    return f"; with it {', '.join(readers)}" if readers else ""
 
 
 def _summary(made: ProjectPlan, words: dict[str, str]) -> str:

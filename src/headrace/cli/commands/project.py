@@ -22,7 +22,7 @@ KEPT = ("dsn", "setup_dsn", "spark", "store")
 
 
 def check_project_file(home: Path, options: GlobalOptions) -> tuple[dict[str, str], bool]:
-    """What the home folder's file is to say, and whether it is there; nothing is written.
+    """Return what the home folder's file is to say, and whether it is there; nothing is written.
 
     UserError if it says something else already, or if a password would be written.
     """
@@ -33,8 +33,8 @@ def check_project_file(home: Path, options: GlobalOptions) -> tuple[dict[str, st
         if present is not None and present.get(name) != value:
             raise UserError(
                 "invalid-option",
-                f"{file} says otherwise about {name}",
-                hint="Edit that file, or choose another home folder.",
+                f"{file} has another value for {name}",
+                hint="Edit the file, or choose another home folder.",
             )
         if name in ("dsn", "setup_dsn"):
             _refuse_password(name, value)
@@ -56,13 +56,13 @@ def write_project_file(home: Path, options: GlobalOptions) -> Path | None:
         file.write_text(project_file(values), encoding="utf-8")
     except OSError as error:
         raise Unavailable(
-            "store-unreachable", f"{file} cannot be written", detail=str(error)
+            "store-unreachable", f"could not write {file}", detail=str(error)
         ) from None
     return file
 
 
 def project_file(values: dict[str, str]) -> str:
-    """The text of the file. A JSON string is a TOML string, too."""
+    """Return the text of the file. A JSON string is a TOML string, too."""
     lines = [
         f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items()
     ]
@@ -76,7 +76,10 @@ def _read(file: Path) -> dict[str, str] | None:
         return None
     except (OSError, ValueError) as error:
         raise UserError(
-            "invalid-option", f"{file} cannot be read", detail=str(error), hint="Mend or remove it."
+            "invalid-option",
+            f"could not read {file}",
+            detail=str(error),
+            hint="Fix or remove the file.",
         ) from None
 
 
@@ -89,15 +92,15 @@ def _refuse_password(name: str, value: str) -> None:
         option = "--" + name.replace("_", "-")
         raise UserError(
             "invalid-option",
-            f"the connection string of {option} has a password, which is not written to a file",
-            hint=f"Keep it elsewhere and name the place: {option} env:NAME or {option} file:PATH.",
+            f"connection string of {option} contains a password, which is not written to a file",
+            hint=f"Keep the connection string elsewhere: {option} env:NAME or {option} file:PATH.",
         )
 
 
 def init(call: Invocation) -> None:
-    """Make a project: a home folder, a catalog, and an embedded PostgreSQL if no --dsn is given.
+    """Create a project: a home folder, a catalog, and an embedded PostgreSQL if no --dsn is given.
 
-    Options given here are kept in headrace.toml in the home folder. Repeating it does no harm.
+    Options given here are kept in headrace.toml in the home folder. Repeating init does no harm.
     """
     from headrace.settings import places
     from headrace.source.conninfo import place
@@ -143,8 +146,8 @@ def change_setting(
     if (value is None) != default:
         raise UserError(
             "invalid-option",
-            "set takes either a value or --default",
-            hint=f"Such as: headrace set {name} VALUE.",
+            "set requires either a value or --default",
+            hint=f"headrace set {name} VALUE",
         )
     typed = None if value is None else getattr(Settings.of({name: value}), name)
     with call.project(changes=True) as project:
@@ -166,12 +169,12 @@ def _rows(values: dict[str, Any]) -> list[dict[str, Any]]:
 def uninstall(
     call: Invocation,
     print_sql: Annotated[
-        bool, typer.Option("--print-sql", help="Print the SQL that it would run, and do nothing.")
+        bool, typer.Option("--print-sql", help="Print the SQL that would run, and do nothing.")
     ] = False,
     keep_tables: Annotated[
         bool, typer.Option("--keep-tables", help="Leave stream tables as ordinary tables.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Remove triggers, buffers, schemas, stream tables and logs of Headrace, and nothing else."""
     with call.project() as project:

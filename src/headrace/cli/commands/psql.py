@@ -74,7 +74,7 @@ def without_secrets(dsn: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _program() -> str:
-    """The psql on the path, else that of the embedded PostgreSQL."""
+    """Return the psql on the path, else that of the embedded PostgreSQL."""
     from headrace.embedded.binaries import find_binaries
 
     on_path = shutil.which("psql")

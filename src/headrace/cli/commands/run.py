@@ -32,8 +32,8 @@ def run(
 ) -> int:
     """Run CREATE, ALTER, DROP, REFRESH and VERIFY STREAM TABLE statements.
 
-    All files are read before anything is done. Tables that are created in a row are made
-    together and may read each other.
+    All files are read before anything is done. Consecutive CREATE statements are performed
+    together, and their tables may read each other.
     """
     from headrace.statements import parse
 
@@ -61,13 +61,13 @@ def _document(done: Done) -> dict[str, Any]:
 
 
 def statements_text(file: Path) -> str:
-    """What a file of statements, or the standard input, has to say."""
+    """Return what a file of statements, or the standard input, has to say."""
     if str(file) == "-":
         return sys.stdin.read()
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError("invalid-option", f"{file} cannot be read", detail=str(error)) from None
+        raise UserError("invalid-option", f"could not read {file}", detail=str(error)) from None
 
 
 @contextmanager

@@ -62,10 +62,10 @@ def status(
     every: Every = 2.0,
     times: Times = None,
 ) -> None:
-    """Show what every stream table stands at: epoch, lag, and its latest refresh.
+    """Show the epoch, the lag and the latest refresh of every stream table.
 
-    behind, on wide terminals, is for how long a table has lacked changes that are there for it;
-    after the plus, the largest such time of what it reads.
+    behind, on wide terminals, is how long a table has lacked available changes; after the plus, the
+    longest such time of its inputs.
     """
     with call.project() as project:
         if watch:
@@ -76,7 +76,7 @@ def status(
 
 
 def _standing(call: Invocation, project: Headrace, requested: list[str] | None) -> Picture:
-    """The stream tables as they stand now."""
+    """Return the stream tables as they stand now."""
     tables = named(project, requested) if requested else project.status()
     histories = ((table.name, project.history(sql_name(table.name), 1)) for table in tables)
     last = {name: refreshes[0] for name, refreshes in histories if refreshes}
@@ -105,7 +105,7 @@ def history(
         {"refreshes": [refresh_document(*refresh, names) for refresh in refreshes]}
     )
     if not refreshes:
-        call.screen.note("Nothing was refreshed yet.")
+        call.screen.note("No refresh has run yet.")
         return
     call.screen.show(remembered(refreshes))
     for table, refresh in refreshes:
@@ -148,7 +148,7 @@ def explain(
     if (name is not None) == from_query:
         raise UserError(
             "invalid-option",
-            "explain takes either a name or a query",
+            "explain requires either a name or a query",
             hint="Name a stream table, or give a query with --query or --file.",
         )
     text = query_text(query, file) if from_query else None
@@ -167,15 +167,13 @@ def _show(call: Invocation, explanation: Explanation) -> None:
         call.screen.show(Text(plain(line), style="bold" if heading else ""))
 
 
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Exit with 1 also if there are only warnings.")
-]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 also on warnings.")]
 
 
 def health(call: Invocation, strict: Strict = False) -> int:
-    """Say whether all is well; the exit code is 1 if something is critical.
+    """Report the health of the project; the exit code is 1 if something is critical.
 
-    Looked at are the daemon, stream tables, lag, capture, disk and roles.
+    The checks cover the daemon, stream tables, lag, capture, disk and roles.
     """
     with call.project() as project:
         report = project.health_check()
@@ -183,6 +181,6 @@ def health(call: Invocation, strict: Strict = False) -> int:
         {"level": report.level, "checks": [asdict(check) for check in report.checks]}
     )
     rows = ((check.area, check.level, plain(check.detail)) for check in report.checks)
-    call.screen.show(table_of(("area", "level", "what was seen"), rows, prose="what was seen"))
+    call.screen.show(table_of(("area", "level", "detail"), rows, prose="detail"))
     bad = ("critical", "warning") if strict else ("critical",)
     return NOT_WELL if report.level in bad else DONE

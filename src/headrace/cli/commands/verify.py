@@ -36,7 +36,7 @@ OracleOption = Annotated[
     Oracle,
     typer.Option(
         "--oracle",
-        help="Who recomputes: Spark, or PostgreSQL in the snapshot of a cut to which the table"
+        help="What recomputes: Spark, or PostgreSQL in the snapshot of a cut to which the table"
         " is refreshed.",
     ),
 ]
@@ -55,7 +55,7 @@ Resume = Annotated[
     typer.Option(
         "--resume",
         metavar="AGE",
-        help="Leave out tables that were found equal within this time, compared in the same way:"
+        help="Skip tables that were found equal within this time, compared in the same way:"
         " 30m, 1h, 2d.",
     ),
 ]
@@ -96,7 +96,7 @@ def verify(
         }
     )
     if not tables:
-        call.screen.note("All of them were verified recently.")
+        call.screen.note("All tables have been verified since then.")
     if done:
         call.screen.show(verified(done))
     for name, receipt in done:
@@ -107,10 +107,14 @@ def verify(
 
 
 def _age(text: str) -> timedelta:
-    """A duration as a schedule writes it."""
+    """Return a duration as a schedule writes it."""
     schedule = parse_schedule(text, "UTC")
     if not isinstance(schedule, Every):
-        raise UserError("invalid-option", f"{text!r} is no age", hint="Write 30m, 1h or 2d.")
+        raise UserError(
+            "invalid-option",
+            f"invalid age {text!r}",
+            hint="Valid ages are 30m, 1h and 2d, for example.",
+        )
     return schedule.period
 
 
@@ -173,6 +177,6 @@ def receipts(
         return
     call.screen.document({"receipts": documents})
     if not named_receipts:
-        call.screen.note("Nothing was verified yet.")
+        call.screen.note("No table has been verified yet.")
         return
     call.screen.show(listed_receipts(named_receipts[:limit]))
