@@ -44,8 +44,10 @@ def judged(
     seen: Observed | Unavailable, mode: CaptureMode = CaptureMode.TRIGGER, **changed: Any
 ) -> SourceHealth:
     """The health of the one source of a state, changed like this; its oid is 1."""
-    wished = changed.pop("wished", "trigger")
-    state = state_of({"s": 1, "t": 1}, table("t", {"s": 1}, 1, options={"cdc_mode": wished}))
+    requested_mode = changed.pop("requested_mode", "trigger")
+    state = state_of(
+        {"s": 1, "t": 1}, table("t", {"s": 1}, 1, options={"cdc_mode": requested_mode})
+    )
     (source,) = state.sources
     source = replace(source, mode=mode, **changed)
     now = NOON + timedelta(seconds=90)
@@ -71,9 +73,9 @@ def test_all_is_well() -> None:
         "fine",
         None,
     )
-    found = judged(Observed({}, SLOT), CaptureMode.WAL, wished="wal")
+    found = judged(Observed({}, SLOT), CaptureMode.WAL, requested_mode="wal")
     assert (found.lag_bytes, found.position, found.level) == (5 * MEGABYTE, "0/16B3748", "fine")
-    moving = judged(Observed({1: 8192}, SLOT), CaptureMode.TRANSITIONING, wished="auto")
+    moving = judged(Observed({1: 8192}, SLOT), CaptureMode.TRANSITIONING, requested_mode="auto")
     assert (moving.lag_bytes, moving.position, moving.level) == (8192, "0/16B3748", "fine")
 
 
@@ -84,7 +86,7 @@ def test_all_is_well() -> None:
 def test_log_that_is_held_back(lag: int, safe: int | None, level: str) -> None:
     slot = replace(SLOT, lag=lag * MEGABYTE, safe=None if safe is None else safe * MEGABYTE)
     for mode in (CaptureMode.WAL, CaptureMode.TRANSITIONING):
-        found = judged(Observed({}, slot), mode, wished="auto")
+        found = judged(Observed({}, slot), mode, requested_mode="auto")
         assert found.level == level
         assert (found.alert is None) == (level == "fine")
         if found.alert is not None:
@@ -95,7 +97,7 @@ def test_log_that_is_held_back(lag: int, safe: int | None, level: str) -> None:
 def test_a_slot_that_the_server_does_not_limit() -> None:
     """Whoever asked for the log by name goes without, and is told what that means."""
     seen = Observed({}, replace(SLOT, bounded=False))
-    found = judged(seen, CaptureMode.WAL, wished="wal")
+    found = judged(seen, CaptureMode.WAL, requested_mode="wal")
     assert found.level == "warning"
     assert "headrace_1 could fill the server's disk" in (found.alert or "")
     assert judged(seen).level == "fine", "triggers do not mind"
@@ -128,11 +130,11 @@ def test_the_worst_is_told() -> None:
 
 def test_triggers_although_the_log_was_asked_for() -> None:
     why = "wal_level is replica"
-    assert told(judged(Observed(), mode_reason=why, wished="wal")) == (
+    assert told(judged(Observed(), mode_reason=why, requested_mode="wal")) == (
         "warning",
         f"captured by triggers, not from the log: {why}",
     )
-    may = judged(Observed(), mode_reason=why, wished="auto")
+    may = judged(Observed(), mode_reason=why, requested_mode="auto")
     assert (may.level, may.mode_reason) == ("fine", why)
 
 

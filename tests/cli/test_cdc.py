@@ -26,7 +26,7 @@ def test_sources_and_what_is_wrong(project: MemoryProject, headrace: Headrace) -
 
 def test_why_a_source_stays_with_triggers(project: MemoryProject, headrace: Headrace) -> None:
     _, customer = project.sources
-    project.sources = (replace(customer, wished="auto", level="fine", alert=None),)
+    project.sources = (replace(customer, requested_mode="auto", level="fine", alert=None),)
     lines = headrace("cdc").out.splitlines()
     assert lines[-1] == "crm.public.customer: not captured from WAL: wal_level is replica"
 
@@ -37,7 +37,7 @@ def test_for_programs(project: MemoryProject, headrace: Headrace) -> None:
         "source": "public.orders",
         "database": "home",
         "mode": "WAL",
-        "wished": "auto",
+        "requested_mode": "auto",
         "mode_reason": None,
         "status": "ACTIVE",
         "lag_bytes": 3 * 2**20,
@@ -61,7 +61,7 @@ def test_it_fits_into_80_columns(
         source=LONG,
         status="INITIALIZING",
         mode="TRANSITIONING",
-        wished="trigger",
+        requested_mode="trigger",
     )
     project.sources = (replace(long, lag_bytes=999 * 2**20, level="critical"),)
     lines = headrace("cdc").out.splitlines()

@@ -45,7 +45,7 @@ class Apart:
         self.address = address
 
     def follow(self, *, by_log: bool) -> None:
-        """Have table `t` copied, captured as wished, and one change of it taken in."""
+        """Have table `t` copied, captured as requested, and one change of it taken in."""
         put_tables(self.project, TableRequest.of("reader", "SELECT * FROM shop.public.t", {}))
         self.take()
         if by_log:

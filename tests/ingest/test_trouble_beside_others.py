@@ -32,7 +32,7 @@ def modes(world: World) -> dict[str, CaptureMode]:
 
 
 def captured(world: World) -> None:
-    """Both tables by triggers, and wished to be read from the log."""
+    """Both tables by triggers, and requested to be read from the WAL."""
     put_tables(
         world.project, TableRequest("ra", "SELECT * FROM a"), TableRequest("rb", "SELECT * FROM b")
     )

@@ -42,8 +42,8 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
 def planned(project: headrace.Headrace, tables: dict[str, str]) -> dict[str, PlannedTable]:
     """What creating the tables together would make."""
     engine = project._engine
-    wishes = [TableSpec(FIRST, TableRequest(name, query)) for name, query in tables.items()]
-    planned_tables = plan(engine, engine.catalog.state(), wishes).planned_tables
+    definitions = [TableSpec(FIRST, TableRequest(name, query)) for name, query in tables.items()]
+    planned_tables = plan(engine, engine.catalog.state(), definitions).planned_tables
     return {making.table.name: making for making in planned_tables}
 
 
@@ -254,8 +254,8 @@ def test_cycles_that_are_there_stay_when_the_settings_are_turned_off(
     for making in made.values():
         stages = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
         state = state.with_origins((*making.sources, making.table)).with_relations(stages)
-    wishes = [TableSpec("asked for", old=making.table) for making in made.values()]
-    anew = plan(engine, state, wishes).planned_tables
+    definitions = [TableSpec("asked for", old=making.table) for making in made.values()]
+    anew = plan(engine, state, definitions).planned_tables
     assert [making.table.name for making in anew] == ["even", "odd"]
     assert all(making.cycle == {one.table.relation for one in anew} for making in anew)
     # A source that is captured anew brings them along.

@@ -7,7 +7,7 @@ import pytest
 from headrace.catalog import State
 from headrace.errors import UserError
 from headrace.ingest.append_only import growing
-from headrace.ingest.requested_modes import require_agreement, wished_mode
+from headrace.ingest.requested_modes import requested_mode_of, require_agreement
 from headrace.settings import Settings
 from tests.readers.states import state_of, table
 
@@ -21,28 +21,28 @@ def state_with(**asked: str | None) -> State:
     return state_of({"s": 1, **dict.fromkeys(asked, 1)}, *tables)
 
 
-def wished(state: State, setting: str = "trigger") -> str:
+def requested_mode(state: State, setting: str = "trigger") -> str:
     (source,) = state.sources
-    return wished_mode(state, Settings.of({"cdc_mode": setting}), source)
+    return requested_mode_of(state, Settings.of({"cdc_mode": setting}), source)
 
 
 @pytest.mark.parametrize("setting", ["trigger", "auto", "wal"])
 def test_the_setting_counts_where_nobody_asks(setting: str) -> None:
-    assert wished(state_with(), setting) == setting
-    assert wished(state_with(a=None, b=None), setting) == setting
+    assert requested_mode(state_with(), setting) == setting
+    assert requested_mode(state_with(a=None, b=None), setting) == setting
 
 
 @pytest.mark.parametrize("asked", ["trigger", "auto", "wal"])
 def test_a_request_counts_more_than_the_setting(asked: str) -> None:
     for setting in ("trigger", "auto", "wal"):
-        assert wished(state_with(a=None, b=asked), setting) == asked
-        assert wished(state_with(a=asked, b=asked), setting) == asked
+        assert requested_mode(state_with(a=None, b=asked), setting) == asked
+        assert requested_mode(state_with(a=asked, b=asked), setting) == asked
 
 
 def test_a_stream_table_asks_for_what_it_reads_itself() -> None:
     below = table("a", {"s": 1}, 1)
     above = table("b", {"a": 1}, 1, options={"cdc_mode": "wal"})
-    assert wished(state_of({"s": 1, "a": 1, "b": 1}, below, above)) == "trigger"
+    assert requested_mode(state_of({"s": 1, "a": 1, "b": 1}, below, above)) == "trigger"
 
 
 def test_requests_have_to_agree() -> None:
@@ -82,5 +82,5 @@ def test_append_only_has_to_be_agreed_on_as_well() -> None:
 
 
 def test_where_they_do_not_the_most_careful_counts() -> None:
-    assert wished(state_with(a="wal", b="auto")) == "auto"
-    assert wished(state_with(a="wal", b="trigger", c="auto"), "wal") == "trigger"
+    assert requested_mode(state_with(a="wal", b="auto")) == "auto"
+    assert requested_mode(state_with(a="wal", b="trigger", c="auto"), "wal") == "trigger"

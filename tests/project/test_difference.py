@@ -1,4 +1,4 @@
-"""What is found to be done, from wishes and records built by hand."""
+"""What is found to be done, from definitions and records built by hand."""
 
 from __future__ import annotations
 
@@ -211,22 +211,22 @@ TABLES = st.dictionaries(st.sampled_from(NAMES), st.tuples(QUERIES, GIVEN))
 @settings(deadline=None)
 @given(TABLES, TABLES, st.sets(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES))))
 def test_after_what_a_plan_says_there_is_nothing_left_to_do(
-    there: dict[str, Any], wished: dict[str, Any], edges: set[tuple[str, str]]
+    there: dict[str, Any], requested: dict[str, Any], edges: set[tuple[str, str]]
 ) -> None:
     """The acts are done to records by hand; nothing else may be needed."""
     before = {
         name: table(name, query, *(b for a, b in edges if a == name and b in there), **options)
         for name, (query, options) in there.items()
     }
-    folder = [wanted(name, query, **options) for name, (query, options) in wished.items()]
+    folder = [wanted(name, query, **options) for name, (query, options) in requested.items()]
     for prune in (False, True):
         plan = planned(folder, catalog(*before.values()), prune=prune)
-        assert sorted(acts(plan)) == sorted(there.keys() | wished.keys()), "each once"
+        assert sorted(acts(plan)) == sorted(there.keys() | requested.keys()), "each once"
         after = dict(before)
         for one in plan.changes:
             name = one.name[1]
             if one.act in (Act.CREATE, Act.REBUILD):
-                after[name] = table(name, wished[name][0], **wished[name][1])
+                after[name] = table(name, requested[name][0], **requested[name][1])
             elif one.act is Act.ALTER:
                 options = {**after[name].options, **one.options}
                 kept = {option: v for option, v in options.items() if v is not None}
@@ -234,12 +234,12 @@ def test_after_what_a_plan_says_there_is_nothing_left_to_do(
             elif one.act is Act.DROP:
                 del after[name]
             else:
-                assert (name in wished) == (wished.get(name) == there[name])
+                assert (name in requested) == (requested.get(name) == there[name])
         left = planned(folder, catalog(*after.values()), prune=prune)
         assert left.nothing_to_do
-        assert set(after) == set(wished) | (set() if prune else set(there))
+        assert set(after) == set(requested) | (set() if prune else set(there))
         rebuilt = {one.name[1] for one in plan.of(Act.REBUILD)}
-        assert rebuilt == {n for n in wished if n in there and there[n][0] != wished[n][0]}
+        assert rebuilt == {n for n in requested if n in there and there[n][0] != requested[n][0]}
         assert plan.nothing_to_do == (after == before)
 
 
@@ -263,15 +263,15 @@ def test_a_plan_is_stale_when_wishes_or_tables_differ() -> None:
         assert caught.value.code == "stale-plan"
         return caught.value.detail or ""
 
-    wishes = "The folder has changed since."
+    folder_changed = "The folder has changed since."
     tables = "Stream tables were created, altered or dropped since."
-    assert stale(planned([wanted("a", "qa"), wanted("n", "other")], before)) == wishes
-    assert stale(planned(folder[:1], before)) == wishes
+    assert stale(planned([wanted("a", "qa"), wanted("n", "other")], before)) == folder_changed
+    assert stale(planned(folder[:1], before)) == folder_changed
     assert stale(planned(folder, catalog(table("a", "qa")))) == tables
     assert stale(planned(folder, catalog(table("a", "qa"), table("b", "qb")))) == tables
     altered = catalog(table("a", "qa", tier="warm"), table("b", "qb", "a"))
     assert stale(planned(folder, altered)) == tables
-    assert stale(planned([], State())) == f"{wishes} {tables}"
+    assert stale(planned([], State())) == f"{folder_changed} {tables}"
 
 
 def test_a_refresh_does_not_make_a_plan_stale() -> None:

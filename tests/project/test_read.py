@@ -9,7 +9,7 @@ import pytest
 from headrace.catalog.records import RefreshMode
 from headrace.errors import UserError
 from headrace.lifecycle.planned_table import TableRequest
-from headrace.project.document import wishes_document, wishes_of
+from headrace.project.document import definitions_document, definitions_of
 from headrace.project.plan import folder_fingerprint
 from headrace.project.read import DefinedTable, read_folder
 from tests.project.folder import write
@@ -64,7 +64,7 @@ def test_hidden_and_linked_folders_are_not_entered(tmp_path: Path) -> None:
 def test_wishes_travel_as_json(tmp_path: Path) -> None:
     write(tmp_path, a="CREATE STREAM TABLE a WITH (tier = cold, refresh_mode = full) AS SELECT 1")
     wanted = read_folder(tmp_path, "public")
-    assert wishes_of(wishes_document(wanted)) == wanted
+    assert definitions_of(definitions_document(wanted)) == wanted
 
 
 def test_the_fingerprint_is_of_what_is_asked_for(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from headrace.lifecycle.planned_table import TableRequest
 from headrace.lifecycle.rebuild import refresh, reinit, resume, resume_mode, suspend
 from headrace.lifecycle.repair import Damage, repair
 from headrace.project.apply import apply_project
-from headrace.project.document import plan_document, plan_of, wishes_document, wishes_of
+from headrace.project.document import definitions_document, definitions_of, plan_document, plan_of
 from headrace.project.plan import ProjectPlan
 from headrace.project.read import DefinedTable
 from headrace.statements import parse
@@ -289,13 +289,13 @@ class Apply(Command[ProjectPlan]):
 
     def encode(self) -> dict[str, Any]:
         expected = None if self.expected is None else plan_document(self.expected)
-        wanted = wishes_document(self.wanted)
+        wanted = definitions_document(self.wanted)
         return {**vars(self), "wanted": wanted, "expected": expected}
 
     @classmethod
     def decode(cls, value: Mapping[str, Any]) -> Self:
         expected = None if value["expected"] is None else plan_of(value["expected"])
-        return cls(value["folder"], wishes_of(value["wanted"]), value["prune"], expected)
+        return cls(value["folder"], definitions_of(value["wanted"]), value["prune"], expected)
 
 
 COMMANDS: tuple[type[Command[Any]], ...] = (

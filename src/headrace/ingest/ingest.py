@@ -30,7 +30,7 @@ from headrace.ingest.from_wal import (
 )
 from headrace.ingest.postpone import leave_out
 from headrace.ingest.retire import retire
-from headrace.ingest.transition import begin_transitions, may_complete, unwished
+from headrace.ingest.transition import begin_transitions, may_complete, not_requested
 from headrace.source.connection import Database as Connections
 from headrace.source.introspect import inspect
 
@@ -94,7 +94,7 @@ def _ingest(
     required: bool,
 ) -> State:
     state = begin_transitions(engine, state, number, fence)
-    fallen = unwished(state, engine.settings(state), number)
+    fallen = not_requested(state, engine.settings(state), number)
     waiting = (s.oid for s in sources_in(state, number) if _wants_copy(s, retry))
     attempt = CutAttempt(frozenset({*fallen, *waiting}), fallen)
     attempts = 0

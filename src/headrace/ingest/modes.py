@@ -12,7 +12,7 @@ from headrace.engine import Engine
 from headrace.engine.steps import RecordModes
 
 # Why a source is captured by triggers that could be read from the log.
-UNWISHED = "cdc_mode is trigger"
+TRIGGER_REQUESTED = "cdc_mode is trigger"
 
 
 def record_modes(
@@ -37,6 +37,6 @@ def announce_change(transaction: Transaction, state: State, before: Source, afte
     name, following = state.called(after), state.database(after.database).following
     slot = None if following is None else following.slot
     announce_transition(transaction, name, before.mode, after.mode, after.mode_reason, slot)
-    if before.mode is CaptureMode.WAL and after.mode_reason != UNWISHED:
+    if before.mode is CaptureMode.WAL and after.mode_reason != TRIGGER_REQUESTED:
         message = f"captured by triggers again: {after.mode_reason}"
         alert_source(transaction, name, "fell-back", message)

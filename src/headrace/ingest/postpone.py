@@ -10,7 +10,7 @@ from headrace.engine import Engine
 from headrace.engine.steps import Postpone
 from headrace.errors import Transient, UserError
 from headrace.ingest.from_buffer import stopped_or_freed, suspended
-from headrace.ingest.modes import UNWISHED, announce_change
+from headrace.ingest.modes import TRIGGER_REQUESTED, announce_change
 
 
 def leave_out(
@@ -29,7 +29,7 @@ def leave_out(
     for source, error in unusable.items():
         if source.relation in asked:
             raise error
-    waiting = {s: error for s, error in unusable.items() if fallen.get(s.oid) != UNWISHED}
+    waiting = {s: error for s, error in unusable.items() if fallen.get(s.oid) != TRIGGER_REQUESTED}
     if not waiting:
         return state
     taken = tuple(

@@ -16,17 +16,17 @@ from headrace.errors import UserError
 from headrace.ingest import append_only
 from headrace.settings import Settings
 
-Wished = Literal["trigger", "auto", "wal"]
+RequestedMode = Literal["trigger", "auto", "wal"]
 OPTION = "cdc_mode"
 
 # Options of stream tables that are requests to the sources that these read.
 REQUESTS = (OPTION, append_only.OPTION)
 
 # The most careful first.
-MODES: tuple[Wished, ...] = ("trigger", "auto", "wal")
+MODES: tuple[RequestedMode, ...] = ("trigger", "auto", "wal")
 
 
-def wished_mode(state: State, settings: Settings, source: Source) -> Wished:
+def requested_mode_of(state: State, settings: Settings, source: Source) -> RequestedMode:
     """The mode that a source shall have; of several requests the most careful one counts."""
     asked = {_asked(reader) for reader in state.readers(source.relation)} - {None}
     return next((mode for mode in MODES if mode in asked), settings.cdc_mode)
@@ -60,8 +60,8 @@ def _shown(value: object) -> str:
     return str(value).lower()
 
 
-def _asked(table: StreamTable) -> Wished | None:
-    return cast("Wished | None", table.options.get(OPTION))
+def _asked(table: StreamTable) -> RequestedMode | None:
+    return cast("RequestedMode | None", table.options.get(OPTION))
 
 
 def _named(table: StreamTable) -> str:

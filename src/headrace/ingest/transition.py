@@ -22,9 +22,9 @@ from headrace.catalog import State
 from headrace.catalog.records import CaptureMode, Source, Status
 from headrace.engine import Engine
 from headrace.ingest.attempts import CaptureAttempts
-from headrace.ingest.modes import UNWISHED, record_modes
+from headrace.ingest.modes import TRIGGER_REQUESTED, record_modes
 from headrace.ingest.publishing import publish_sources
-from headrace.ingest.requested_modes import wished_mode
+from headrace.ingest.requested_modes import requested_mode_of
 from headrace.ingest.unfollow import is_left_behind, stop_following
 from headrace.settings import Settings
 from headrace.source.connection import Database
@@ -52,7 +52,7 @@ def begin_transitions(engine: Engine, state: State, number: int, fence: int) -> 
         if source.mode is CaptureMode.TRIGGER
         and source.status is Status.ACTIVE
         and source not in back
-        and wished_mode(state, settings, source) != "trigger"
+        and requested_mode_of(state, settings, source) != "trigger"
         and _is_time(engine, source)
     ]
     return publish_sources(engine, state, number, candidates, fence) if candidates else state
@@ -78,14 +78,14 @@ def may_complete(database: Database, sources: Iterable[Source]) -> bool:
     return any(completes(source, row[0]) for source in sources)
 
 
-def unwished(state: State, settings: Settings, number: int) -> dict[int, str]:
+def not_requested(state: State, settings: Settings, number: int) -> dict[int, str]:
     """The sources, by oid, that are read from the log although that is not requested any more."""
     return {
-        source.oid: UNWISHED
+        source.oid: TRIGGER_REQUESTED
         for source in state.sources
         if source.database == number
         and source.mode is CaptureMode.WAL
-        and wished_mode(state, settings, source) == "trigger"
+        and requested_mode_of(state, settings, source) == "trigger"
     }
 
 
@@ -104,8 +104,8 @@ def give_up(
 def _reason_to_give_up(state: State, settings: Settings, source: Source) -> str | None:
     if source.mode is not CaptureMode.TRANSITIONING or source.followed is None:
         return None
-    if wished_mode(state, settings, source) == "trigger":
-        return UNWISHED
+    if requested_mode_of(state, settings, source) == "trigger":
+        return TRIGGER_REQUESTED
     limit = timedelta(seconds=settings.wal_transition_timeout)
     if datetime.now(UTC) - source.followed.since > limit:
         return (

@@ -12,7 +12,7 @@ from headrace.catalog import State
 from headrace.catalog.records import Source
 from headrace.engine import Engine
 from headrace.errors import HeadraceError
-from headrace.ingest.requested_modes import wished_mode
+from headrace.ingest.requested_modes import requested_mode_of
 from headrace.source.connection import Database
 from headrace.source.introspect import inspect
 from headrace.source.table import SourceTable
@@ -40,7 +40,7 @@ def suitable(engine: Engine, state: State, number: int, candidates: Sequence[Sou
     record = state.database(number)
     database = engine.source_database(record)
     slot = "" if record.following is None else record.following.slot
-    unasked = {s for s in candidates if wished_mode(state, settings, s) == "auto"}
+    unasked = {s for s in candidates if requested_mode_of(state, settings, s) == "auto"}
     try:
         seen = _look(database, slot, candidates)
         if settings.auto_replica_identity:

@@ -19,7 +19,7 @@ from headrace.engine import HOME, Engine
 from headrace.errors import UserError
 from headrace.ingest.append_only import is_declared
 from headrace.ingest.modes import record_modes
-from headrace.ingest.requested_modes import require_agreement, wished_mode
+from headrace.ingest.requested_modes import requested_mode_of, require_agreement
 from headrace.lifecycle.databases import require_attached
 from headrace.lifecycle.name_resolver import source_of
 from headrace.lifecycle.names import name_parts
@@ -59,10 +59,10 @@ def reset_shrunk_sources(engine: Engine, before: State, fence: int) -> None:
 
 
 def _comes_to_wal(source: Source, before: State, after: State, settings: Settings) -> bool:
-    if wished_mode(after, settings, source) != "wal":
+    if requested_mode_of(after, settings, source) != "wal":
         return False
     recorded = before.source(source.database, source.oid)
-    return recorded is None or wished_mode(before, settings, recorded) != "wal"
+    return recorded is None or requested_mode_of(before, settings, recorded) != "wal"
 
 
 def _require_possible(
@@ -194,7 +194,7 @@ def _needs(engine: Engine, state: State, number: int, tables: Sequence[SourceTab
             tuple(
                 part
                 for part in parts
-                if wished_mode(state, settings, sources[part.oid]) != "trigger"
+                if requested_mode_of(state, settings, sources[part.oid]) != "trigger"
             ),
             capture_present(connection),
             identities(connection, parts, database.version),

@@ -15,7 +15,7 @@ from headrace.engine import Engine
 from headrace.errors import HeadraceError
 from headrace.ingest.append_only import is_declared, reverted
 from headrace.ingest.from_wal import slot_ceiling
-from headrace.ingest.requested_modes import Wished, wished_mode
+from headrace.ingest.requested_modes import RequestedMode, requested_mode_of
 from headrace.settings import Settings
 
 MEGABYTE = 2**20
@@ -24,7 +24,7 @@ UNBOUNDED = "without Headrace slot {} could fill the server's disk: set max_slot
 
 @dataclass(frozen=True)
 class SourceHealth:
-    """One source. `wished` is the mode that was asked for, `mode` the one that it has.
+    """One source. `requested_mode` is the mode that was asked for, `mode` the one that it has.
 
     `lag_bytes` is the size of its change buffer, or the log that the slot of its database holds
     back; `lag` the time since the latest cut. `position` is where the slot stands. None is not
@@ -36,7 +36,7 @@ class SourceHealth:
     source: str
     database: str
     mode: str
-    wished: Wished
+    requested_mode: RequestedMode
     mode_reason: str | None
     status: str
     lag_bytes: int | None
@@ -114,8 +114,8 @@ def health_of(
     lag_bytes = observed.buffers.get(source.oid)
     if by_log:
         lag_bytes = None if slot is None else slot.lag
-    wished = wished_mode(state, settings, source)
-    alerts = _alerts(settings, database, source, observed, wished)
+    requested_mode = requested_mode_of(state, settings, source)
+    alerts = _alerts(settings, database, source, observed, requested_mode)
     append_only = _append_only(state, source)
     if append_only == "reverted":
         alerts.append(("warning", reverted(source)))
@@ -128,7 +128,7 @@ def health_of(
         state.called(source),
         database.alias,
         source.mode.value,
-        wished,
+        requested_mode,
         source.mode_reason,
         source.status.value,
         lag_bytes,
@@ -149,7 +149,11 @@ def _append_only(state: State, source: Source) -> Literal["declared", "reverted"
 
 
 def _alerts(
-    settings: Settings, database: DatabaseRecord, source: Source, seen: Observed, wished: Wished
+    settings: Settings,
+    database: DatabaseRecord,
+    source: Source,
+    seen: Observed,
+    requested_mode: RequestedMode,
 ) -> list[tuple[Level, str]]:
     """All that there is to tell of a source, the more certain first."""
     found: list[tuple[Level, str]] = []
@@ -171,7 +175,11 @@ def _alerts(
         found.append(buffer_level(settings, seen.buffers.get(source.oid, 0)))
     if source.mode is CaptureMode.WAL and source.oid in seen.buffers:
         found.append(("warning", "read from the log, and its triggers could not be dropped yet"))
-    if wished == "wal" and source.mode is CaptureMode.TRIGGER and source.mode_reason is not None:
+    if (
+        requested_mode == "wal"
+        and source.mode is CaptureMode.TRIGGER
+        and source.mode_reason is not None
+    ):
         found.append(("warning", f"captured by triggers, not from the log: {source.mode_reason}"))
     return [one for one in found if one[0] != "fine"]
 

@@ -19,7 +19,7 @@ def plan_document(plan: ProjectPlan) -> dict[str, Any]:
     return {
         "folder": plan.folder,
         "prune": plan.prune,
-        "fingerprint": {"wishes": plan.definitions, "catalog": plan.catalog},
+        "fingerprint": {"definitions": plan.definitions, "catalog": plan.catalog},
         "nothing_to_do": plan.nothing_to_do,
         "changes": [
             {
@@ -29,7 +29,7 @@ def plan_document(plan: ProjectPlan) -> dict[str, Any]:
                 "name": change.name[1],
                 "reason": change.reason,
                 "options": dict(change.options),
-                "anew": list(change.rebuilt_readers),
+                "rebuilt": list(change.rebuilt_readers),
                 "place": change.place,
             }
             for change in plan.changes
@@ -41,7 +41,7 @@ def plan_of(document: Mapping[str, Any]) -> ProjectPlan:
     return ProjectPlan(
         str(document["folder"]),
         bool(document["prune"]),
-        str(document["fingerprint"]["wishes"]),
+        str(document["fingerprint"]["definitions"]),
         str(document["fingerprint"]["catalog"]),
         tuple(
             TableChange(
@@ -49,7 +49,7 @@ def plan_of(document: Mapping[str, Any]) -> ProjectPlan:
                 (change["schema"], change["name"]),
                 change["reason"],
                 dict(change["options"]),
-                tuple(change["anew"]),
+                tuple(change["rebuilt"]),
                 change["place"],
             )
             for change in document["changes"]
@@ -82,7 +82,7 @@ def load_plan(file: Path) -> ProjectPlan:
         ) from None
 
 
-def wishes_document(definitions: Sequence[DefinedTable]) -> list[dict[str, Any]]:
+def definitions_document(definitions: Sequence[DefinedTable]) -> list[dict[str, Any]]:
     return [
         {
             "schema": definition.name[0],
@@ -100,7 +100,7 @@ def wishes_document(definitions: Sequence[DefinedTable]) -> list[dict[str, Any]]
     ]
 
 
-def wishes_of(documents: Sequence[Mapping[str, Any]]) -> tuple[DefinedTable, ...]:
+def definitions_of(documents: Sequence[Mapping[str, Any]]) -> tuple[DefinedTable, ...]:
     return tuple(
         DefinedTable(
             (document["schema"], document["name"]),

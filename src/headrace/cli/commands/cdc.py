@@ -86,7 +86,7 @@ def sources_table(sources: tuple[SourceHealth, ...]) -> Table:
             source.mode.lower()
             if source.identity is None
             else f"{source.mode.lower()} ({source.identity})",
-            source.wished,
+            source.requested_mode,
             "-" if source.lag_bytes is None else size(source.lag_bytes),
             "-" if source.lag is None else roughly(source.lag),
             source.level,
