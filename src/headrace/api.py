@@ -32,7 +32,7 @@ from headrace.commands.commands import (
 from headrace.commands.database_commands import AlterDatabase, Attach, Detach
 from headrace.commands.fresh import wait_fresh
 from headrace.commands.run import Done
-from headrace.daemon.context import Tell, no_words
+from headrace.daemon.context import Report, no_words
 from headrace.daemon.daemon import Daemon
 from headrace.embedded import EmbeddedServer
 from headrace.engine import HOME, Engine, Progress, no_progress
@@ -378,12 +378,12 @@ class Headrace(ProjectReader):
             )
         )
 
-    def daemon(self, tell: Tell = no_words) -> Daemon:
+    def daemon(self, report: Report = no_words) -> Daemon:
         """Return the daemon of this project: `run` it here, `stop` it from another thread.
 
-        `tell` is called with what it does, in words.
+        `report` is called with what it does, in words.
         """
-        return Daemon(self._engine, tell, room=self._room)
+        return Daemon(self._engine, report, room=self._room)
 
     def _room(self) -> tuple[int, int]:
         """Return the free and total bytes of the fuller disk of home folder and store."""

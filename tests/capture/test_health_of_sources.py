@@ -116,7 +116,7 @@ def test_the_worst_is_told() -> None:
     reason = "trigger x is missing or disabled"
     assert told(judged(Observed(large, dirty={1: reason}))) == (
         "warning",
-        f"will be copied anew: {reason}",
+        f"will be copied again: {reason}",
     )
     assert judged(Observed({}, dirty={1: reason}), status=Status.INITIALIZING).level == "fine"
     gone = Observed({}, None, leaving={1: "replication slot x was dropped"})
@@ -214,7 +214,7 @@ def test_a_source_with_triggers(project: Headrace, application: Application) -> 
     application.execute("ALTER TABLE orders DISABLE TRIGGER ALL")
     (broken,) = project.check_cdc_health()
     assert broken.level == "warning"
-    assert broken.alert is not None and broken.alert.startswith("will be copied anew: ")
+    assert broken.alert is not None and broken.alert.startswith("will be copied again: ")
 
 
 @pytest.mark.postgres

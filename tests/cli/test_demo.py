@@ -34,7 +34,7 @@ from headrace.demo.outcome import (
 )
 from headrace.demo.shop import Shop
 from headrace.demo.trade import TradeTotals
-from headrace.demo.views import ChangedRow, DemoView, changes, pick, tell, told, views
+from headrace.demo.views import ChangedRow, DemoView, change_text, changes, pick, value_text, views
 from tests.cli.examples import receipt, refresh
 
 BEST, CUSTOMERS, DAYS, OPEN = views(40_000)
@@ -84,13 +84,13 @@ def test_what_changed_between_two_readings() -> None:
 
 
 def test_a_sample_is_told_in_a_line() -> None:
-    assert tell(BEST, ChangedRow(OLD, NEW)) == "Oak tray: revenue 21,000 → 21,500"
+    assert change_text(BEST, ChangedRow(OLD, NEW)) == "Oak tray: revenue 21,000 → 21,500"
     close = {**OLD, "revenue": Decimal("21000.20")}
-    assert tell(BEST, ChangedRow(OLD, close)) == "Oak tray: revenue 21000.10 → 21000.20"
-    assert tell(BEST, ChangedRow(OLD, {**OLD, "sold": 10})) == "Oak tray: sold 9 → 10"
-    assert tell(BEST, ChangedRow(None, NEW)) == "Oak tray: new, revenue 21,500"
-    assert tell(BEST, ChangedRow(OLD, None)) == "Oak tray: gone, revenue 21,000"
-    assert [told(date(2026, 3, 1)), told(Decimal("9.5")), told(1200)] == [
+    assert change_text(BEST, ChangedRow(OLD, close)) == "Oak tray: revenue 21000.10 → 21000.20"
+    assert change_text(BEST, ChangedRow(OLD, {**OLD, "sold": 10})) == "Oak tray: sold 9 → 10"
+    assert change_text(BEST, ChangedRow(None, NEW)) == "Oak tray: new, revenue 21,500"
+    assert change_text(BEST, ChangedRow(OLD, None)) == "Oak tray: gone, revenue 21,000"
+    assert [value_text(date(2026, 3, 1)), value_text(Decimal("9.5")), value_text(1200)] == [
         "2026-03-01",
         "9.50",
         "1,200",

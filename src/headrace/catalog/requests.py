@@ -39,7 +39,7 @@ class Requests(Protocol):
         """Let a request that was taken wait again, as nothing was done for it."""
 
     def report(self, request: int, progress: Mapping[str, Any]) -> None:
-        """Tell how far a running request is."""
+        """Record how far a running request is."""
 
     def finish(self, request: int, *, result: Any = None, error: Any = None) -> None:
         """End a running request; with an error it failed, or was cancelled if that was asked."""

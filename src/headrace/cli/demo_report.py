@@ -18,7 +18,7 @@ from headrace.cli.tables import compared, table_of
 from headrace.cli.words import change, counted, plain, seconds
 from headrace.demo.outcome import Created, Event, Opened, Outcome, Round, Timed, middle, phases
 from headrace.demo.trade import TradeTotals
-from headrace.demo.views import DemoView, pick, tell
+from headrace.demo.views import DemoView, change_text, pick
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ def _timed(timed: Timed, number: int) -> dict[str, Any]:
         "rows_deleted": timed.refresh.rows_deleted,
         "seconds": timed.seconds,
         "spark_jobs": timed.refresh.spark_jobs,
-        "sample": None if sample is None else tell(timed.view, sample),
+        "sample": None if sample is None else change_text(timed.view, sample),
     }
 
 
@@ -135,7 +135,7 @@ def show_round(screen: Screen, done: Round) -> None:
             timed.view.name,
             change(timed.refresh.rows_inserted, timed.refresh.rows_deleted),
             Text(seconds(timed.seconds), style="cyan"),
-            Text(plain(tell(timed.view, sample)) if sample else "no change", style="dim"),
+            Text(plain(change_text(timed.view, sample)) if sample else "no change", style="dim"),
         )
     head = Text.assemble((f"{done.at:3.0f} s  ", "bold"), wrote(done.written))
     screen.show(head, lines)

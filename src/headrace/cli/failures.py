@@ -21,7 +21,7 @@ def guarded(call: Invocation, command: str, act: Callable[[], int | None]) -> in
     try:
         return act() or 0
     except HeadraceError as error:
-        tell(call.screen, error_document(error))
+        show_error(call.screen, error_document(error))
         if isinstance(error, InternalError):
             _log(call, command, error)
         return error.exit_code
@@ -29,21 +29,23 @@ def guarded(call: Invocation, command: str, act: Callable[[], int | None]) -> in
         return stopped(call.screen)
     except Exception as error:  # noqa: BLE001
         unforeseen = internal_error(f"complete `headrace {command}`", error)
-        tell(call.screen, error_document(unforeseen))
+        show_error(call.screen, error_document(unforeseen))
         _log(call, command, unforeseen)
         return unforeseen.exit_code
 
 
 def stopped(screen: Screen) -> int:
     """Report Ctrl-C; the library has rolled back what was not published."""
-    tell(screen, _document("stopped", "stopped; unfinished work was rolled back", code=STOPPED))
+    show_error(
+        screen, _document("stopped", "stopped; unfinished work was rolled back", code=STOPPED)
+    )
     return STOPPED
 
 
 def wrong_usage(screen: Screen, message: str, command: str) -> int:
     """Report a wrong command line."""
     hint = f"See the options with: {command} --help"
-    tell(screen, _document("usage", message, hint=hint, code=USAGE))
+    show_error(screen, _document("usage", message, hint=hint, code=USAGE))
     return USAGE
 
 
@@ -61,7 +63,7 @@ def _document(
     return {"code": name, "message": message, "detail": detail, "hint": hint, "exit_code": code}
 
 
-def tell(screen: Screen, document: dict[str, Any]) -> None:
+def show_error(screen: Screen, document: dict[str, Any]) -> None:
     """Print an error to stderr, for people or as JSON."""
     if screen.as_json:
         write(sys.stderr, as_text({"error": document}, sys.stderr))

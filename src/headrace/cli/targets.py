@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.cli.call import Invocation
-from headrace.cli.failures import error_document, tell
+from headrace.cli.failures import error_document, show_error
 from headrace.errors import HeadraceError, Unavailable, UserError
 from headrace.lifecycle.names import parse_name
 
@@ -106,7 +106,7 @@ def for_each(
                 done.append((table.name, act(sql_name(table.name))))
         except HeadraceError as error:
             failed.append((table.name, error))
-            tell(call.screen, error_document(error))
+            show_error(call.screen, error_document(error))
             if isinstance(error, Unavailable):
                 break
     return done, Failed(tuple(failed))

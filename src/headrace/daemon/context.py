@@ -15,7 +15,7 @@ from headrace.engine import Engine
 from headrace.errors import HeadraceError, InternalError
 from headrace.schedule.state import ScheduleState
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 """Receives, as text for people, what a daemon does."""
 
 
@@ -40,7 +40,7 @@ class DaemonContext:
     engine: Engine
     lease: Lease
     listener: WakeupListener
-    tell: Tell
+    report: Report
     memory: ScheduleState
     now: Callable[[], datetime] = clock
     random: Random = field(default_factory=Random)
@@ -48,7 +48,7 @@ class DaemonContext:
 
     def failed(self, what: str, error: HeadraceError) -> None:
         """Report a failure that the daemon survives."""
-        self.tell(f"{what}: {error.message}")
+        self.report(f"{what}: {error.message}")
         logger.warning(
             "%s failed",
             what,

@@ -12,7 +12,7 @@ from datetime import datetime
 from random import Random
 
 from headrace.boundary.arguments import seconds
-from headrace.daemon.context import DaemonContext, Tell, clock, logger
+from headrace.daemon.context import DaemonContext, Report, clock, logger
 from headrace.daemon.loop import DaemonLoop
 from headrace.daemon.monitor import Monitor, Room
 from headrace.daemon.wakeup import WakeupListener
@@ -24,7 +24,7 @@ from headrace.schedule.state import ScheduleState
 
 
 class Daemon:
-    """Serves one project until it is stopped. `tell` receives, as text, what is done.
+    """Serves one project until it is stopped. `report` receives, as text, what is done.
 
     `room` gives the bytes that are free on the project's disk, and all of them.
     """
@@ -32,12 +32,12 @@ class Daemon:
     def __init__(
         self,
         engine: Engine,
-        tell: Tell,
+        report: Report,
         now: Callable[[], datetime] = clock,
         room: Room | None = None,
     ) -> None:
         self._engine = engine
-        self._tell = tell
+        self._report = report
         self._now = now
         self._random = Random()  # noqa: S311
         self._memory = ScheduleState()
@@ -66,12 +66,12 @@ class Daemon:
                     WakeupListener(self._engine.database) as listener,
                 ):
                     self._listener, failures = listener, 0
-                    self._tell("serving")
+                    self._report("serving")
                     context = DaemonContext(
                         self._engine,
                         lease,
                         listener,
-                        self._tell,
+                        self._report,
                         self._memory,
                         self._now,
                         self._random,
@@ -82,7 +82,7 @@ class Daemon:
                 if self._listener is None:
                     raise
                 failures += 1
-                self._tell(f"interrupted: {error.message}")
+                self._report(f"interrupted: {error.message}")
                 logger.warning("interrupted", extra={"code": error.code, "error": error.message})
                 pause = RECONNECT.bound(failures) * self._random.random()
                 self._stop.wait(pause.total_seconds())

@@ -44,7 +44,7 @@ class ExclusiveQueue:
         request = self._desk.take(self._context.lease)
         if request is None:
             return False
-        self._context.tell(f"{request.command.get('verb')}, asked for by {request.requested_by}")
+        self._context.report(f"{request.command.get('verb')}, asked for by {request.requested_by}")
 
         def perform() -> None:
             if not self._desk.perform(request):
@@ -55,7 +55,7 @@ class ExclusiveQueue:
 
     def rebuild(self, table: StreamTable) -> None:
         """Put the rebuild of a table into the queue, with all that it needs."""
-        self._context.tell(f"rebuilding {table.schema}.{table.name}")
+        self._context.report(f"rebuilding {table.schema}.{table.name}")
         self._waiting.append(ExclusiveJob(lambda: self._rebuild(table)))
 
     def done(self) -> bool:

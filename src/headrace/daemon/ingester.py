@@ -87,7 +87,7 @@ class SourceIngester:
         """Report once why the WAL is not streamed."""
         reason = None if log is None else log.reason
         if reason is not None and reason != self._reason:
-            self._context.tell(f"the WAL is read in batches, not streamed: {reason}")
+            self._context.report(f"the WAL is read in batches, not streamed: {reason}")
         self._reason = reason
 
     def _ingested(self, state: State, *, thorough: bool) -> State:

@@ -80,7 +80,7 @@ class Refreshes:
             error = future.exception()
             if error is None:
                 self._context.memory.found(running.relations)
-                self._tell(future.result(), state)
+                self._report(future.result(), state)
             else:
                 self._failed(running, error, settings)
         return bool(ended)
@@ -89,12 +89,12 @@ class Refreshes:
         """Wait for the workers."""
         self._pool.shutdown(wait=True)
 
-    def _tell(self, lines: Lines, state: State) -> None:
+    def _report(self, lines: Lines, state: State) -> None:
         for relation, line in lines.items():
             table = state.origin(relation)
             if table is not None:
                 seconds = (line.finished_at - line.started_at).total_seconds()
-                self._context.tell(
+                self._context.report(
                     f"{table.schema}.{table.name}: {line.mode} to epoch {line.epoch},"
                     f" +{line.rows_inserted} -{line.rows_deleted} in {seconds:.2f} s"
                 )

@@ -29,12 +29,12 @@ BATCH = 50
 
 @dataclass(frozen=True)
 class Demo:
-    """One run over an open project: `tell` takes events, `doing` shows what is going on."""
+    """One run over an open project: `report` takes events, `doing` shows what is going on."""
 
     project: Headrace
     lines: int
     seconds: float
-    tell: Callable[[Event], None]
+    report: Callable[[Event], None]
     doing: Callable[[str], AbstractContextManager[None]]
 
     @property
@@ -48,7 +48,7 @@ class Demo:
             require_ours(self.project.dsn)
             self._drop_old()
             opened = self._open()
-        self.tell(opened)
+        self.report(opened)
         with closing(psycopg.connect(self.project.dsn, autocommit=True)) as reader:
             created = tuple(self._create(reader, view) for view in self.views)
             rounds = tuple(self._rounds(reader))
@@ -78,7 +78,7 @@ class Demo:
             self.project.create_stream_table(view.table, view.query, refresh_mode="DIFFERENTIAL")
         took = time.perf_counter() - started
         created = Created(view, len(read_rows(reader, view)), took)
-        self.tell(created)
+        self.report(created)
         return created
 
     def _rounds(self, reader: psycopg.Connection) -> Iterator[Round]:
@@ -98,7 +98,7 @@ class Demo:
                 with self.doing(f"round {number}"):
                     timed = tuple(self._watch(reader, view, served) for view in self.views)
                 done = Round(number, at, written - before, timed)
-                self.tell(done)
+                self.report(done)
                 yield done
                 before = written
                 if last:

@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 class DemoView:
     """A stream table of the demo.
 
-    Rows before and after a refresh are matched by `key`; a sample row is told by its `label`
+    Rows before and after a refresh are matched by `key`; its `label` identifies a sample row
     column and by the first of the `watched` columns that changed.
     """
 
@@ -133,24 +133,24 @@ def pick(sample: Sequence[ChangedRow], number: int) -> ChangedRow | None:
     return None
 
 
-def tell(view: DemoView, sample: ChangedRow) -> str:
+def change_text(view: DemoView, sample: ChangedRow) -> str:
     """Return a sample row in a line."""
     row = sample.after or sample.before
     assert row is not None
-    label = f"{told(row[view.label])}: "
+    label = f"{value_text(row[view.label])}: "
     if sample.before is None or sample.after is None:
         first = view.watched[0]
         kind = "new" if sample.before is None else "gone"
-        return f"{label}{kind}, {first} {told(row[first])}"
+        return f"{label}{kind}, {first} {value_text(row[first])}"
     before, after = sample.before, sample.after
     column = next((name for name in view.watched if before[name] != after[name]), view.watched[0])
-    old, new = told(before[column]), told(after[column])
+    old, new = value_text(before[column]), value_text(after[column])
     if old == new:
         old, new = str(before[column]), str(after[column])
     return f"{label}{column} {old} → {new}"
 
 
-def told(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value in few letters: large amounts without their cents."""
     if isinstance(value, Decimal):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"

@@ -155,17 +155,17 @@ def _alerts(
     seen: Observed,
     requested_mode: RequestedMode,
 ) -> list[tuple[Level, str]]:
-    """All that there is to tell of a source, the more certain first."""
+    """Return all alerts of a source, the more certain first."""
     found: list[tuple[Level, str]] = []
     if database.failing_since is not None:
         since = database.failing_since.isoformat(" ", "seconds")
         found.append(("critical", f"no changes are taken in since {since}: {database.failure}"))
     if source.status in (Status.SUSPENDED, Status.ERROR):
-        found.append(("critical", source.reason or "it stands still"))
+        found.append(("critical", source.reason or "capture is suspended"))
     if source.oid in seen.leaving:
         found.append(("critical", f"goes back to triggers: {seen.leaving[source.oid]}"))
     if source.oid in seen.dirty and source.status is Status.ACTIVE:
-        found.append(("warning", f"will be copied anew: {seen.dirty[source.oid]}"))
+        found.append(("warning", f"will be copied again: {seen.dirty[source.oid]}"))
     if source.mode is not CaptureMode.TRIGGER and database.following is not None:
         name = database.following.slot
         found.append(slot_level(settings, name, seen.slot))

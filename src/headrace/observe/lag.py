@@ -81,7 +81,7 @@ def _largest(lags: Iterable[timedelta | None]) -> timedelta | None:
 
 
 def availability(engine: Engine, state: State) -> Available:
-    """What the logs, the cuts and the history tell."""
+    """What the logs, the cuts and the history say."""
     known: dict[tuple[str, int], datetime | None] = {}
 
     def available(relation: str, after: int) -> datetime | None:

@@ -58,7 +58,7 @@ class PinnedTables:
         self._statuses = statuses
 
     def table(self, name: str) -> DataFrame:
-        """A stream table; `epoch-expired` where it cannot be told any more what it was then."""
+        """Return a stream table at an epoch; raise `epoch-expired` if it is not stored any more."""
         table = self._table(name)
         return published_frame(self._engine, self._state, table, self._upto)
 

@@ -36,7 +36,7 @@ def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> 
     """The network with these tables, new or in the place of those with their names."""
     search_path = engine.database.search_path
     named = {parse_name(request.name, search_path[0]): request for request in requests}
-    anew: set[str] = set()
+    recaptured: set[str] = set()
     while True:
         try:
             with (
@@ -47,11 +47,11 @@ def stratify(engine: Engine, state: State, requests: Sequence[TableRequest]) -> 
                 planning = PlanBuilder(
                     NameResolver.of(engine, connection, state), state, search_path
                 )
-                planning.recapture([one for one in state.sources if one.relation in anew])
+                planning.recapture([one for one in state.sources if one.relation in recaptured])
                 reads = _Rehearsal(planning, named).reads()
                 return network_of(state).with_tables(reads)
-        except RecaptureNeeded as found:
-            anew.add(found.relation)
+        except RecaptureNeeded as needed:
+            recaptured.add(needed.relation)
 
 
 @dataclass(frozen=True)

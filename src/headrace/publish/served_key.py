@@ -62,7 +62,7 @@ def served_key(table: StreamTable) -> ServedKey | None:
 
 
 def _query_key(table: StreamTable) -> tuple[str, ...]:
-    """Return the query's key, if a unique index can hold all its values and tell them apart.
+    """Return the query's key, if a unique index can hold and distinguish all its values.
 
     An index entry has a few kilobytes at most, so text must have a short length; 0.0 and -0.0 are
     one key to an index. That of a partitioned table must have the column that it is partitioned by.

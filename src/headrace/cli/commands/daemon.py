@@ -29,20 +29,20 @@ def up(call: Invocation, wait: Wait = 10.0) -> None:
     """
     with call.project(changes=True) as project:
 
-        def tell(said: str) -> None:
+        def report(said: str) -> None:
             at = datetime.now().astimezone().strftime("%H:%M:%S")
             call.screen.show(plain(f"{at}  {said}"))
 
         for role in project.superuser_roles():
-            tell(f"warning: role {role} is a superuser, which Headrace does not need")
-        daemon = project.daemon(tell)
+            report(f"warning: role {role} is a superuser, which Headrace does not need")
+        daemon = project.daemon(report)
 
         with ExitStack() as restored:
             for number in (signal.SIGINT, signal.SIGTERM):
                 before = signal.signal(number, lambda *_: daemon.stop())
                 restored.callback(signal.signal, number, before)
             daemon.run(wait)
-        tell("stopped")
+        report("stopped")
 
 
 Fresh = Annotated[

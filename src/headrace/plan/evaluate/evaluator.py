@@ -263,7 +263,7 @@ class Evaluator:
 
     def _restrict(self, plan: Restrict) -> Bag:
         places = [plan.touched.columns.index(b) for _, b in plan.keys]
-        # An update within a group sums up to nothing here, and touches the group all the same.
+        # An update within a group adds up to nothing here, and touches the group all the same.
         seen = {tuple(row[i] for i in places) for row in self.bag(plan.touched)}
         rows = self.rows(plan.child)
         return self._of(plan, (r for r in rows if tuple(r[0][a] for a, _ in plan.keys) in seen))
