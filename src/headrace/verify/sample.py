@@ -12,7 +12,7 @@ import json
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from hashlib import md5
 from typing import Any
 from uuid import UUID
@@ -24,6 +24,8 @@ from sqlglot import exp
 from headrace.catalog.records import OutputColumn, Receipt, StreamTable
 from headrace.errors import UserError
 from headrace.publish.partition_scheme import scheme_of
+from headrace.verify.comparison import SOURCE
+from headrace.verify.oracle import Oracle
 
 # Two values of these are equal just where their texts are.
 KINDS = (
@@ -174,6 +176,32 @@ def covers(covered: Mapping[str, Any] | None, request: SampleRequest | None) -> 
     if request.share is None:
         return set(request.values) <= set(covered.get("values", ()))
     return covered.get("buckets") == _buckets(request.share)
+
+
+def is_verified(
+    receipts: Iterable[Receipt],
+    since: datetime,
+    oracle: Oracle,
+    sample: SampleRequest | None = None,
+    *,
+    source: bool = False,
+) -> bool:
+    """Return whether a table was found equal since then, by this oracle and in what is asked for.
+
+    `receipts` begin with the newest. A table that was found different after it was found equal has
+    to be verified again.
+    """
+    for receipt in receipts:
+        if receipt.verified_at < since or not receipt.equal:
+            return False
+        has_sources = any(what.startswith(SOURCE) for what in receipt.detail)
+        if (
+            receipt.oracle == oracle
+            and covers(receipt.covered, sample)
+            and (has_sources or not source)
+        ):
+            return True
+    return False
 
 
 def _buckets(share: float) -> int:

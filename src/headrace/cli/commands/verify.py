@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,12 +17,7 @@ from headrace.cli.targets import chosen, for_each, named, sql_name
 from headrace.cli.words import counted
 from headrace.errors import UserError
 from headrace.schedule.schedule import Every, parse_schedule
-from headrace.verify.comparison import SOURCE
 from headrace.verify.oracle import Oracle
-from headrace.verify.sample import SampleRequest, covers
-
-if TYPE_CHECKING:
-    from headrace.catalog.records import Receipt
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables.")]
 All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
@@ -71,6 +65,9 @@ def verify(
     resume: Resume = None,
 ) -> int:
     """Recompute stream tables and compare them row by row; the exit code is 1 if one differs."""
+    # These load much, which `headrace --help` has no need of.
+    from headrace.verify.sample import SampleRequest, is_verified
+
     since = None if resume is None else datetime.now(UTC) - _age(resume)
     part = None if sample is None else SampleRequest.of(sample)
     with call.project() as project:
@@ -116,32 +113,6 @@ def _age(text: str) -> timedelta:
             hint="Valid ages are 30m, 1h and 2d, for example.",
         )
     return schedule.period
-
-
-def is_verified(
-    receipts: Iterable[Receipt],
-    since: datetime,
-    oracle: Oracle,
-    sample: SampleRequest | None = None,
-    *,
-    source: bool = False,
-) -> bool:
-    """Return whether a table was found equal since then, by this oracle and in what is asked for.
-
-    `receipts` begin with the newest. A table that was found different after it was found equal has
-    to be verified again.
-    """
-    for receipt in receipts:
-        if receipt.verified_at < since or not receipt.equal:
-            return False
-        has_sources = any(what.startswith(SOURCE) for what in receipt.detail)
-        if (
-            receipt.oracle == oracle
-            and covers(receipt.covered, sample)
-            and (has_sources or not source)
-        ):
-            return True
-    return False
 
 
 def receipts(
