@@ -19,7 +19,7 @@ import psycopg
 from bench.soak import ddl
 from bench.soak.plan import Event
 from bench.soak.shop import SOURCES, STREAM_TABLES
-from bench.soak.site import OWNER, RUNTIME, Site
+from bench.soak.site import OWNER, RUNTIME, Site, Sql
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,26 @@ def cut_sessions(site: Site, event: Event) -> Done:
 
 
 def kill_backend(site: Site, event: Event) -> Done:
-    """Kill a server process: PostgreSQL ends all others and recovers."""
+    """Kill a server process: PostgreSQL ends all others and recovers.
+
+    A busy machine may take seconds to notice the end. Until then the server answers, so a session
+    of the soak waits for its own end.
+    """
     pid = event.random().choice(_sessions(site))
-    with site.server_fault(event.kind):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.5)
+    with site.server_fault(event.kind), site.connect() as witness, suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        _until_ended(witness)
     return Done("SIGKILL of a server process of Headrace")
+
+
+def _until_ended(session: Sql) -> None:
+    """Wait until the server has ended a session."""
+    deadline = time.monotonic() + PATIENCE
+    with suppress(psycopg.OperationalError):
+        while time.monotonic() < deadline:
+            session.execute("SELECT")
+            time.sleep(0.1)
+        raise RuntimeError("PostgreSQL did not notice the end of a process")
 
 
 def restart_server(site: Site, event: Event) -> Done:
