@@ -214,7 +214,7 @@ def test_a_stream_that_nobody_reads_and_does_not_begin(
         stream = log.stream
         eventually(lambda: stream.failure is not None, "giving up")
         assert log.log.received() is None
-    assert log.streamed.reason == "the server does not begin to stream"
+    assert log.streamed.reason == "the server did not start the stream within 0 s"
 
 
 @pytest.mark.postgres
