@@ -91,7 +91,7 @@ def test_what_explain_says(project: headrace.Headrace, rows: None) -> None:
         "changes are merged with the first rows kept; if these run short, recomputed"
     ]
     assert reasons("SELECT g FROM a ORDER BY id LIMIT 2 OFFSET 1") == [
-        "the first rows are taken anew"
+        "the first rows are recomputed"
     ]
     assert reasons(VIEWS["totals"])[-1] == "the whole window is recomputed: it has no PARTITION BY"
     shown = str(project.explain(query="SELECT id FROM a ORDER BY x LIMIT 1"))

@@ -102,7 +102,7 @@ def test_epochs_that_are_gone(bank: headrace.Headrace, sql: psycopg.Connection) 
     for ask in (lambda: bank.at(lost).table("sums"), lambda: bank.changes("sums", after=lost)):
         with pytest.raises(NeedsReinit) as caught:
             ask()
-        assert (caught.value.code, "summed up" in (caught.value.detail or "")) == (
+        assert (caught.value.code, "compacted" in (caught.value.detail or "")) == (
             "epoch-expired",
             True,
         )
@@ -112,7 +112,10 @@ def test_epochs_that_are_gone(bank: headrace.Headrace, sql: psycopg.Connection) 
     for ask in (lambda: bank.at(before).table("sums"), lambda: bank.changes("sums", after=before)):
         with pytest.raises(NeedsReinit) as caught:
             ask()
-        assert (caught.value.code, "anew" in (caught.value.detail or "")) == ("epoch-expired", True)
+        assert (caught.value.code, "rebuilt" in (caught.value.detail or "")) == (
+            "epoch-expired",
+            True,
+        )
     assert rows(bank.changes("sums").frame) == Counter([(1, 1, 18), (1, 2, 20)])
 
 

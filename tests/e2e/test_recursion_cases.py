@@ -170,7 +170,7 @@ def test_a_recursion_that_no_loop_follows_is_computed_anew(
     refresh = edges.refresh("anew")
     ((mode, some),) = rounds(refresh)
     assert (refresh.mode, mode, some) == ("DIFFERENTIAL", "FULL", True)
-    assert "computed anew" in refresh.stages[0].reason
+    assert "is recomputed" in refresh.stages[0].reason
     assert refresh.rows_deleted > 0
     assert_served(edges, sql, "anew")
     assert edges.refresh("anew").mode == "SKIPPED"

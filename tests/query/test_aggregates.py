@@ -380,7 +380,7 @@ def test_too_many_sets() -> None:
 
 ADDED = "changes are added to the stored sums of touched groups"
 EXTREMA = "changes are added to touched groups; one that loses its MIN or MAX is recomputed"
-WHOLE = "touched groups are recomputed: only all their rows tell "
+WHOLE = "touched groups are recomputed: only all their rows determine "
 
 
 @pytest.mark.parametrize(

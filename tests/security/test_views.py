@@ -62,7 +62,7 @@ def planned(project: headrace.Headrace, query: str) -> PlannedTable:
     engine = project._engine
     (making,) = plan(
         engine, engine.catalog.state(), [TableSpec(FIRST, TableRequest("s", query))]
-    ).makings
+    ).planned_tables
     return making
 
 
