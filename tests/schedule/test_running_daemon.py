@@ -92,8 +92,8 @@ class TestMaintenance:
         def fail(*_: object) -> None:
             raise UserError("unsupported-source", "it is gone")
 
-        monkeypatch.setattr(rebuild, "_renew", fail)
-        monkeypatch.setattr(rebuild, "_is_whole", lambda *_: False)
+        monkeypatch.setattr(rebuild, "_rebuild", fail)
+        monkeypatch.setattr(rebuild, "_fits_inputs", lambda *_: False)
         with pytest.raises(UserError, match="it is gone"):
             project.resume("wider")
         assert shown()["public.wider"] == (True, False), "as before it was suspended by hand"
