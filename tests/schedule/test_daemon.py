@@ -111,7 +111,7 @@ class TestLease:
             assert other.suspend("totals").status == "SUSPENDED"
             assert in_state(other._engine.catalog, "done")
             assert running.heard("suspend, asked for by")
-            with pytest.raises(UserError, match="no stream table"):
+            with pytest.raises(UserError, match="does not exist"):
                 other.suspend("nothing")
             other.drop_stream_table("totals")
             assert other.status() == ()
