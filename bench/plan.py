@@ -25,9 +25,10 @@ from headrace.engine.steps import ComputeStage
 from headrace.query import bind
 from headrace.refresh.plan import decide, plan_refresh
 from headrace.refresh.refresh import require_table
-from headrace.relations.definition import InputSchema, define, inputs_of, new_definition
+from headrace.relations.definition import InputSchema, define, inputs_of, new_definition, rules_of
 from headrace.relations.rows import stored_schema
 from headrace.render import PlanInput
+from headrace.source.server import home_collation
 from headrace.spark.run import Input
 
 TABLES = 7
@@ -80,7 +81,10 @@ def steps_of(hr: headrace.Headrace, name: str) -> tuple[float, tuple[ComputeStag
     state = hr._engine.catalog.state()  # noqa: SLF001
     table = require_table(state, "public", name)
     define(table, state)
-    schema = InputSchema.of(inputs_of(table, state), table.views, state, table.search_path)
+    with hr._engine.database.session() as connection:  # noqa: SLF001
+        rules = rules_of(home_collation(connection), table.options)
+    inputs = inputs_of(table, state)
+    schema = InputSchema.of(inputs, table.views, state, table.search_path, rules)
     changed = frozenset(table.inputs)
     times = []
     for number in range(ROUNDS):

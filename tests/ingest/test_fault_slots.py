@@ -33,7 +33,7 @@ TABLE = "CREATE TABLE t (a integer PRIMARY KEY, b text)"
 # What somebody does, and why the log is not read any more.
 TAKEN_AWAY = {
     "slot dropped": ((DROP,), "was dropped"),
-    "slot made anew": ((DROP, CREATE), "recreated by another client"),
+    "slot recreated": ((DROP, CREATE), "recreated by another client"),
     "slot advanced": (
         ("SELECT pg_replication_slot_advance('{slot}', pg_current_wal_flush_lsn())",),
         "advanced or recreated by another client",
@@ -46,7 +46,7 @@ TAKEN_AWAY = {
         "advanced or recreated by another client",
     ),
     "publication dropped": (("DROP PUBLICATION headrace",), "the publication was dropped"),
-    "publication made anew": (
+    "publication recreated": (
         (
             "DROP PUBLICATION headrace",
             "CREATE PUBLICATION headrace FOR TABLE t WITH (publish_via_partition_root)",

@@ -241,7 +241,7 @@ def test_what_stands_outside_may_be_negated(project: headrace.Headrace) -> None:
 def test_cycles_that_are_there_stay_when_the_settings_are_turned_off(
     project: headrace.Headrace,
 ) -> None:
-    """Made anew as they were they are not asked for."""
+    """Rebuilt without a change, they need no permission."""
     blocked = f"{ODD} WHERE NOT EXISTS (SELECT FROM words w WHERE w.n = e.dst)"
     made = planned(project, {"even": EVEN, "odd": blocked})
     engine = project._engine
@@ -255,10 +255,10 @@ def test_cycles_that_are_there_stay_when_the_settings_are_turned_off(
         stages = [relation_of(stage, Pin(0, 0)) for stage in making.definition.stages]
         state = state.with_origins((*making.sources, making.table)).with_relations(stages)
     definitions = [TableSpec("asked for", old=making.table) for making in made.values()]
-    anew = plan(engine, state, definitions).planned_tables
-    assert [making.table.name for making in anew] == ["even", "odd"]
-    assert all(making.cycle == {one.table.relation for one in anew} for making in anew)
-    # A source that is captured anew brings them along.
+    rebuilt = plan(engine, state, definitions).planned_tables
+    assert [making.table.name for making in rebuilt] == ["even", "odd"]
+    assert all(making.cycle == {one.table.relation for one in rebuilt} for making in rebuilt)
+    # A source that is captured again rebuilds them.
     (edges,) = made["even"].sources
     work = plan(engine, state, (), frozenset({edges.relation}))
     assert (len(work.planned_tables), work.failing) == (2, {})

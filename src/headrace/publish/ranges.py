@@ -32,11 +32,6 @@ from headrace.publish.served import (
 # A publish makes partitions for as many new ranges, the newest; and an older range gets one only
 # while the table has fewer. All others share the default partition.
 MOST_RANGES = 1000
-LIMITS = {
-    "smallint": (-(2**15), 2**15 - 1),
-    "integer": (-(2**31), 2**31 - 1),
-    "bigint": (-(2**63), 2**63 - 1),
-}
 
 _HAS_ROW_TRIGGERS = """
 SELECT EXISTS (
@@ -151,9 +146,10 @@ class Ranges:
         return self._limited(low) is not None
 
     def _limited(self, bound: str) -> str | None:
-        if self.scheme.width is None:
+        limits = self.column.type.row.limits
+        if self.scheme.width is None or limits is None:
             return bound
-        least, greatest = LIMITS[self.column.type.kind]
+        least, greatest = limits
         return bound if least <= int(bound) <= greatest else None
 
     def as_rows(self, partitions: Sequence[RangePartition]) -> sql.Composed:

@@ -115,7 +115,7 @@ def test_ordinary_life_is_no_reason(watch: Watch, application: Application) -> N
 # What is done, and what is said of the database and of the table.
 DONE = {
     "publication dropped": ("DROP PUBLICATION headrace", "was dropped", "removed from"),
-    "publication made anew": (
+    "publication recreated": (
         "DROP PUBLICATION headrace; CREATE PUBLICATION headrace FOR TABLE t",
         "recreated",
         "for a while",
@@ -144,7 +144,7 @@ DONE = {
         "for a while",
     ),
     "slot dropped": (f"SELECT pg_drop_replication_slot('{SLOT}')", "was dropped", None),
-    "slot made anew": (
+    "slot recreated": (
         f"SELECT pg_drop_replication_slot('{SLOT}')",
         f"SELECT pg_create_logical_replication_slot('{SLOT}', 'pgoutput')",
         "recreated",
@@ -178,7 +178,7 @@ DONE = {
         "identity",
     ),
     "table dropped": ("DROP TABLE t", None, "removed from"),
-    "table made anew": ("DROP TABLE t", "CREATE TABLE t (a integer PRIMARY KEY)", None, "removed"),
+    "table recreated": ("DROP TABLE t", "CREATE TABLE t (a integer PRIMARY KEY)", None, "removed"),
 }
 
 
