@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -11,6 +12,8 @@ import headrace
 from headrace.catalog.records import Lease
 from headrace.observe import health
 from headrace.observe.blockers import Blocker
+from headrace.observe.capture_status import SourceCapture
+from headrace.observe.cdc_status import SourceHealth
 from headrace.observe.health import GIGABYTE, Check, Health
 from tests.cli.examples import table
 from tests.e2e.conftest import project, sql
@@ -58,7 +61,9 @@ def test_tables_the_worst_first() -> None:
         ("0 * * * *", timedelta(minutes=59), "fine"),
         ("0 * * * *", timedelta(minutes=150), "warning"),
         ("1s", timedelta(0), "fine"),
-        ("1s", None, "fine"),
+        ("1s", None, "warning"),
+        (None, None, "fine"),
+        ("calculated", None, "fine"),
         (None, timedelta(days=9), "fine"),
         ("calculated", timedelta(days=9), "fine"),
     ],
@@ -81,6 +86,43 @@ def test_late_is_more_than_a_turn_too_late(
 def test_a_tier_promises_less(tier: str, own: timedelta, level: str) -> None:
     found = table(schedule="10m", lag_own=own, tier="auto", tier_in_force=tier)
     assert health.lag([found], "UTC", NOW).level == level
+
+
+def test_a_lag_that_is_unknown_is_not_fine() -> None:
+    known = {"schedule": "1h", "lag_own": timedelta(0)}
+    silent, other = (
+        SourceHealth(name, "crm", "TRIGGER", "auto", None, "ACTIVE", None, None, None, level, None)
+        for name, level in (("crm.public.a", "critical"), ("crm.public.b", "fine"))
+    )
+    silent = replace(silent, answers=False)
+    found = [
+        table("new", schedule="1h", epoch=0),
+        table("lost", schedule="1h"),
+        table("above", **known, capture=(SourceCapture("crm.public.a", "TRIGGER"),)),
+        table("beside", **known, capture=(SourceCapture("crm.public.b", "TRIGGER"),)),
+        table("unwatched", schedule="1h", tier_in_force="frozen"),
+    ]
+    check = health.lag(found, "UTC", NOW, [silent, other])
+    assert (check.level, check.detail.split("; ")) == (
+        "warning",
+        [
+            "the lag of new is unknown: it has never been refreshed",
+            "the lag of lost is unknown: the log or the history of what it reads is not readable",
+            "the lag of above is unknown: the database of crm.public.a does not answer",
+        ],
+    )
+
+
+def test_a_table_that_is_known_to_be_late_is_late() -> None:
+    """Also if its database does not answer: at least so much is known."""
+    (source,) = [
+        SourceHealth("a", "crm", "TRIGGER", "auto", None, "ACTIVE", *[None] * 3, "critical", "no")
+    ]
+    late = table(
+        schedule="10m", lag_own=timedelta(hours=1), capture=(SourceCapture("a", "TRIGGER"),)
+    )
+    check = health.lag([late], "UTC", NOW, [replace(source, answers=False)])
+    assert check.detail == "public.totals has lacked changes for 1:00:00"
 
 
 def test_a_table_that_waits_for_its_first_refresh_is_no_fault() -> None:

@@ -367,12 +367,13 @@ class Headrace(ProjectReader):
     def health_check(self) -> Health:
         """Return the health of daemon, tables, lag, capture, disk and roles."""
         engine, statuses = self._engine, self.status()
+        sources, zone = self.check_cdc_health(), engine.settings(self._state()).time_zone
         return Health(
             (
                 health.daemon(engine.catalog.serving(), statuses),
                 health.tables(statuses),
-                health.lag(statuses, engine.settings(self._state()).time_zone, datetime.now(UTC)),
-                health.capture(self.check_cdc_health()),
+                health.lag(statuses, zone, datetime.now(UTC), sources),
+                health.capture(sources),
                 health.disk(*self._room()),
                 health.roles(self.superuser_roles()),
             )

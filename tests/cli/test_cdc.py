@@ -48,6 +48,7 @@ def test_for_programs(project: MemoryProject, headrace: Headrace) -> None:
         "slot": "headrace_1f2e3d4c",
         "identity": "key",
         "append_only": None,
+        "answers": True,
     }
     assert (second["lag"], second["level"]) == (None, "warning")
 

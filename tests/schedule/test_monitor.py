@@ -191,6 +191,36 @@ def test_a_table_that_is_later_than_promised(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", [TRIGGER])
+def test_a_lag_that_is_unknown_is_sent_as_late(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = ("table", "public.reader_1", "late")
+    watch = Watch(world)
+    assert watch.look() == [WATCHING]
+
+    def put(**values: Any) -> None:
+        engine = world.engine
+        with engine.writing() as lease:
+            (table,) = engine.catalog.state().stream_tables
+            engine.catalog.commit(Change(put=(replace(table, **values),)), fence=lease.fence)
+
+    put(schedule="1m", epoch=0, as_of=None, created_at=watch.now)
+    assert watch.look() == [], "its first refresh is not due for long"
+    assert watch.look(timedelta(minutes=3)) == [(*late, "warning")], "it was never refreshed"
+    world.cut()
+    source = world.source.relation
+    frontier = {source: world.engine.catalog.state().relation(source).pin.epoch}
+    put(epoch=1, as_of=watch.now, frontier=frontier)
+    assert watch.in_the_end() == [(*late, "fine")]
+    world.run("INSERT INTO t VALUES (1, 'x')")
+    world.cut()
+    monkeypatch.setattr(monitor_module, "availability", lambda *_: lambda *_: None)
+    assert watch.look(timedelta(minutes=9)) == [(*late, "warning")], "nobody knows since when"
+    put(frontier={source: world.engine.catalog.state().relation(source).pin.epoch})
+    assert watch.in_the_end() == [(*late, "fine")]
+
+
+@pytest.mark.parametrize("mode", [TRIGGER])
 def test_a_disk_that_fills_up(world: World) -> None:
     disk = ("disk", "project", "disk-space")
     free = [50 * GIGABYTE]

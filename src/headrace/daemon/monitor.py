@@ -31,6 +31,8 @@ Measured: TypeAlias = dict[Subject, tuple[Level, str]]
 Room = Callable[[], tuple[int, int]]
 """Gives the bytes that are free on the project's disk, and all of them."""
 
+LAG_UNKNOWN = "was due, and how long it has lacked changes is unknown: see headrace health"
+
 ALL_HOT: Mapping[str, Tier] = {}
 
 WATCHING = Alert(
@@ -141,21 +143,23 @@ def late_tables(
     now: datetime,
     tiers: Mapping[str, Tier] = ALL_HOT,
 ) -> Measured:
-    """Return the stream tables with a schedule, and whether they are later than promised."""
+    """Return the stream tables with a schedule, and whether they are later than promised.
+
+    One whose lag is unknown counts from its latest refresh, or from its creation.
+    """
     zone = settings.time_zone
 
     def is_late(table: StreamTable, lag: timedelta) -> bool:
         tier = tiers.get(table.relation, Tier.HOT)
         return health.is_late(parse_schedule(table.schedule, zone), tier, lag, now)
 
-    # No change that a table lacks is older than the cut behind it: mostly that is answer enough.
-    maybe_late = [
-        table
-        for table in state.stream_tables
-        if table.as_of is not None
-        and (lacks(state, table) or failing_databases(state, table))
-        and is_late(table, now - table.as_of)
-    ]
+    def may_be_late(table: StreamTable) -> bool:
+        # No change that a table lacks is older than the cut behind it.
+        since = table.created_at if table.epoch == 0 else table.as_of
+        lacking = table.epoch == 0 or lacks(state, table) or failing_databases(state, table)
+        return since is not None and bool(lacking) and is_late(table, now - since)
+
+    maybe_late = [table for table in state.stream_tables if may_be_late(table)]
     measured: Measured = {
         _late(table): ("fine", "is not later than its schedule says")
         for table in state.stream_tables
@@ -164,7 +168,9 @@ def late_tables(
     found = lags(state, availability(engine, state), now) if maybe_late else {}
     for table in maybe_late:
         own = found[table.relation].own
-        if own is not None and is_late(table, own):
+        if own is None:
+            measured[_late(table)] = ("warning", LAG_UNKNOWN)
+        elif is_late(table, own):
             measured[_late(table)] = ("warning", health.behind(own))
     return measured
 

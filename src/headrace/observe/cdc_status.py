@@ -30,7 +30,7 @@ class SourceHealth:
     back; `lag` the time since the latest cut. `position` is where the slot stands. None is not
     known. `alert` says why the level is not fine. `slot` and `identity` are there on the way to the
     log and in it: with identity `full` the application logs whole old rows, with `key` their keys.
-    `append_only` is there if it was declared.
+    `append_only` is there if it was declared. `answers` says whether its database could be asked.
     """
 
     source: str
@@ -47,6 +47,7 @@ class SourceHealth:
     slot: str | None = None
     identity: str | None = None
     append_only: Literal["declared", "reverted"] | None = None
+    answers: bool = True
 
 
 def cdc_health(engine: Engine, state: State, now: datetime) -> tuple[SourceHealth, ...]:
@@ -139,6 +140,7 @@ def health_of(
         None if source.followed is None or following is None else following.slot,
         None if source.followed is None else source.followed.kind,
         append_only,
+        answers=not isinstance(seen, HeadraceError),
     )
 
 

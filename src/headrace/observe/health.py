@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,7 +10,7 @@ from headrace.capture.wal.slot_probe import LEVELS, Level
 from headrace.catalog.records import Lease
 from headrace.observe.cdc_status import SourceHealth
 from headrace.observe.table_status import TableStatus
-from headrace.schedule.schedule import Calculated, Schedule, moment_after, parse_schedule
+from headrace.schedule.schedule import Calculated, Schedule, Timed, moment_after, parse_schedule
 from headrace.schedule.tiers import Tier
 
 MOST_NAMED = 3
@@ -71,25 +71,54 @@ def tables(found: Sequence[TableStatus]) -> Check:
     return _check("tables", findings, f"{len(found)} stream tables, {rest}")
 
 
-def lag(found: Sequence[TableStatus], zone: str, now: datetime) -> Check:
-    """Tables that lack changes for longer than twice what their schedules promise."""
+def lag(
+    found: Sequence[TableStatus], zone: str, now: datetime, sources: Sequence[SourceHealth] = ()
+) -> Check:
+    """Tables that lack changes for longer than twice what their schedules promise, and tables with
+    such a promise whose lag is unknown."""
     findings: list[Finding] = []
+    silent = {source.source for source in sources if not source.answers}
     for table in found:
         schedule, tier = parse_schedule(table.schedule, zone), Tier(table.tier_in_force)
         if table.lag_own and is_late(schedule, tier, table.lag_own, now):
             findings.append(("warning", f"{table.name} {behind(table.lag_own)}"))
+            continue
+        why = _why_unknown(table, silent)
+        if why is not None and _promise(schedule, tier) is not None:
+            findings.append(("warning", f"the lag of {table.name} is unknown: {why}"))
     return _check("lag", findings, "no table is later than its schedule says")
 
 
-def is_late(schedule: Schedule | None, tier: Tier, lag: timedelta, now: datetime) -> bool:
-    """Return whether changes have been lacking for longer than twice what is promised.
+def _why_unknown(table: TableStatus, silent: Collection[str]) -> str | None:
+    """Return why the lag of a table is unknown, None if it is known.
+
+    `silent` are the sources whose database does not answer.
+    """
+    if table.epoch == 0:
+        return "it has never been refreshed"
+    if table.lag_own is None:
+        return "the log or the history of what it reads is not readable"
+    names = [one.source for one in table.capture if one.source in silent]
+    return f"the database of {names[0]} does not answer" if names else None
+
+
+def _promise(schedule: Schedule | None, tier: Tier) -> Timed | None:
+    """Return the schedule if it promises a lag.
 
     A schedule promises nothing to a table of a tier that waits for reads.
     """
     if schedule is None or isinstance(schedule, Calculated) or tier.waits_for_reads:
+        return None
+    return schedule
+
+
+def is_late(schedule: Schedule | None, tier: Tier, lag: timedelta, now: datetime) -> bool:
+    """Return whether changes have been lacking for longer than twice what is promised."""
+    promise = _promise(schedule, tier)
+    if promise is None:
         return False
     available = now - lag
-    due = moment_after(schedule, available, tier.turns)
+    due = moment_after(promise, available, tier.turns)
     return due is not None and now - due > max(due - available, PATIENCE)
 
 
