@@ -9,12 +9,13 @@ import psycopg
 import pytest
 
 import headrace
-from headrace.catalog.records import Lease
+from headrace.catalog.records import Heartbeat, Lease
 from headrace.observe import health
 from headrace.observe.blockers import Blocker
 from headrace.observe.capture_status import SourceCapture
 from headrace.observe.cdc_status import SourceHealth
 from headrace.observe.health import GIGABYTE, Check, Health
+from headrace.observe.heartbeat import watched
 from tests.cli.examples import table
 from tests.e2e.conftest import project, sql
 
@@ -33,6 +34,41 @@ def test_a_daemon_is_needed_for_schedules() -> None:
         "critical",
         "none runs, and 1 tables have a schedule",
     )
+
+
+@pytest.mark.parametrize(
+    ("age", "in_round", "busy", "level"),
+    [
+        (5, 0, None, "fine"),
+        (59, 59, None, "fine"),
+        (61, 0, None, "critical"),
+        (61, 0, "refreshing", "critical"),
+        (5, 61, None, "critical"),
+        (5, 7200, "refreshing", "fine"),
+        (5, 7200, "taking in changes", "fine"),
+    ],
+)
+def test_a_daemon_that_hangs_is_critical(
+    age: int, in_round: int, busy: str | None, level: str
+) -> None:
+    serving = Lease(3, "box:1", 17, NOW, serves=True)
+    heartbeat = Heartbeat(timedelta(seconds=age), timedelta(seconds=in_round), busy)
+    check = health.daemon(serving, [], heartbeat)
+    assert check.level == level
+    if level == "critical":
+        assert "0:01:01" in check.detail
+        assert "end process 17" in check.detail
+    else:
+        assert (f"has been {busy} for 2:00:00" in check.detail) == (busy is not None)
+    assert health.daemon(None, [], heartbeat).level == "fine", "it is gone"
+
+
+@pytest.mark.parametrize("looks", [1, 5])
+def test_a_machine_that_was_paused_is_given_time_to_go_on(looks: int) -> None:
+    old, new = (Heartbeat(timedelta(seconds=age), timedelta(0)) for age in (9000, 1))
+    beats = iter([*[old] * looks, new])
+    assert watched(lambda: next(beats), lambda _: None) == new
+    assert watched(lambda: old, lambda _: None) == old
 
 
 def test_tables_the_worst_first() -> None:

@@ -46,6 +46,7 @@ from headrace.lifecycle.repair import Damage
 from headrace.lifecycle.uninstall import uninstall, uninstall_sql
 from headrace.observe import health
 from headrace.observe.health import Health
+from headrace.observe.heartbeat import watched
 from headrace.observe.reader import ProjectReader
 from headrace.observe.table_status import TableStatus
 from headrace.project.apply import plan_project
@@ -368,9 +369,10 @@ class Headrace(ProjectReader):
         """Return the health of daemon, tables, lag, capture, disk and roles."""
         engine, statuses = self._engine, self.status()
         sources, zone = self.check_cdc_health(), engine.settings(self._state()).time_zone
+        heartbeat = watched(engine.catalog.heartbeat)
         return Health(
             (
-                health.daemon(engine.catalog.serving(), statuses),
+                health.daemon(engine.catalog.serving(), statuses, heartbeat),
                 health.tables(statuses),
                 health.lag(statuses, zone, datetime.now(UTC), sources),
                 health.capture(sources),

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.catalog.catalog import lease_lost
 from headrace.catalog.codec import to_json
 from headrace.catalog.error_codec import encode_error
-from headrace.catalog.records import Lease, Request, RequestState
+from headrace.catalog.records import Heartbeat, Lease, Request, RequestState
 from headrace.catalog.requests import request_lost
 
 
@@ -31,6 +31,9 @@ class MemoryRequests:
     def serving(self) -> Lease | None:
         lease = self._lease
         return lease if lease is not None and lease.serves else None
+
+    def heartbeat(self) -> Heartbeat | None:
+        return None
 
     def request(self, command: dict[str, Any], requested_by: str) -> int:
         with self._use():

@@ -11,7 +11,8 @@ from headrace.catalog import statements
 from headrace.catalog.catalog import Connection, lease_lost
 from headrace.catalog.codec import REQUESTS, to_json
 from headrace.catalog.error_codec import encode_error
-from headrace.catalog.records import Lease, Request
+from headrace.catalog.heartbeat import last_heartbeat
+from headrace.catalog.records import Heartbeat, Lease, Request
 from headrace.catalog.requests import CHANNEL, request_lost
 from headrace.catalog.session import Session
 from headrace.catalog.writer_lease import serving
@@ -79,6 +80,10 @@ class PostgresRequests:
     def serving(self) -> Lease | None:
         with self._session.use() as connection:
             return serving(connection)
+
+    def heartbeat(self) -> Heartbeat | None:
+        with self._session.use() as connection:
+            return last_heartbeat(connection)
 
     def request(self, command: dict[str, Any], requested_by: str) -> int:
         row = self._row(_REQUEST, to_json(command), requested_by, CHANNEL)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -402,6 +402,18 @@ class Lease:
     pid: int
     acquired_at: datetime
     serves: bool = False
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """How long ago the daemon was heard, and for how long its loop had been in one round then.
+
+    `busy` says what the loop waits for or does that may take long, None if nothing of that kind.
+    """
+
+    age: timedelta
+    in_round: timedelta
+    busy: str | None = None
 
 
 class RequestState(StrEnum):

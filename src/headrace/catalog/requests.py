@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from headrace.catalog.records import Lease, Request
+from headrace.catalog.records import Heartbeat, Lease, Request
 from headrace.errors import Transient
 
 # The channel on which PostgreSQL announces a new request.
@@ -22,6 +22,9 @@ class Requests(Protocol):
 
     def serving(self) -> Lease | None:
         """The lease of whoever takes requests now, None if nobody alive does."""
+
+    def heartbeat(self) -> Heartbeat | None:
+        """The heartbeat of the daemon with the newest lease, None before its first."""
 
     def request(self, command: dict[str, Any], requested_by: str) -> int:
         """Leave a command for the holder of the lease; its id."""

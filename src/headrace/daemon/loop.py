@@ -11,6 +11,7 @@ from headrace.catalog.catalog import lease_lost
 from headrace.catalog.records import Status, StreamTable, TierInForce, is_stale
 from headrace.daemon.context import ENDING, DaemonContext, logger
 from headrace.daemon.exclusive import ExclusiveQueue
+from headrace.daemon.heartbeat import LoopHeartbeat
 from headrace.daemon.ingester import SourceIngesters
 from headrace.daemon.reads import sample_reads
 from headrace.daemon.refreshes import Refreshes
@@ -49,6 +50,7 @@ class DaemonLoop:
         self._ingesters = SourceIngesters(context)
         self._exclusive = ExclusiveQueue(context)
         self._refreshes = Refreshes(context)
+        self._heartbeat = LoopHeartbeat(context.engine.database, context.lease.fence)
         self._ticks = TickCounter()
         self._warming: threading.Thread | None = None
         self._looked_at = -THOROUGH
@@ -60,6 +62,10 @@ class DaemonLoop:
 
     def run(self) -> None:
         """Serve until stopped; what is being done then is finished, or cancelled."""
+        with self._heartbeat:
+            self._run()
+
+    def _run(self) -> None:
         context = self._context
         context.engine.catalog.lose_requests(context.lease.fence)
         self._warm_up()
@@ -71,10 +77,12 @@ class DaemonLoop:
                 pause = SHORTEST if active else min(1.5 * pause, LONGEST)
                 asked = context.listener.wait(pause)
         finally:
-            self._end()
+            with self._heartbeat.busy("stopping"):
+                self._end()
 
     def _tick(self, *, asked: bool) -> bool:
         """Perform one round; return whether anything goes on. `asked`: there may be a request."""
+        self._heartbeat.round(self._activity())
         thorough = time.monotonic() - self._looked_at >= THOROUGH
         if thorough:
             self._looked_at = time.monotonic()
@@ -95,7 +103,8 @@ class DaemonLoop:
         if ended or thorough or done:
             self._reload()
         asking_at = self._context.now()
-        took = self._ingesters.take(self._state, thorough=thorough)
+        with self._heartbeat.busy("taking in changes"):
+            took = self._ingesters.take(self._state, thorough=thorough)
         if thorough:
             self._asked_at = asking_at
         if took:
@@ -110,6 +119,12 @@ class DaemonLoop:
                 raise
             self._context.failed("looking at views and reads", error)
         return self._decide() or ended or took or bool(self._refreshes.relations)
+
+    def _activity(self) -> str | None:
+        """Return what runs beside the loop and may hold what the loop needs, such as a publish."""
+        if self._exclusive.wanted:
+            return "performing a command or a rebuild"
+        return "refreshing" if self._refreshes.relations else None
 
     def _require_lease(self) -> None:
         """Raise `lease-lost` if the lease is not ours: a session that broke has given it up."""

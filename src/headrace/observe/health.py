@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from headrace.capture.wal.slot_probe import LEVELS, Level
-from headrace.catalog.records import Lease
+from headrace.catalog.records import Heartbeat, Lease
 from headrace.observe.cdc_status import SourceHealth
+from headrace.observe.heartbeat import SILENCE, is_silent, is_stuck
 from headrace.observe.table_status import TableStatus
 from headrace.schedule.schedule import Calculated, Schedule, Timed, moment_after, parse_schedule
 from headrace.schedule.tiers import Tier
@@ -46,10 +47,23 @@ class Health:
         return max((one.level for one in self.checks), key=LEVELS.index)
 
 
-def daemon(lease: Lease | None, tables: Sequence[TableStatus]) -> Check:
-    """A project with schedules needs a daemon."""
+def daemon(
+    lease: Lease | None, tables: Sequence[TableStatus], heartbeat: Heartbeat | None = None
+) -> Check:
+    """A project with schedules needs a daemon, and one that has the lease has to work."""
+    if lease is not None and heartbeat is not None:
+        hint = f"see its log file, or end process {lease.pid} and start headrace up again"
+        if is_silent(heartbeat):
+            what = f"{lease.holder} has the lease and was last heard {_ago(heartbeat.age)} ago"
+            return Check("daemon", "critical", f"{what}: it is paused or hangs; {hint}")
+        if is_stuck(heartbeat):
+            what = f"the loop of {lease.holder} has been stuck for {_ago(heartbeat.in_round)}"
+            return Check("daemon", "critical", f"{what}; {hint}")
     if lease is not None:
-        return Check("daemon", "fine", f"{lease.holder} serves since {lease.acquired_at:%c}")
+        busy = ""
+        if heartbeat is not None and heartbeat.busy and heartbeat.in_round > SILENCE:
+            busy = f", and has been {heartbeat.busy} for {_ago(heartbeat.in_round)}"
+        return Check("daemon", "fine", f"{lease.holder} serves since {lease.acquired_at:%c}{busy}")
     scheduled = sum(table.schedule is not None for table in tables)
     if scheduled:
         return Check("daemon", "critical", f"none runs, and {scheduled} tables have a schedule")
@@ -122,8 +136,12 @@ def is_late(schedule: Schedule | None, tier: Tier, lag: timedelta, now: datetime
     return due is not None and now - due > max(due - available, PATIENCE)
 
 
+def _ago(age: timedelta) -> str:
+    return str(age).split(".")[0]
+
+
 def behind(lag: timedelta) -> str:
-    return f"has lacked changes for {str(lag).split('.')[0]}"
+    return f"has lacked changes for {_ago(lag)}"
 
 
 def capture(sources: Sequence[SourceHealth]) -> Check:
