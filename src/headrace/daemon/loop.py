@@ -53,6 +53,8 @@ class DaemonLoop:
         self._heartbeat = LoopHeartbeat(context.engine.database, context.lease.fence)
         self._ticks = TickCounter()
         self._warming: threading.Thread | None = None
+        # A request may have come while another one was performed.
+        self._may_be_asked = False
         self._looked_at = -THOROUGH
         # When the latest round began in which all databases were asked for whatever is new.
         self._asked_at = LONG_AGO
@@ -94,8 +96,11 @@ class DaemonLoop:
         if ended or done or thorough:
             # The next moment at which something is due has to be found again.
             self._decide_at = None
-        if (asked or thorough or done) and not self._exclusive.wanted:
-            self._exclusive.take_request()
+        if done:
+            # What is due gets its turn in this round, before the next request.
+            self._may_be_asked = True
+        elif (asked or thorough or self._may_be_asked) and not self._exclusive.wanted:
+            self._may_be_asked = self._exclusive.take_request()
         if self._exclusive.wanted:
             if not self._refreshes.relations:
                 self._exclusive.go_on()
@@ -118,7 +123,7 @@ class DaemonLoop:
             if error.code in ENDING:
                 raise
             self._context.failed("looking at views and reads", error)
-        return self._decide() or ended or took or bool(self._refreshes.relations)
+        return self._decide() or ended or took or done or bool(self._refreshes.relations)
 
     def _activity(self) -> str | None:
         """Return what runs beside the loop and may hold what the loop needs, such as a publish."""
