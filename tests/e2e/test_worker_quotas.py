@@ -12,6 +12,7 @@ import headrace
 from headrace.catalog import new_relation_id
 from headrace.embedded import EmbeddedServer
 from headrace.engine.steps import ComputeStage, Step
+from headrace.ingest.ingest import ingest
 from headrace.refresh.epochs import lacks
 from tests.conftest import extra_database
 from tests.e2e.oracle import assert_served
@@ -101,6 +102,45 @@ def test_quotas_and_what_is_borrowed_beyond_them(
     for i in range(6):
         assert_served(project, sql, f"h{i}")
     assert sql.execute("SELECT n FROM c2").fetchone() == (3,)
+
+
+def test_shares_are_kept(
+    project: headrace.Headrace, sql: psycopg.Connection, crm: psycopg.Connection, crm_dsn: str
+) -> None:
+    project.attach("crm", crm_dsn, share=3)
+    make(project, sql, home=4, crm=4)
+    project.set("workers", 4)
+    gate = Gate(project)
+    engine = project._engine
+    # All tables wait before the daemon decides for the first time.
+    sql.execute("INSERT INTO orders VALUES (1)")
+    crm.execute("INSERT INTO customer VALUES (1)")
+    with engine.writing() as lease:
+        ingest(engine, engine.catalog.state(), lease.fence)
+    with Running(project) as running:
+        running.until(lambda: len(gate.started) == 4)
+        assert (len(gate.held("h")), len(gate.held("c"))) == (1, 3)
+        # Whichever ends, the next of its own database follows it.
+        gate.let_through(gate.held("h")[0])
+        running.until(lambda: len(gate.started) == 5)
+        assert (len(gate.held("h")), len(gate.held("c"))) == (1, 3)
+        gate.let_through(gate.held("c")[0])
+        running.until(lambda: len(gate.started) == 6)
+        assert (len(gate.held("h")), len(gate.held("c"))) == (1, 3)
+        # What is unused is lent, up to half as much again, although another table of home waits.
+        crm_tables = [f"c{i}" for i in range(4)]
+        gate.let_through(*crm_tables)
+        running.until(lambda: len(gate.held("h")) == 2)
+        crm.execute("INSERT INTO customer VALUES (2)")
+        running.until(lambda: read(crm_tables, sql) == [2, 3, 4, 5])
+        assert len(gate.held("h")) == 2
+        gate.let_through()
+        running.until(lambda: read([f"h{i}" for i in range(4)], sql) == [1, 2, 3, 4])
+
+
+def read(names: list[str], sql: psycopg.Connection) -> list[int]:
+    """The number that each of the stream tables shows."""
+    return [n for name in names for (n,) in sql.execute(f"TABLE {name}").fetchall()]
 
 
 def test_a_higher_priority_comes_first(
