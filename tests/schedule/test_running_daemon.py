@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -16,10 +17,16 @@ from headrace.catalog import Change
 from headrace.catalog.records import Status
 from headrace.daemon import exclusive, refreshes
 from headrace.daemon import loop as service
+from headrace.daemon.context import DaemonContext, no_words
+from headrace.daemon.loop import DaemonLoop
+from headrace.daemon.wakeup import WakeupListener
 from headrace.errors import UserError
+from headrace.graph.live import LiveGraph
 from headrace.lifecycle import rebuild
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.table_status import TableStatus
+from headrace.schedule.state import ScheduleState
+from headrace.schedule.tiers import ReadActivity, ScanCounters
 from tests.lifecycle.made import put_tables
 from tests.schedule.daemons import in_state
 from tests.schedule.running import PATIENCE, Running
@@ -261,6 +268,61 @@ class TestTiers:
             for _ in range(2):
                 before = len(begun)
                 running.until(lambda before=before: self._read(dsn) and len(begun) > before)
+
+    @pytest.mark.parametrize(("timeout", "interval"), [(1.0, 0.5), (60.0, 5.0)])
+    def test_lazy_refresh_timeout_decides_when_reads_are_counted_and_followed(
+        self,
+        project: headrace.Headrace,
+        monkeypatch: pytest.MonkeyPatch,
+        timeout: float,
+        interval: float,
+    ) -> None:
+        """The decisions of the loop, by a clock that is moved by hand."""
+        monkeypatch.setattr(service, "THOROUGH", 5.0)
+        monkeypatch.setattr(refreshes, "refresh_group", lambda *_: {})
+        put_tables(
+            project, TableRequest("totals", QUERY, schedule="1h", options={"tier": "frozen"})
+        )
+        project.set("lazy_refresh_timeout", timeout)
+        engine, memory = project._engine, ScheduleState()
+        (table,) = engine.catalog.state().stream_tables
+        begin = now = datetime.now(UTC)
+        sampled: list[timedelta] = []
+        total = 0
+
+        def sample(*_: object) -> None:
+            sampled.append(now - begin)
+            counters = ScanCounters(now, total, 0)
+            memory.reads[table.relation] = ReadActivity(begin, counters, total)
+
+        monkeypatch.setattr(service, "sample_reads", sample)
+        monkeypatch.setattr(
+            service, "time", SimpleNamespace(monotonic=lambda: (now - begin).total_seconds())
+        )
+        just_before = -timedelta(milliseconds=1)
+        with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
+            context = DaemonContext(engine, lease, listener, no_words, memory, lambda: now)
+            loop = DaemonLoop(context, LiveGraph(), threading.Event())
+            loop._reload()
+            memory.attempted([table.relation], now)
+            loop._watch_reads()
+            assert not loop._decide(), "nobody has read it"
+            assert loop._decide_at == begin + timedelta(seconds=5), "the next full check"
+            total, due = 1, begin + timedelta(seconds=timeout)
+            now = begin + timedelta(seconds=interval) + just_before
+            loop._watch_reads()
+            assert len(sampled) == 1, "the next count is not due"
+            now = begin + timedelta(seconds=interval)
+            loop._watch_reads()
+            assert sampled == [timedelta(), timedelta(seconds=interval)]
+            assert not loop._decide(), "the latest refresh is too recent"
+            assert loop._decide_at == due
+            now = due + just_before
+            assert not loop._decide()
+            now = due
+            assert loop._decide()
+            assert loop._refreshes.relations == {table.relation}
+            loop._end()
 
     def _read(self, dsn: str) -> bool:
         """Read the table, which may be before the daemon has begun to count."""
