@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
 
 import headrace
 from headrace.catalog.records import Heartbeat, Lease
+from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe import health
 from headrace.observe.blockers import Blocker
 from headrace.observe.capture_status import SourceCapture
 from headrace.observe.cdc_status import SourceHealth
 from headrace.observe.health import GIGABYTE, Check, Health
 from headrace.observe.heartbeat import watched
+from headrace.observe.table_status import TableStatus
+from headrace.schedule.effective import effective_schedules
+from headrace.schedule.schedule import Calculated, parse_schedule
 from tests.cli.examples import table
 from tests.e2e.conftest import project, sql
+from tests.lifecycle.made import put_tables
 
 __all__ = ["project", "sql"]
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def lag(found: Sequence[TableStatus], sources: Sequence[SourceHealth] = ()) -> Check:
+    """What is judged of tables that no other table reads."""
+    parsed = {one.name: parse_schedule(one.schedule, "UTC") for one in found}
+    named = [replace(one, relation=one.name) for one in found]
+    return health.lag(named, effective_schedules(parsed, {}), NOW, sources)
 
 
 def test_a_daemon_is_needed_for_schedules() -> None:
@@ -107,7 +121,7 @@ def test_tables_the_worst_first() -> None:
 def test_late_is_more_than_a_turn_too_late(
     schedule: str | None, own: timedelta | None, level: str
 ) -> None:
-    assert health.lag([table(schedule=schedule, lag_own=own)], "UTC", NOW).level == level
+    assert lag([table(schedule=schedule, lag_own=own)]).level == level
 
 
 @pytest.mark.parametrize(
@@ -121,7 +135,50 @@ def test_late_is_more_than_a_turn_too_late(
 )
 def test_a_tier_promises_less(tier: str, own: timedelta, level: str) -> None:
     found = table(schedule="10m", lag_own=own, tier="auto", tier_in_force=tier)
-    assert health.lag([found], "UTC", NOW).level == level
+    assert lag([found]).level == level
+
+
+@pytest.mark.parametrize(
+    ("readers", "own", "level"),
+    [
+        (["1h", "10m"], timedelta(minutes=19), "fine"),
+        (["1h", "10m"], timedelta(minutes=21), "warning"),
+        (["1h", None], timedelta(minutes=21), "fine"),
+        (["1h", "0 0 1 1 *"], timedelta(minutes=121), "warning"),
+        ([None], timedelta(days=9), "fine"),
+        (["1h"], None, "warning"),
+        ([None], None, "fine"),
+    ],
+)
+def test_a_calculated_table_is_judged_by_those_that_read_it(
+    readers: list[str | None], own: timedelta | None, level: str
+) -> None:
+    """The tightest of their schedules counts."""
+    found = table(relation="below", schedule="calculated", lag_own=own)
+    parsed = {f"r{n}": parse_schedule(text, "UTC") for n, text in enumerate(readers)}
+    reads = {name: ["below"] for name in parsed}
+    schedules = effective_schedules({**parsed, "below": Calculated()}, reads)
+    assert health.lag([found], schedules, NOW).level == level
+    frozen = replace(found, tier_in_force="frozen")
+    assert health.lag([frozen], schedules, NOW).level == "fine"
+
+
+@pytest.mark.postgres
+def test_the_schedules_of_those_that_read_a_table_are_known(dsn: str, tmp_path: Path) -> None:
+    with (
+        psycopg.connect(dsn, autocommit=True) as application,
+        headrace.connect(dsn=dsn, home=tmp_path) as project,
+    ):
+        application.execute("CREATE TABLE t (id int)")
+        put_tables(project, TableRequest("below", "SELECT id FROM t", schedule="calculated"))
+        put_tables(project, TableRequest("above", "SELECT id FROM below"))
+
+        def lag_level() -> str:
+            return next(one.level for one in project.health_check().checks if one.area == "lag")
+
+        assert lag_level() == "fine"
+        project.alter_stream_table("above", schedule="1h", tier="frozen")
+        assert lag_level() == "warning", "below was never refreshed"
 
 
 def test_a_lag_that_is_unknown_is_not_fine() -> None:
@@ -138,7 +195,7 @@ def test_a_lag_that_is_unknown_is_not_fine() -> None:
         table("beside", **known, capture=(SourceCapture("crm.public.b", "TRIGGER"),)),
         table("unwatched", schedule="1h", tier_in_force="frozen"),
     ]
-    check = health.lag(found, "UTC", NOW, [silent, other])
+    check = lag(found, [silent, other])
     assert (check.level, check.detail.split("; ")) == (
         "warning",
         [
@@ -157,7 +214,7 @@ def test_a_table_that_is_known_to_be_late_is_late() -> None:
     late = table(
         schedule="10m", lag_own=timedelta(hours=1), capture=(SourceCapture("a", "TRIGGER"),)
     )
-    check = health.lag([late], "UTC", NOW, [replace(source, answers=False)])
+    check = lag([late], [replace(source, answers=False)])
     assert check.detail == "public.totals has lacked changes for 1:00:00"
 
 

@@ -53,6 +53,7 @@ from headrace.project.apply import plan_project
 from headrace.project.plan import ProjectPlan
 from headrace.project.read import read_folder
 from headrace.relations.compaction import Merges
+from headrace.schedule.state import schedules_of
 from headrace.settings import Places, Settings, places, resolve
 from headrace.source.connection import Database
 from headrace.spark.run import CANCEL_SECONDS, Runner
@@ -374,7 +375,7 @@ class Headrace(ProjectReader):
             (
                 health.daemon(engine.catalog.serving(), statuses, heartbeat),
                 health.tables(statuses),
-                health.lag(statuses, zone, datetime.now(UTC), sources),
+                health.lag(statuses, schedules_of(self._state(), zone), datetime.now(UTC), sources),
                 health.capture(sources),
                 health.disk(*self._room()),
                 health.roles(self.superuser_roles()),

@@ -183,6 +183,14 @@ def test_a_table_that_is_later_than_promised(world: World) -> None:
     tiers = {one.relation: Tier.FROZEN for one in state.stream_tables}
     found = late_tables(engine, state, engine.settings(state), watch.now, tiers)
     assert found[late][0] == "fine", "nobody has read it"
+    (table,) = state.stream_tables
+    below = replace(table, schedule="calculated")
+    above = replace(below, relation="above", name="above", inputs=(below.relation,))
+    above = replace(above, frontier={below.relation: below.epoch})
+    for schedule, level in (("1m", "warning"), ("1h", "fine"), (None, "fine")):
+        both = replace(state, stream_tables=(replace(above, schedule=schedule), below))
+        found = late_tables(engine, both, engine.settings(both), watch.now)
+        assert found[late][0] == level, "it is needed as often as it is read"
     assert watch.look(timedelta(minutes=3)) == []
     put(as_of=watch.now, frontier=frontier)
     assert watch.in_the_end() == [(*late, "fine")]

@@ -17,9 +17,8 @@ from headrace.graph import upstream
 from headrace.ingest.ingest import has_news
 from headrace.refresh.refresh import require_active, require_table
 from headrace.refresh.scope import together
-from headrace.schedule.effective import effective_schedules
 from headrace.schedule.goal import Goal
-from headrace.schedule.schedule import parse_schedule
+from headrace.schedule.state import schedules_of
 from headrace.schedule.tiers import Tier, tier_option
 from headrace.settings import Settings
 from headrace.source.faults import translated
@@ -97,12 +96,7 @@ def _has_news(
 
 def _left_alone(state: State, settings: Settings, tables: Iterable[StreamTable]) -> bool:
     """Whether one of the tables is not refreshed by its schedule alone."""
-    parsed = {
-        one.relation: parse_schedule(one.schedule, settings.time_zone)
-        for one in state.stream_tables
-    }
-    reads = {one.relation: one.inputs for one in state.stream_tables}
-    schedules = effective_schedules(parsed, reads)
+    schedules = schedules_of(state, settings.time_zone)
     return any(
         not schedules[one.relation] or tier_option(one, settings) not in FOLLOWING for one in tables
     )

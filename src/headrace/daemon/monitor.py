@@ -21,7 +21,7 @@ from headrace.observe.cdc_status import buffer_level, slot_level
 from headrace.observe.lag import availability, failing_databases, lags
 from headrace.refresh.epochs import lacks
 from headrace.schedule.crossings import Sent, Subject, crossings
-from headrace.schedule.schedule import parse_schedule
+from headrace.schedule.state import schedules_of
 from headrace.schedule.tiers import Tier
 from headrace.settings import Settings
 from headrace.source.faults import translated
@@ -145,13 +145,14 @@ def late_tables(
 ) -> Measured:
     """Return the stream tables with a schedule, and whether they are later than promised.
 
-    One whose lag is unknown counts from its latest refresh, or from its creation.
+    A calculated table is judged by the schedules of those that read it. One whose lag is unknown
+    counts from its latest refresh, or from its creation.
     """
-    zone = settings.time_zone
+    schedules = schedules_of(state, settings.time_zone)
 
     def is_late(table: StreamTable, lag: timedelta) -> bool:
         tier = tiers.get(table.relation, Tier.HOT)
-        return health.is_late(parse_schedule(table.schedule, zone), tier, lag, now)
+        return health.is_late(schedules[table.relation], tier, lag, now)
 
     def may_be_late(table: StreamTable) -> bool:
         # No change that a table lacks is older than the cut behind it.

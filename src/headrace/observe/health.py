@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from headrace.catalog.records import Heartbeat, Lease
 from headrace.observe.cdc_status import SourceHealth
 from headrace.observe.heartbeat import SILENCE, is_silent, is_stuck
 from headrace.observe.table_status import TableStatus
-from headrace.schedule.schedule import Calculated, Schedule, Timed, moment_after, parse_schedule
+from headrace.schedule.schedule import Timed, moment_after
 from headrace.schedule.tiers import Tier
 
 MOST_NAMED = 3
@@ -86,19 +86,25 @@ def tables(found: Sequence[TableStatus]) -> Check:
 
 
 def lag(
-    found: Sequence[TableStatus], zone: str, now: datetime, sources: Sequence[SourceHealth] = ()
+    found: Sequence[TableStatus],
+    schedules: Mapping[str, Collection[Timed]],
+    now: datetime,
+    sources: Sequence[SourceHealth] = (),
 ) -> Check:
     """Tables that lack changes for longer than twice what their schedules promise, and tables with
-    such a promise whose lag is unknown."""
+    such a promise whose lag is unknown.
+
+    `schedules` are those that each table follows, by relation.
+    """
     findings: list[Finding] = []
     silent = {source.source for source in sources if not source.answers}
     for table in found:
-        schedule, tier = parse_schedule(table.schedule, zone), Tier(table.tier_in_force)
-        if table.lag_own and is_late(schedule, tier, table.lag_own, now):
+        follows, tier = schedules.get(table.relation, ()), Tier(table.tier_in_force)
+        if table.lag_own and is_late(follows, tier, table.lag_own, now):
             findings.append(("warning", f"{table.name} {behind(table.lag_own)}"))
             continue
         why = _why_unknown(table, silent)
-        if why is not None and _promise(schedule, tier) is not None:
+        if why is not None and _promises(follows, tier):
             findings.append(("warning", f"the lag of {table.name} is unknown: {why}"))
     return _check("lag", findings, "no table is later than its schedule says")
 
@@ -116,24 +122,19 @@ def _why_unknown(table: TableStatus, silent: Collection[str]) -> str | None:
     return f"the database of {names[0]} does not answer" if names else None
 
 
-def _promise(schedule: Schedule | None, tier: Tier) -> Timed | None:
-    """Return the schedule if it promises a lag.
+def _promises(schedules: Collection[Timed], tier: Tier) -> Collection[Timed]:
+    """Return the schedules that promise a lag: none to a table of a tier that waits for reads."""
+    return () if tier.waits_for_reads else schedules
 
-    A schedule promises nothing to a table of a tier that waits for reads.
+
+def is_late(schedules: Collection[Timed], tier: Tier, lag: timedelta, now: datetime) -> bool:
+    """Return whether changes have been lacking for longer than twice what is promised.
+
+    Of several schedules the tightest counts.
     """
-    if schedule is None or isinstance(schedule, Calculated) or tier.waits_for_reads:
-        return None
-    return schedule
-
-
-def is_late(schedule: Schedule | None, tier: Tier, lag: timedelta, now: datetime) -> bool:
-    """Return whether changes have been lacking for longer than twice what is promised."""
-    promise = _promise(schedule, tier)
-    if promise is None:
-        return False
     available = now - lag
-    due = moment_after(promise, available, tier.turns)
-    return due is not None and now - due > max(due - available, PATIENCE)
+    moments = (moment_after(one, available, tier.turns) for one in _promises(schedules, tier))
+    return any(due is not None and now - due > max(due - available, PATIENCE) for due in moments)
 
 
 def _ago(age: timedelta) -> str:

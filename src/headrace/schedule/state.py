@@ -14,7 +14,7 @@ from headrace.graph.policy import policy, units
 from headrace.schedule.cron import Cron
 from headrace.schedule.due import Cause, Due, Member, ScheduledGroup
 from headrace.schedule.effective import effective_schedules
-from headrace.schedule.schedule import Schedule, parse_schedule
+from headrace.schedule.schedule import Schedule, Timed, parse_schedule
 from headrace.schedule.tiers import AUTO, ReadActivity, Tier, classify, demanded, tier_option
 from headrace.settings import Settings
 
@@ -73,10 +73,7 @@ def agenda(
 ) -> tuple[ScheduledGroup, ...]:
     """What is refreshed as one, each after all that it reads, with what decides when it is due."""
     tables = {table.relation: table for table in state.stream_tables}
-    reads = {name: table.inputs for name, table in tables.items()}
-    schedules = effective_schedules(
-        {name: _parsed(table.schedule, settings.time_zone) for name, table in tables.items()}, reads
-    )
+    schedules = schedules_of(state, settings.time_zone)
     tiers = tiers_of(tables, settings, memory)
     found = []
     for unit in units(groups, tables, settings):
@@ -104,6 +101,14 @@ def followed(groups: Iterable[ScheduledGroup]) -> frozenset[str]:
         for group in groups
         if any(one.schedules for one in group.members)
         for member in group.members
+    )
+
+
+def schedules_of(state: State, zone: str) -> dict[str, frozenset[Timed]]:
+    """Return the schedules that every table follows; `zone` is for cron lines that name none."""
+    return effective_schedules(
+        {table.relation: _parsed(table.schedule, zone) for table in state.stream_tables},
+        {table.relation: table.inputs for table in state.stream_tables},
     )
 
 
