@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.catalog import Change, PostgresCatalog, Transaction
-from headrace.catalog.alert import CONDITIONS, EVENTS, LARGEST, Alert
+from headrace.catalog.alert import CONDITIONS, EVENTS, LARGEST, Alert, qualified
 from headrace.catalog.records import DatabaseRecord, Source, Status, StreamTable
 from headrace.catalog.status_alerts import MESSAGES, Condition, status_alerts
+from headrace.lifecycle.names import name_parts
 from tests.alerts import FIELDS, crossings_so_far, heard_so_far, listen
 from tests.catalog import examples
 
@@ -25,6 +26,8 @@ ACTIVE = replace(examples.TABLE, status=Status.ACTIVE, reason=None, held=False)
 SUSPENDED = replace(ACTIVE, status=Status.SUSPENDED, reason=WHY)
 ERROR = replace(ACTIVE, status=Status.ERROR, reason=WHY)
 SOURCE = replace(examples.SOURCE, status=Status.ACTIVE, reason=None)
+SHOWN = 'shop."Totals"'
+SOURCE_SHOWN = 'shop."or""ders.ü"'
 STOPPED = replace(SOURCE, status=Status.SUSPENDED, reason=WHY)
 
 
@@ -43,6 +46,16 @@ class TestPayload:
         assert len(text.encode()) <= LARGEST
         assert json.loads(text)["name"] == alert.name
         assert json.loads(text)["message"] in (message, None)
+
+    @given(st.lists(st.text(min_size=1, max_size=63), min_size=2, max_size=3))
+    def test_names_can_be_parsed(self, parts: list[str]) -> None:
+        assert name_parts(qualified(*parts)) == parts
+
+    def test_names_are_quoted_where_needed(self) -> None:
+        assert qualified("public", "order_lines2") == "public.order_lines2"
+        assert qualified("a.b", "c") == '"a.b".c'
+        assert qualified("a", "b.c") == 'a."b.c"'
+        assert qualified("Shop", 'a"b', "2nd") == '"Shop"."a""b"."2nd"'
 
     def test_what_fits_is_sent(self) -> None:
         def alert(message: str) -> Alert:
@@ -83,7 +96,7 @@ class TestCommit:
         self, before: str | None, after: str | None, alerts: list[str]
     ) -> None:
         known = [
-            Condition("table", "rtotals", "shop.Totals", before.lower())
+            Condition("table", "rtotals", SHOWN, before.lower())
             for _ in range(before in ("SUSPENDED", "ERROR"))
             if before
         ]
@@ -92,30 +105,41 @@ class TestCommit:
             change = Change(put=(replace(ACTIVE, status=Status(after)),))
         found = status_alerts(known, {}, change)
         assert [f"{one.code} {one.level}" for one in found] == alerts
-        assert {one.name for one in found} <= {"shop.Totals"}
+        assert {one.name for one in found} <= {SHOWN}
 
     def test_a_rebuild_under_another_relation(self) -> None:
-        known = [Condition("table", "rold", "shop.Totals", "suspended")]
+        known = [Condition("table", "rold", SHOWN, "suspended")]
         old = replace(SUSPENDED, relation="rold")
         (cleared,) = status_alerts(known, {}, Change(put=(ACTIVE,), remove=(old,)))
-        assert (cleared.level, cleared.name) == ("fine", "shop.Totals")
+        assert (cleared.level, cleared.name) == ("fine", SHOWN)
         assert status_alerts(known, {}, Change(put=(SUSPENDED,), remove=(old,))) == ()
 
     def test_a_table_that_is_renamed_while_it_is_suspended(self) -> None:
-        known = [Condition("table", "rtotals", "shop.Totals", "suspended")]
+        known = [Condition("table", "rtotals", SHOWN, "suspended")]
         found = status_alerts(known, {}, Change(put=(replace(SUSPENDED, name="sums"),)))
         assert [(one.name, one.level) for one in found] == [
             ("shop.sums", "critical"),
-            ("shop.Totals", "fine"),
+            (SHOWN, "fine"),
         ]
 
     def test_names_of_sources_in_attached_databases(self) -> None:
         (one,) = status_alerts((), {1: "crm"}, Change(put=(STOPPED,)))
-        assert one.name == f"crm.{STOPPED.schema}.{STOPPED.name}"
+        assert one.name == f"crm.{SOURCE_SHOWN}"
         attached = replace(examples.DATABASE, alias="crm", address="service=crm")
         assert status_alerts((), {}, Change(put=(attached, STOPPED)))[0].name == one.name
         (home,) = status_alerts((), {2: "crm"}, Change(put=(STOPPED,)))
-        assert home.name == f"{STOPPED.schema}.{STOPPED.name}"
+        assert home.name == SOURCE_SHOWN
+
+    def test_dots_in_names(self) -> None:
+        """Two tables that differ only in where the dot belongs are two conditions."""
+        one = replace(SUSPENDED, relation="r1", schema="a.b", name="c")
+        other = replace(SUSPENDED, relation="r2", schema="a", name="b.c")
+        both = status_alerts((), {}, Change(put=(one, other)))
+        assert [alert.name for alert in both] == ['"a.b".c', 'a."b.c"']
+        held = [Condition("table", "r1", '"a.b".c', "suspended")]
+        raised, cleared = status_alerts(held, {}, Change(put=(other,), remove=(one,)))
+        assert (raised.name, raised.level) == ('a."b.c"', "critical")
+        assert (cleared.name, cleared.level) == ('"a.b".c', "fine")
 
     def test_others_are_left_alone(self) -> None:
         known = [
@@ -133,7 +157,7 @@ class TestCommit:
             for one in status_alerts(known, {}, Change(put=(replace(ACTIVE, status=status),))):
                 heard[one.code].append(one.level)
             stopped = status in (Status.SUSPENDED, Status.ERROR)
-            name = "shop.Totals"
+            name = SHOWN
             known = [Condition("table", "rtotals", name, status.lower())] if stopped else []
         for levels in heard.values():
             assert levels == ["critical", "fine"] * (len(levels) // 2)
@@ -155,7 +179,7 @@ class TestPostgres:
     ) -> None:
         database = replace(examples.DATABASE, alias="crm", address="service=crm")
         failing = replace(database, failing_since=examples.NOON, failure=WHY)
-        source = f"crm.{SOURCE.schema}.{SOURCE.name}"
+        source = f"crm.{SOURCE_SHOWN}"
 
         def commit(*put: DatabaseRecord | Source | StreamTable) -> list[Any]:
             postgres.commit(Change(put=put), fence=lease.fence)
@@ -167,19 +191,37 @@ class TestPostgres:
             assert crossings_so_far(listener) == []
             assert commit(STOPPED, SUSPENDED) == [
                 ("source", source, "suspended", "critical"),
-                ("table", "shop.Totals", "suspended", "critical"),
+                ("table", SHOWN, "suspended", "critical"),
             ]
             assert commit(STOPPED, SUSPENDED) == []
             assert commit(failing) == [("database", "crm", "ingest-failing", "critical")]
             assert commit(SOURCE) == [("source", source, "suspended", "fine")]
             assert commit(ERROR) == [
-                ("table", "shop.Totals", "error", "critical"),
-                ("table", "shop.Totals", "suspended", "fine"),
+                ("table", SHOWN, "error", "critical"),
+                ("table", SHOWN, "suspended", "fine"),
             ]
             assert commit(ACTIVE, database) == [
-                ("table", "shop.Totals", "error", "fine"),
+                ("table", SHOWN, "error", "fine"),
                 ("database", "crm", "ingest-failing", "fine"),
             ]
+
+    def test_dots_in_names(
+        self, postgres: PostgresCatalog, listener: psycopg.Connection[Any]
+    ) -> None:
+        """What is raised under a quoted name is cleared under the same one."""
+        dotted, plain = replace(SUSPENDED, schema="a.b", name="c"), replace(STOPPED, name="b.c")
+        put = (examples.DATABASE, examples.ORDERS, examples.TOTALS, plain, dotted)
+        with postgres.lease("test") as lease:
+            for _ in range(2):
+                postgres.commit(Change(put=put), fence=lease.fence)
+            raised = crossings_so_far(listener)
+            done = (replace(plain, status=Status.ACTIVE), replace(dotted, status=Status.ACTIVE))
+            postgres.commit(Change(put=done), fence=lease.fence)
+            cleared = crossings_so_far(listener)
+        names = {(one[1], one[2]) for one in raised}
+        assert names == {(f'{SOURCE.schema}."b.c"', "suspended"), ('"a.b".c', "suspended")}
+        assert [one[1:] for one in cleared if one[3] != "fine"] == []
+        assert {(one[1], one[2]) for one in cleared} == names and len(raised) == 2
 
     def test_what_is_rolled_back_is_neither_sent_nor_logged(
         self,
@@ -198,7 +240,7 @@ class TestPostgres:
             postgres.commit(Change(put=put), fence=lease.fence)
         assert len(heard_so_far(listener)) == 1
         (line,) = caplog.records
-        assert (line.levelno, line.getMessage()) == (logging.ERROR, f"shop.Totals: {WHY}")
+        assert (line.levelno, line.getMessage()) == (logging.ERROR, f"{SHOWN}: {WHY}")
 
     def test_it_takes_no_round_trip(
         self, postgres: PostgresCatalog, monkeypatch: pytest.MonkeyPatch

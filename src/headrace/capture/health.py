@@ -8,13 +8,35 @@ from typing import Any
 
 from psycopg import Connection, Cursor, sql
 
-from headrace.capture.layout import EMPTIED, FULL, SET_UP
-from headrace.capture.triggers import definition, trigger_names
+from headrace.capture.layout import EMPTIED, FULL, FUNCTION_MARK, NOTE_MARK, SET_UP
+from headrace.capture.triggers import (
+    ROW_TRIGGER,
+    STATEMENT_TRIGGERS,
+    definition,
+    function_mark,
+    trigger_names,
+)
 from headrace.source.faults import translated
 from headrace.source.introspect import CAPTURE_SCHEMA, NEEDED_FUNCTIONS
 from headrace.source.table import SourceTable
 
 RIGHTS = "the owner of the trigger function lacks a right that recording changes needs"
+
+# Name, type (pg_trigger.tgtype) and transition tables of each trigger.
+ROW_TYPE = 1 + 4 + 8 + 16
+TYPES = {"INSERT": 4, "DELETE": 8, "UPDATE": 16}
+TRIGGERS = (
+    (ROW_TRIGGER, ROW_TYPE, "", ""),
+    *(
+        (
+            name,
+            TYPES[event],
+            "headrace_old" if "OLD TABLE" in tables else "",
+            "headrace_new" if "NEW TABLE" in tables else "",
+        )
+        for name, event, tables in STATEMENT_TRIGGERS
+    ),
+)
 
 PRESENT = sql.SQL("SELECT count(*) = 4 FROM pg_class c WHERE c.oid IN ({})").format(
     sql.SQL(", ").join(
@@ -47,12 +69,16 @@ SELECT s.source, s.definition, s.unlogged, s.max_buffer_bytes, s.acknowledged_ep
     ARRAY(
         SELECT g.tgname FROM pg_trigger g
         WHERE g.tgrelid = s.source AND g.tgfoid = f.oid AND g.tgenabled = 'A'
+            AND g.tgqual IS NULL AND g.tgattr::text = ''
+            AND (g.tgname, g.tgtype, coalesce(g.tgoldtable, ''), coalesce(g.tgnewtable, ''))
+                IN ({triggers})
     ),
     (
         SELECT count(*) FROM tree t JOIN pg_class c ON c.oid = t.oid
         WHERE t.root = s.source AND t.oid <> s.source AND NOT EXISTS (
             SELECT FROM pg_trigger g
             WHERE g.tgrelid = c.oid AND g.tgfoid = f.oid AND g.tgenabled = 'A'
+                AND g.tgqual IS NULL AND g.tgattr::text = '' AND g.tgtype = {row}
         )
     ),
     coalesce(has_function_privilege(r.relowner, f.oid, 'EXECUTE'), false),
@@ -68,13 +94,16 @@ SELECT s.source, s.definition, s.unlogged, s.max_buffer_bytes, s.acknowledged_ep
                 AND NOT has_function_privilege(f.proowner, p.oid, 'EXECUTE')
         ),
         false
-    )
+    ),
+    {function_mark}, {note_mark}
 FROM {schema}.sources s
 LEFT JOIN pg_namespace n ON n.nspname = {name}
 LEFT JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.source
 LEFT JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = 'capture_' || s.source
+    AND f.pronargs = 0
 LEFT JOIN pg_class d ON d.relnamespace = n.oid AND d.relname = 'dirt'
 LEFT JOIN pg_proc m ON m.pronamespace = n.oid AND m.proname = 'note_dirt'
+    AND oidvectortypes(m.proargtypes) = 'oid, text'
 LEFT JOIN pg_class r ON r.oid = s.source
 WHERE s.source = ANY (%(oids)s::oid[])
 """).format(
@@ -82,6 +111,13 @@ WHERE s.source = ANY (%(oids)s::oid[])
     name=sql.Literal(CAPTURE_SCHEMA),
     set_up=sql.Literal(SET_UP),
     full=sql.Literal(FULL),
+    triggers=sql.SQL(", ").join(
+        sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, trigger)))
+        for trigger in TRIGGERS
+    ),
+    row=sql.Literal(ROW_TYPE),
+    function_mark=FUNCTION_MARK.format(f=sql.Identifier("f")),
+    note_mark=FUNCTION_MARK.format(f=sql.Identifier("m")),
     needed=sql.SQL(", ").join(map(sql.Literal, NEEDED_FUNCTIONS)),
 )
 
@@ -93,7 +129,8 @@ class CaptureHealth:
     `copy_due` and `dirt` are reasons to copy the source again, the first kept since a copy was
     begun, the second noted by triggers. `alive` is false once the server crashed after a copy,
     which matters where something is `unlogged`. `permitted`: the function's owner, in whose name
-    it runs, may record changes and leave notes.
+    it runs, may record changes and leave notes. `function` and `note_function` say what is done by
+    the trigger function and by `note_dirt`, see `FUNCTION_MARK`.
     """
 
     source: int
@@ -110,6 +147,8 @@ class CaptureHealth:
     bare_partitions: int
     executable: bool
     permitted: bool
+    function: str
+    note_function: str
 
     def fault(self, table: SourceTable, whole: SourceTable | None = None) -> str | None:
         """What keeps the changes of `table` (with its captured columns) from being recorded.
@@ -121,19 +160,37 @@ class CaptureHealth:
         if not self.buffer_columns >= columns:
             return "the buffer is missing or was changed"
         if missing:
-            return f"trigger {missing[0]} is missing or disabled"
+            return f"trigger {missing[0]} is missing, disabled or changed"
         if not self.permitted:
             return RIGHTS
         if self.bare_partitions and table.row_triggers:
-            return "a trigger on a partition is missing or disabled"
+            return "a trigger on a partition is missing, disabled or changed"
         if table.row_triggers and not self.executable:
             return "the table's owner may not execute the trigger function"
-        if self.recorded(table, whole) is None:
+        described = self._described(table, whole)
+        if described is None:
             return "captured columns are not what they were when capture was set up"
+        if not self._is_function_of(described) or not self.notes_failures:
+            return "a function of the triggers is not what it was when capture was set up"
         return None
 
     def recorded(self, table: SourceTable, whole: SourceTable | None = None) -> SourceTable | None:
         """The table with the columns that triggers record; None if they are of another one."""
+        described = self._described(table, whole)
+        return described if described is not None and self._is_function_of(described) else None
+
+    @property
+    def notes_failures(self) -> bool:
+        """Whether the function that leaves notes of failures is the one that was set up."""
+        return self.note_function == NOTE_MARK
+
+    def _is_function_of(self, table: SourceTable) -> bool:
+        return self.function == function_mark(table, self.max_buffer_bytes)
+
+    def _described(
+        self, table: SourceTable, whole: SourceTable | None = None
+    ) -> SourceTable | None:
+        """Return the table with the columns for which capture was set up."""
         more = table if whole is None else recorded_part(whole, self.buffer_columns)
         for one in (table, more):
             if definition(one, unlogged=self.unlogged_buffer) == self.definition:

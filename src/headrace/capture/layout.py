@@ -16,6 +16,8 @@ fails or finds nothing if it is deleted already.
 
 from __future__ import annotations
 
+import hashlib
+
 from psycopg import sql
 
 from headrace.source.introspect import CAPTURE_SCHEMA
@@ -83,6 +85,30 @@ ON {schema}.sources, {schema}.dirt, {schema}.alive, {schema}.announced TO CURREN
 )
 
 
+# What a function `f` of pg_proc does: all but its name, arguments, owner and rights. Scripts that
+# were saved elsewhere may have other ends of lines.
+FUNCTION_MARK = sql.SQL("""
+concat_ws(' ',
+    (SELECT l.lanname FROM pg_language l WHERE l.oid = {f}.prolang),
+    {f}.prorettype::regtype, {f}.prokind, {f}.prosecdef, {f}.proisstrict, {f}.proretset,
+    {f}.provolatile, {f}.proconfig,
+    encode(sha256(convert_to(replace({f}.prosrc, chr(13), ''), 'UTF8')), 'hex')
+)""")
+
+
+def expected_mark(
+    ddl: sql.Composed, result: str, settings: tuple[str, ...] = (), *, is_definer: bool
+) -> str:
+    """Return what `FUNCTION_MARK` gives for a function that was made by such a statement."""
+    _, rest = ddl.as_string().split(" AS $", 1)
+    tag, rest = rest.split("$", 1)
+    body = rest[: rest.rindex(f"${tag}$")].replace("\r", "")
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    definer = "t" if is_definer else "f"
+    options = ",".join(('"search_path=pg_catalog, pg_temp"', *settings))
+    return f"plpgsql {result} f {definer} f f v {{{options}}} {digest}"
+
+
 def buffer_name(oid: int) -> sql.Identifier:
     return sql.Identifier(CAPTURE_SCHEMA, f"buffer_{oid}")
 
@@ -106,3 +132,9 @@ def schema_ddl(role: str) -> tuple[sql.Composed, ...]:
         )
         for statement in SCHEMA
     )
+
+
+# What `FUNCTION_MARK` gives for `note_dirt`.
+NOTE_MARK = expected_mark(
+    next(one for one in schema_ddl("") if "FUNCTION" in one.as_string()), "void", is_definer=False
+)

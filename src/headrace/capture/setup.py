@@ -200,14 +200,14 @@ def _installed(
 
 
 def _is_permitted(connection: Connection[Any], oid: int) -> bool:
-    """Whether capture, where it is set up, has the rights that it needs."""
+    """Whether capture, where it is set up, has the rights and the function that it needs."""
     try:
         if not capture_present(connection):
             return True
         health = read_health(ask_health(connection, [oid])).get(oid)
     except (UserError, errors.InsufficientPrivilege):
         return False
-    return health is None or health.permitted
+    return health is None or (health.permitted and health.notes_failures)
 
 
 def _remove_schema(connection: Connection[Any]) -> Sequence[sql.Composed]:

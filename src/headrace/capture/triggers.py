@@ -17,6 +17,7 @@ from headrace.capture.layout import (
     FULL,
     buffer_name,
     buffer_sql,
+    expected_mark,
     function_name,
 )
 from headrace.source.introspect import CAPTURE_SCHEMA
@@ -88,6 +89,13 @@ def definition(table: SourceTable, *, unlogged: bool) -> str:
     parts = [buffer_ddl(table, unlogged=unlogged), function_ddl(table, 0), *trigger_ddl(table)]
     text = "\n".join(part.as_string() for part in parts)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def function_mark(table: SourceTable, limit: int) -> str:
+    """Return what `FUNCTION_MARK` gives for the trigger function of a table."""
+    settings = ("array_nulls=on",) if _has_enum_arrays(table) else ()
+    return expected_mark(function_ddl(table, limit), "trigger", settings, is_definer=True)
 
 
 def buffer_ddl(table: SourceTable, *, unlogged: bool) -> sql.Composed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -46,6 +47,8 @@ EVENTS: frozenset[tuple[About, str]] = frozenset(
 )
 KINDS = CONDITIONS | EVENTS
 
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
 SEVERITIES = {"fine": logging.INFO, "warning": logging.WARNING, "critical": logging.ERROR}
 
 logger = logging.getLogger(__name__)
@@ -82,6 +85,16 @@ class Alert:
         return text if len(text) <= LARGEST else json.dumps({**fields, "message": None})
 
 
+def qualified(*parts: str) -> str:
+    """Return the name that an alert has for its parts, from which they can be parsed.
+
+    As in SQL: a part is in double quotes, those in it doubled, unless it needs none.
+    """
+    return ".".join(
+        part if _PLAIN.fullmatch(part) else '"' + part.replace('"', '""') + '"' for part in parts
+    )
+
+
 def notify(transaction: Transaction, alerts: Iterable[Alert]) -> None:
     """Send alerts to those that LISTEN, if the transaction is committed."""
     for alert in alerts:
@@ -100,8 +113,13 @@ def log(alerts: Iterable[Alert]) -> None:
         )
 
 
-def alert_source(transaction: Transaction, source: str, code: str, message: str) -> None:
-    """Send what happened to the capture of a source, if the transaction is committed."""
-    alerts = (Alert("source", source, "warning", code, message),)
+def alert_source(
+    transaction: Transaction, source: tuple[str, ...], code: str, message: str
+) -> None:
+    """Send what happened to the capture of a source, if the transaction is committed.
+
+    `source` are the parts of its name.
+    """
+    alerts = (Alert("source", qualified(*source), "warning", code, message),)
     notify(transaction, alerts)
     log(alerts)

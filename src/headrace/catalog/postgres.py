@@ -110,7 +110,7 @@ class PostgresCatalog(PostgresRequests):
             newest, stopped, attached = found
             if newest != fence:
                 raise lease_lost(fence, newest)
-            conditions = [Condition(*one) for one in stopped or ()]
+            conditions = [Condition.of(*one) for one in stopped or ()]
             aliases = {int(number): alias for number, alias in (attached or {}).items()}
             alerts = status_alerts(conditions, aliases, change)
             # COPY is not possible in a pipeline, so it ends before `apply`.

@@ -85,11 +85,15 @@ class State:
 
     def called(self, origin: Source | StreamTable) -> str:
         """What people call it; a table of an attached database has the alias before its schema."""
-        name = f"{origin.schema}.{origin.name}"
+        return ".".join(self.name_parts(origin))
+
+    def name_parts(self, origin: Source | StreamTable) -> tuple[str, ...]:
+        """Return schema and name, after the alias of an attached database."""
+        name = (origin.schema, origin.name)
         if isinstance(origin, StreamTable):
             return name
         database = next((one for one in self.databases if one.id == origin.database), None)
-        return name if database is None or database.address is None else f"{database.alias}.{name}"
+        return name if database is None or database.address is None else (database.alias, *name)
 
     def stream_table(self, schema: str, name: str) -> StreamTable | None:
         return self._stream_tables.get((schema, name))

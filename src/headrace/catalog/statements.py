@@ -18,19 +18,19 @@ from headrace.catalog.codec import EPOCHS, RECEIPTS, REFRESHES, STATE, Codec, to
 # The newest fence, what is stopped so far, and the aliases of attached databases by their numbers.
 FENCE = sql.SQL("""
 SELECT fence, (
-    SELECT json_agg(json_build_array(found.about, found.key, found.name, found.code)) FROM (
-        SELECT 'table', relation, schema || '.' || name, lower(status)
+    SELECT json_agg(json_build_array(found.about, found.key, found.parts, found.code)) FROM (
+        SELECT 'table', relation, ARRAY[schema, name], lower(status)
         FROM headrace.stream_tables WHERE status IN ('SUSPENDED', 'ERROR')
         UNION ALL
-        SELECT 'source', relation, concat_ws('.', alias, schema, name), lower(status)
+        SELECT 'source', relation, array_remove(ARRAY[alias, schema, name], NULL), lower(status)
         FROM headrace.sources LEFT JOIN (
             SELECT id, alias FROM headrace.databases WHERE address IS NOT NULL
         ) AS attached ON id = database
         WHERE status IN ('SUSPENDED', 'ERROR')
         UNION ALL
-        SELECT 'database', id::text, alias, 'ingest-failing'
+        SELECT 'database', id::text, ARRAY[alias], 'ingest-failing'
         FROM headrace.databases WHERE failing_since IS NOT NULL
-    ) AS found (about, key, name, code)
+    ) AS found (about, key, parts, code)
 ), (SELECT json_object_agg(id, alias) FROM headrace.databases WHERE address IS NOT NULL)
 FROM headrace.lease FOR SHARE
 """)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headrace.capture.wal.slot_probe import Level
-from headrace.catalog.alert import About, Alert
+from headrace.catalog.alert import About, Alert, qualified
 from headrace.catalog.catalog import Change, Record
 from headrace.catalog.records import DatabaseRecord, Relation, Source, Status, StreamTable
 
@@ -52,6 +52,11 @@ class Condition(NamedTuple):
     key: str
     name: str
     code: str
+
+    @classmethod
+    def of(cls, about: About, key: str, parts: Iterable[str], code: str) -> Condition:
+        """Return the condition of what has a name of these parts."""
+        return cls(about, key, qualified(*parts), code)
 
     @property
     def identity(self) -> tuple[About, str, str]:
@@ -110,14 +115,15 @@ def _key(record: Record) -> tuple[str, str]:
 def _condition(record: Record, attached: Mapping[int, str]) -> Condition | None:
     match record:
         case StreamTable() if record.status in STOPPED:
-            name = f"{record.schema}.{record.name}"
-            return Condition("table", record.relation, name, STOPPED[record.status])
+            parts = (record.schema, record.name)
+            return Condition.of("table", record.relation, parts, STOPPED[record.status])
         case Source() if record.status in STOPPED:
             alias = attached.get(record.database)
-            name = ".".join(filter(None, (alias, record.schema, record.name)))
-            return Condition("source", record.relation, name, STOPPED[record.status])
+            database = () if alias is None else (alias,)
+            parts = (*database, record.schema, record.name)
+            return Condition.of("source", record.relation, parts, STOPPED[record.status])
         case DatabaseRecord() if record.failing_since is not None:
-            return Condition("database", str(record.id), record.alias, "ingest-failing")
+            return Condition.of("database", str(record.id), (record.alias,), "ingest-failing")
         case _:
             return None
 

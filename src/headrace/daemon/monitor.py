@@ -12,7 +12,7 @@ from typing import TypeAlias
 from headrace.capture.observe import Observed, observe_sizes
 from headrace.capture.wal.slot_probe import Level
 from headrace.catalog import State
-from headrace.catalog.alert import Alert, log, notify
+from headrace.catalog.alert import Alert, log, notify, qualified
 from headrace.catalog.records import CaptureMode, DatabaseRecord, StreamTable
 from headrace.engine import HOME, Engine
 from headrace.errors import HeadraceError
@@ -132,7 +132,7 @@ def sizes(state: State, settings: Settings, database: DatabaseRecord, seen: Obse
     for source in state.sources:
         if source.database == database.id and source.mode is not CaptureMode.WAL:
             found = buffer_level(settings, seen.buffers.get(source.oid, 0))
-            measured["source", state.called(source), "buffer-size"] = found
+            measured["source", qualified(*state.name_parts(source)), "buffer-size"] = found
     return measured
 
 
@@ -177,7 +177,7 @@ def late_tables(
 
 
 def _late(table: StreamTable) -> Subject:
-    return "table", f"{table.schema}.{table.name}", "late"
+    return "table", qualified(table.schema, table.name), "late"
 
 
 def disk_level(free: int, total: int) -> Measured:

@@ -60,4 +60,4 @@ def alert_if_reverted(
 ) -> None:
     """Send an alert at the first update or delete, if the transaction is committed."""
     if before.shrunk_at is None and after.shrunk_at is not None:
-        alert_source(transaction, state.called(after), "not-append-only", reverted(after))
+        alert_source(transaction, state.name_parts(after), "not-append-only", reverted(after))

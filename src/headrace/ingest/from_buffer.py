@@ -118,7 +118,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
                 announce_change(transaction, state, old, one.source)
             if cut.dirty.get(one.source.oid) == BUFFER_FULL:
                 message = f"copied again: {BUFFER_FULL}"
-                alert_source(transaction, state.called(one.source), "buffer-full", message)
+                alert_source(transaction, state.name_parts(one.source), "buffer-full", message)
 
     oids = [one.source.oid for one in taken]
     if cut.announced is not None:

@@ -39,4 +39,4 @@ def announce_change(transaction: Transaction, state: State, before: Source, afte
     announce_transition(transaction, name, before.mode, after.mode, after.mode_reason, slot)
     if before.mode is CaptureMode.WAL and after.mode_reason != TRIGGER_REQUESTED:
         message = f"captured by triggers again: {after.mode_reason}"
-        alert_source(transaction, name, "fell-back", message)
+        alert_source(transaction, state.name_parts(after), "fell-back", message)

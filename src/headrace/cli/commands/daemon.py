@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli.call import Invocation
+from headrace.cli.early_stop import EARLY_STOP
 from headrace.cli.targets import named, sql_name
 from headrace.cli.words import plain, seconds
 from headrace.errors import UserError
@@ -27,7 +28,10 @@ def up(call: Invocation, wait: Wait = 10.0) -> None:
     Takes in changes of the sources, refreshes what is due, and performs requests of other commands.
     A stop waits for the refresh or request that is running.
     """
-    with call.project(changes=True) as project:
+    with ExitStack() as ended:
+        ended.callback(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+        EARLY_STOP.install()
+        project = ended.enter_context(call.project(changes=True))
 
         def report(said: str) -> None:
             at = datetime.now().astimezone().strftime("%H:%M:%S")
@@ -37,11 +41,14 @@ def up(call: Invocation, wait: Wait = 10.0) -> None:
             report(f"warning: role {role} is a superuser, which Headrace does not need")
         daemon = project.daemon(report)
 
-        with ExitStack() as restored:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                before = signal.signal(number, lambda *_: daemon.stop())
-                restored.callback(signal.signal, number, before)
+        # A second SIGTERM leaves the project to be closed.
+        signal.signal(signal.SIGTERM, lambda *_: daemon.stop())
+        EARLY_STOP.check()
+        before = signal.signal(signal.SIGINT, lambda *_: daemon.stop())
+        try:
             daemon.run(wait)
+        finally:
+            signal.signal(signal.SIGINT, before)
         report("stopped")
 
 
