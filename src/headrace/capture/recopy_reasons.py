@@ -136,8 +136,13 @@ def _were_changed(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def relabelled(before: str, now: str) -> bool:
-    """Whether some stored enum value reads differently now."""
+    """Whether some stored enum value reads differently now, or did for a while."""
     if not before:
         return False
-    old, new = json.loads(before)["labels"], json.loads(now)["labels"]
-    return any(oid in new and new[oid] != label for oid, label in old.items())
+    old, new = json.loads(before), json.loads(now)
+    # An earlier version of Headrace has recorded no versions.
+    return any(
+        oid in new.get(part, {}) and new[part][oid] != value
+        for part in ("labels", "label_versions")
+        for oid, value in old.get(part, {}).items()
+    )

@@ -139,6 +139,12 @@ SELECT c.oid, n.nspname, c.relname,
             SELECT coalesce(jsonb_object_agg(e.oid::text, e.enumlabel), '{{}}')
             FROM columns s JOIN pg_enum e ON e.enumtypid = coalesce(s.element, s.oid)
             WHERE s.attrelid = c.oid
+        ),
+        -- A label that was renamed and has its name back has left another xmin.
+        'label_versions', (
+            SELECT coalesce(jsonb_object_agg(e.oid::text, e.xmin::text), '{{}}')
+            FROM columns s JOIN pg_enum e ON e.enumtypid = coalesce(s.element, s.oid)
+            WHERE s.attrelid = c.oid
         )
     )::text AS storage
 FROM pg_class c
