@@ -126,3 +126,32 @@ def test_constraints_of_a_domain_run_as_whoever_writes(
     ran = attacker.ran()
     assert {who for who, _, _ in ran} == {"attacker"}
     assert follower.bag("words") == {(1, "c"): 1}, "an array of domains is not captured"
+
+
+LATER = {
+    "enum": ("name text", "name", "app.mood USING 'sad'"),
+    "domain": ("name text", "name", "app.some_mood USING 'sad'"),
+    "number": ("cup integer", "cup", "app.mood USING 'sad'"),
+    "column of a domain": ("name app.word", "name", "app.mood USING 'sad'"),
+}
+
+
+@pytest.mark.parametrize("parted", [False, True])
+@pytest.mark.parametrize("later", LATER)
+def test_a_column_that_gets_a_type_of_users_later(
+    people: Attacker, database: Database, later: str, parted: bool
+) -> None:
+    """Its cast is no part of what the trigger does with the setup role's rights."""
+    column, name, type_ = LATER[later]
+    people.execute("CREATE DOMAIN app.word AS text")
+    partition = " PARTITION BY RANGE (id)" if parted else ""
+    people.execute(f"CREATE TABLE app.things (id integer, {column}){partition}")
+    if parted:
+        people.execute("CREATE TABLE app.part PARTITION OF app.things DEFAULT")
+    follower = Follower(database, "things", schema="app")
+    follower.tick()
+    people.execute(f"ALTER TABLE app.things ALTER {name} TYPE {type_}")
+    people.execute("INSERT INTO app.things VALUES (1, 'ok')")
+    people.execute("UPDATE app.things SET id = 2")
+    assert follower.tick().copied
+    assert people.ran() == []

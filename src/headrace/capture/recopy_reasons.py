@@ -116,9 +116,22 @@ def rewrite(before: str, now: str, *, by_triggers: bool = True) -> str | None:
         return "the triggers were disabled or replaced for a while"
     if by_triggers and "marks" in old and _were_changed(old, new):
         return "rights of the triggers were changed, so that they may have recorded nothing"
+    if _columns_were_changed(old.get("columns", {}), new.get("columns", {})):
+        return "columns were altered, so that changes may have been recorded under other names"
     if relabelled(before, now):
         return "a label of an enum was renamed"
     return None
+
+
+def _columns_were_changed(old: dict[str, str], new: dict[str, str]) -> bool:
+    """Whether names of columns may have been exchanged for a while, or the table had a parent.
+
+    The first concerns at least two columns, the second all of them: writing to a parent fires no
+    triggers of its children. One of several has got a default, for example.
+    """
+    common = old.keys() & new.keys()
+    changed = {number for number in common if old[number] != new[number]}
+    return len(changed) > 1 or (bool(changed) and changed == common)
 
 
 def _were_changed(old: dict[str, Any], new: dict[str, Any]) -> bool:
@@ -136,8 +149,13 @@ def _were_changed(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def relabelled(before: str, now: str) -> bool:
-    """Whether some stored enum value reads differently now."""
+    """Whether some stored enum value reads differently now, or did for a while."""
     if not before:
         return False
-    old, new = json.loads(before)["labels"], json.loads(now)["labels"]
-    return any(oid in new and new[oid] != label for oid, label in old.items())
+    old, new = json.loads(before), json.loads(now)
+    # An earlier version of Headrace has recorded no versions.
+    return any(
+        oid in new.get(part, {}) and new[part][oid] != value
+        for part in ("labels", "label_versions")
+        for oid, value in old.get(part, {}).items()
+    )

@@ -206,9 +206,17 @@ def _as_buffered(type_: Type, value: sql.Composed) -> sql.Composed:
     """A column's value as the buffer has it.
 
     The function runs with the rights of the setup role, in a session of whoever writes: it calls
-    nothing, and names no type, that the owner of the table could have made.
+    nothing, and names no type, that the owner of the table could have made. Not even where the
+    column has got another type since, whose cast to the buffer's INSERT would apply by itself.
     """
-    return sql.SQL(type_.read).format(column=value) if type_.is_of_users else value
+    if type_.is_of_users:
+        return sql.SQL(type_.read).format(column=value)
+    # Polymorphic functions allow no casts: the statement is refused if the column, below its
+    # domains, has not exactly this type. PostgreSQL computes the condition while planning.
+    return sql.SQL(
+        "CASE WHEN pg_catalog.array_eq(ARRAY[{value}, NULL], NULL::pg_catalog.{type}[]) IS NULL"
+        " THEN {value} END"
+    ).format(value=value, type=sql.Identifier((type_.element or type_).row.catalog_name or ""))
 
 
 def _buffer_type(type_: Type) -> sql.Composable:

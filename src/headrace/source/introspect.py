@@ -135,8 +135,21 @@ SELECT c.oid, n.nspname, c.relname,
             FROM pg_proc f JOIN pg_namespace m ON m.oid = f.pronamespace
             WHERE m.nspname = {schema} AND f.proname = 'capture_' || c.oid
         ),
+        -- Names of columns that were exchanged and exchanged back, and a parent that the table had
+        -- for a while, have left another xmin.
+        'columns', (
+            SELECT coalesce(jsonb_object_agg(a.attnum::text, a.xmin::text), '{{}}')
+            FROM pg_attribute a
+            WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        ),
         'labels', (
             SELECT coalesce(jsonb_object_agg(e.oid::text, e.enumlabel), '{{}}')
+            FROM columns s JOIN pg_enum e ON e.enumtypid = coalesce(s.element, s.oid)
+            WHERE s.attrelid = c.oid
+        ),
+        -- A label that was renamed and has its name back has left another xmin.
+        'label_versions', (
+            SELECT coalesce(jsonb_object_agg(e.oid::text, e.xmin::text), '{{}}')
             FROM columns s JOIN pg_enum e ON e.enumtypid = coalesce(s.element, s.oid)
             WHERE s.attrelid = c.oid
         )
