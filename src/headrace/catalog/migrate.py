@@ -37,6 +37,7 @@ MIGRATIONS = (
     "0020_samples",
     "0021_tiers",
     "0022_quotas",
+    "0023_receipt_definitions",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.
