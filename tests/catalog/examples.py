@@ -129,6 +129,7 @@ RECEIPT = Receipt(
     tolerance=1e-9,
     detail={"sample": [["1", None]]},
     verified_at=NOON,
+    definition="0a1b",
 )
 RECORDS = (DATABASE, ORDERS, TOTALS, SOURCE, TABLE)
 

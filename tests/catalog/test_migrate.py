@@ -116,7 +116,9 @@ class TestOnPostgres:
             assert (state.sources, state.stream_tables) == ((examples.SOURCE,), (examples.TABLE,))
             assert catalog.refreshes() == (replace(examples.REFRESH, id=1),)
             covered = None if is_old["0020_samples"] else examples.RECEIPT.covered
-            assert catalog.receipts() == (replace(examples.RECEIPT, id=1, covered=covered),)
+            definition = None if is_old["0024_receipt_definitions"] else "0a1b"
+            receipt = replace(examples.RECEIPT, id=1, covered=covered, definition=definition)
+            assert catalog.receipts() == (receipt,)
             assert (catalog.tiers(), catalog.strata_ticks()) == ((), ())
             catalog.close()
             with psycopg.connect(dsn) as connection:

@@ -66,7 +66,7 @@ def receipt(equal: bool = True) -> Receipt:
         "recomputed a.b": {"missing": 0, "surplus": len(sample), "sample": sample},
         "served a.b": {"missing": 0, "surplus": 0, "sample": []},
     }
-    return Receipt("r1", 7, equal, 10, 0, len(sample), None, detail, NOON)
+    return Receipt("r1", 7, equal, 10, 0, len(sample), None, detail, NOON, definition="now")
 
 
 def explanation(name: str = "public.totals") -> Explanation:
@@ -250,8 +250,10 @@ class MemoryProject:
             raise UserError("unknown-stream-table", f"stream table {name} does not exist")
         return self.refreshes[:limit]
 
-    def receipts(self, name: str | None = None, limit: int = 100) -> tuple[Receipt, ...]:
-        return self.verified[:limit]
+    def receipts(
+        self, name: str | None = None, limit: int = 100, *, current: bool = False
+    ) -> tuple[Receipt, ...]:
+        return tuple(one for one in self.verified[:limit] if one.definition == "now" or not current)
 
     def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
         self._act("explain", name, query)

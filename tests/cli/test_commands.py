@@ -194,6 +194,8 @@ def test_a_verify_that_goes_on_where_it_was(project: MemoryProject, headrace: He
         "wrong": (replace(found, equal=False), False),
         "by another oracle": (replace(found, oracle="postgres"), False),
         "a part": (replace(found, covered={"column": "n", "values": []}), False),
+        "of another definition": (replace(found, definition="before"), False),
+        "of an earlier version": (replace(found, definition=None), False),
     }
     for kind, (one, is_left_out) in kinds.items():
         project.verified, project.calls = (one,), []

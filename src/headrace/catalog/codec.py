@@ -269,7 +269,7 @@ RECEIPTS = Codec(
     None,
     (
         *_plain("id", "table", "epoch", "equal", "rows", "missing", "surplus", "tolerance"),
-        *_plain("oracle", "covered"),
+        *_plain("oracle", "covered", "definition"),
         *_mappings("detail"),
         *_times("verified_at"),
     ),

@@ -38,6 +38,7 @@ MIGRATIONS = (
     "0021_tiers",
     "0022_quotas",
     "0023_heartbeat",
+    "0024_receipt_definitions",
 )
 
 # Who starts at the same time as others waits for them, longer than sessions wait for a table.

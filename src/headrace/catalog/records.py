@@ -372,7 +372,8 @@ class Receipt:
 
     `table` is the relation id of the stream table or source; `id` is given by the catalog. `oracle`
     gave the answer that the table was compared with: spark or postgres. `covered` says which rows
-    were compared, None if all were.
+    were compared, None if all were. `definition` is the fingerprint of the definition that it was
+    made for, None of an earlier version; `table` follows a table that is altered or rebuilt.
     """
 
     table: str
@@ -386,6 +387,7 @@ class Receipt:
     verified_at: datetime
     oracle: str = "spark"
     covered: Mapping[str, Any] | None = None
+    definition: str | None = None
     id: int | None = None
 
 

@@ -55,6 +55,7 @@ from headrace.refresh.plan import may_choose
 from headrace.refresh.refresh import require_table
 from headrace.refresh.scope import consistency_groups
 from headrace.relations.definition import define
+from headrace.relations.fingerprint import definition_fingerprint
 from headrace.schedule.tiers import is_watched, tier_option
 from headrace.settings import Settings
 
@@ -99,13 +100,32 @@ class ProjectReader:
             relation = require_table(self._state(), *self._name(name)).relation
         return self._engine.catalog.refreshes(relation, limit)
 
-    def receipts(self, name: str | None = None, limit: int = 100) -> tuple[Receipt, ...]:
-        """The latest receipts of `verify`, of one stream table or of all, newest first."""
+    def receipts(
+        self, name: str | None = None, limit: int = 100, *, current: bool = False
+    ) -> tuple[Receipt, ...]:
+        """The latest receipts of `verify`, of one stream table or of all, newest first.
+
+        With `current` only those of them that were made for the definitions of now: none from
+        before a table, or one that it reads, was altered or rebuilt.
+        """
         whole_number("limit", limit)
-        relation = None
+        state, relation = self._state(), None
         if name is not None:
-            relation = require_table(self._state(), *self._name(name)).relation
-        return self._engine.catalog.receipts(relation, limit)
+            relation = require_table(state, *self._name(name)).relation
+        receipts = self._engine.catalog.receipts(relation, limit)
+        if not current:
+            return receipts
+        tables = {table.relation: table for table in state.stream_tables}
+        definitions = {
+            relation: definition_fingerprint(state, tables[relation])
+            for relation in {receipt.table for receipt in receipts} & tables.keys()
+        }
+        return tuple(
+            receipt
+            for receipt in receipts
+            if receipt.definition is not None
+            and receipt.definition == definitions.get(receipt.table)
+        )
 
     def stratum_status(self) -> tuple[StratumStatus, ...]:
         """The strata: layers of stream tables, the lowest first."""

@@ -51,10 +51,11 @@ class Question:
 
 def verify_postgres(
     engine: Engine, schema: str, name: str, sample: Sample | None = None
-) -> Comparison:
+) -> tuple[Comparison, State]:
     """Take a cut, bring the table to it, and compare it with PostgreSQL's answer in the cut.
 
-    With a sample PostgreSQL is asked for that part of the answer only.
+    With a sample PostgreSQL is asked for that part of the answer only. Return the state of the
+    catalog in which the table was compared, too.
     """
     answers: list[pa.Table] = []
     failures: list[HeadraceError] = []
@@ -88,7 +89,7 @@ def verify_postgres(
             "its query leaves an order open, and PostgreSQL's answer differs",
             "Name more columns in ORDER BY, so that no two rows are equal in it.",
         )
-    return comparison
+    return comparison, state
 
 
 def _question(

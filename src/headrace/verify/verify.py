@@ -23,6 +23,7 @@ from headrace.errors import Transient, UserError
 from headrace.graph import upstream
 from headrace.graph.components import grouped
 from headrace.refresh.refresh import require_table
+from headrace.relations.fingerprint import definition_fingerprint
 from headrace.store import WEIGHT, net
 from headrace.verify.comparison import Comparison, compared
 from headrace.verify.difference import tolerance_of
@@ -60,8 +61,8 @@ def verify(
     if sample is not None:
         part = chosen(sample, table, engine.catalog.receipts(table.relation))
     if oracle is Oracle.POSTGRES:
-        comparisons = [verify_postgres(engine, schema, name, part)]
-        state = engine.catalog.state()
+        comparison, state = verify_postgres(engine, schema, name, part)
+        comparisons = [comparison]
         table = require_table(state, schema, name)
     else:
         below = upstream(state.stream_tables, table)
@@ -95,6 +96,7 @@ def verify(
         datetime.now(UTC),
         oracle,
         None if part is None else part.covered(rows, _count(stored)),
+        definition_fingerprint(state, table),
     )
     with engine.writing() as lease:
         engine.catalog.commit(Change(receipts=(receipt,)), fence=lease.fence)

@@ -73,7 +73,9 @@ def verify(
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
         if since is not None:
-            known = {table.name: project.receipts(sql_name(table.name)) for table in tables}
+            known = {
+                table.name: project.receipts(sql_name(table.name), current=True) for table in tables
+            }
             tables = tuple(
                 table
                 for table in tables
