@@ -82,3 +82,28 @@ def test_a_served_row_that_somebody_changed(project: headrace.Headrace) -> None:
         (done,) = project.run("VERIFY STREAM TABLE totals SAMPLE 'customer=5'")
         assert done.equal is False
         assert project.verify("totals", sample={"customer": [4]}).equal
+
+
+def test_a_value_stands_for_its_partition_by_range(project: headrace.Headrace) -> None:
+    query = (
+        "SELECT customer, CAST(day + 31 * (customer % 2) AS timestamp) AS noted, count(*) AS n"
+        " FROM orders GROUP BY 1, 2"
+    )
+    with project:
+        project.create_stream_table("totals", query, partition_by="month(noted)")
+        with psycopg.connect(project.dsn, autocommit=True) as sql:
+            sql.execute("SET headrace.publishing = 'on'")
+            sql.execute("UPDATE totals SET n = n + 1 WHERE noted < '2026-04-01' AND customer = 2")
+        for oracle in ("spark", "postgres"):
+            march = project.verify("totals", oracle=oracle, sample="noted=2026-03-17")
+            assert (march.equal, march.rows, march.missing) == (False, 8, 2)
+            april = project.verify("totals", oracle=oracle, sample="noted=2026-04-30 23:59")
+            assert april.covered == {
+                "column": "noted",
+                "values": ["2026-04-30 23:59"],
+                "partition_by": "month(noted)",
+                "ranges": [["2026-04-01 00:00:00", "2026-05-01 00:00:00"]],
+                "rows": 6,
+                "of": 15,
+            }
+            assert april.equal

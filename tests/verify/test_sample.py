@@ -109,6 +109,12 @@ def test_values_are_read_by_the_column_s_type() -> None:
         assert refused.value.code == "invalid-option"
 
 
+def test_values_that_integers_do_not_have() -> None:
+    with pytest.raises(UserError) as refused:
+        chosen(SampleRequest.of({"n": [2**63]}), TABLE, ())
+    assert refused.value.code == "invalid-option"
+
+
 def test_a_very_small_share() -> None:
     assert chosen(SampleRequest.of("1e-320"), TABLE, ()).buckets == MOST_BUCKETS
 

@@ -241,8 +241,11 @@ def covered(receipt: Receipt) -> str:
         return "all"
     if "buckets" in which:
         return f"bucket {which['bucket']} of {which['buckets']} by {which['column']}"
-    values = ", ".join("NULL" if value is None else str(value) for value in which["values"])
-    return f"{which['column']}: {values}"
+    values = ["NULL" if value is None else str(value) for value in which["values"]]
+    if "ranges" in which:
+        ranges = [f"{low} to before {high}" for low, high in which["ranges"]]
+        values = ranges + ["NULL"] * (None in which["values"])
+    return f"{which['column']}: {', '.join(values)}"
 
 
 def compared(receipt: Receipt) -> str:

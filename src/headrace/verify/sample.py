@@ -1,9 +1,10 @@
 """A part of a stream table to be verified: rows by the value of one column.
 
-Either the values are given, such as those of some partitions, or all values are spread over
-buckets, and one bucket is compared: all rows with one value of the column together, so that a
-sample of a bag is the bag of a sample. Spark, PostgreSQL and this module agree on the bucket of a
-value, which is a part of the MD5 of its text; NULL is in bucket 0.
+Either the values are given, such as those of some partitions (where the table is partitioned by
+ranges of the column, a value stands for its range), or all values are spread over buckets, and one
+bucket is compared: all rows with one value of the column together, so that a sample of a bag is the
+bag of a sample. Spark, PostgreSQL and this module agree on the bucket of a value, which is a part
+of the MD5 of its text; NULL is in bucket 0.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from hashlib import md5
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from psycopg import sql
 from sqlglot import exp
 
 from headrace.catalog.records import OutputColumn, Receipt, StreamTable
 from headrace.errors import UserError
-from headrace.publish.partition_scheme import scheme_of
-from headrace.verify.comparison import SOURCE
-from headrace.verify.oracle import Oracle
+from headrace.publish.partition_scheme import Scheme, scheme_of
+from headrace.verify.value_range import EPOCH, ValueRange, integer, range_of
 
 # Two values of these are equal just where their texts are.
 KINDS = (
@@ -34,7 +35,6 @@ KINDS = (
 )
 MOST_BUCKETS = 1_000_000
 HINT = "Write a share such as 1% or 0.01, 1% by column, or column=value,value."
-EPOCH = date(1970, 1, 1)
 BOOLEANS = {
     **dict.fromkeys(("t", "true", "y", "yes", "on", "1"), "t"),
     **dict.fromkeys(("f", "false", "n", "no", "off", "0"), "f"),
@@ -72,19 +72,27 @@ class SampleRequest:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of which `column` has one of `values`, or a value in one of several buckets."""
+    """Rows of which `column` has one of `values`, or a value in one of several buckets.
+
+    By ranges, those that the `values` fall into are chosen; NULL is in none.
+    """
 
     column: OutputColumn
     place: int
     values: tuple[str | None, ...] = ()
     bucket: int = 0
     buckets: int = 0
+    ranges: tuple[ValueRange, ...] = ()
+    partition_by: str | None = None
 
     def covered(self, rows: int, of: int) -> dict[str, Any]:
         """What a receipt says: which rows were compared, and how many of how many."""
         which: dict[str, Any] = {"values": list(self.values)}
         if self.buckets:
             which = {"bucket": self.bucket, "buckets": self.buckets}
+        if self.partition_by is not None:
+            which["partition_by"] = self.partition_by
+            which["ranges"] = [one.bounds for one in self.ranges]
         return {"column": self.column.name, **which, "rows": rows, "of": of}
 
     def has(self, value: Any) -> bool:
@@ -99,6 +107,12 @@ class Sample:
 
     def filtered(self, rows: pa.Table) -> pa.Table:
         """The rows that belong to it; the weight is the first column."""
+        if self.partition_by is not None:
+            values = rows.column(1 + self.place).combine_chunks()
+            mask = pc.and_(pc.is_null(values), pa.scalar(None in self.values))
+            for range_ in self.ranges:
+                mask = pc.or_(mask, range_.mask(values))
+            return rows.filter(mask)
         encoded = rows.column(1 + self.place).combine_chunks().dictionary_encode()
         kept = [self.has(value) for value in encoded.dictionary.to_pylist()]
         null = self.has(None)
@@ -107,6 +121,11 @@ class Sample:
 
     def spark(self, column: exp.Expression) -> exp.Expression:
         """The condition on Spark."""
+        if self.partition_by is not None:
+            tests = [one.spark(column) for one in self.ranges]
+            if None in self.values:
+                tests.append(exp.Is(this=column, expression=exp.Null()))
+            return exp.Paren(this=exp.or_(*tests))
         text = _spark_text(column, self.column.type.kind)
         if not self.buckets:
             texts = [exp.Literal.string(one) for one in self.values if one is not None]
@@ -121,6 +140,11 @@ class Sample:
 
     def postgres(self, column: sql.Composable) -> str:
         """The condition on PostgreSQL, by functions of its own alone."""
+        if self.partition_by is not None:
+            tests = [one.postgres(column) for one in self.ranges]
+            if None in self.values:
+                tests.append(sql.SQL("({} IS NULL)").format(column))
+            return sql.SQL("({})").format(sql.SQL(" OR ").join(tests)).as_string()
         value = sql.SQL("pg_catalog.concat({})").format(column)
         if self.column.type.kind == "date":
             value = sql.SQL(
@@ -154,12 +178,15 @@ class Sample:
 
 def chosen(request: SampleRequest, table: StreamTable, past: Iterable[Receipt]) -> Sample:
     """The sample of a table. Of a share it is the bucket after the latest in `past`."""
+    scheme = ranges_asked(request, scheme_of(table.options))
+    if scheme is not None:
+        return _in_ranges(request, scheme, table)
     column = _column(request.column, table)
     place = table.columns.index(column)
     if request.share is None:
         values = tuple(_known_text(column, one) for one in request.values)
         return Sample(column, place, values)
-    buckets = _buckets(request.share)
+    buckets = buckets_of(request.share)
     for receipt in past:
         covered = receipt.covered or {}
         if (covered.get("column"), covered.get("buckets")) == (column.name, buckets):
@@ -167,44 +194,33 @@ def chosen(request: SampleRequest, table: StreamTable, past: Iterable[Receipt]) 
     return Sample(column, place, (), random.randrange(buckets), buckets)  # noqa: S311
 
 
-def covers(covered: Mapping[str, Any] | None, request: SampleRequest | None) -> bool:
-    """Return whether a receipt that covers so much answers a request; None stands for all rows."""
-    if covered is None or request is None:
-        return covered is None
-    if request.column not in (None, covered.get("column")):
-        return False
-    if request.share is None:
-        return set(request.values) <= set(covered.get("values", ()))
-    return covered.get("buckets") == _buckets(request.share)
+def ranges_asked(request: SampleRequest, scheme: Scheme | None) -> Scheme | None:
+    """Return how a table is partitioned, if the request is for ranges that are its partitions."""
+    if scheme is None or not scheme.is_range or request.share is not None:
+        return None
+    return replace(scheme, taken_over=False) if request.column == scheme.column else None
 
 
-def is_verified(
-    receipts: Iterable[Receipt],
-    since: datetime,
-    oracle: Oracle,
-    sample: SampleRequest | None = None,
-    *,
-    source: bool = False,
-) -> bool:
-    """Return whether a table was found equal since then, by this oracle and in what is asked for.
-
-    `receipts` begin with the newest. A table that was found different after it was found equal has
-    to be verified again.
-    """
-    for receipt in receipts:
-        if receipt.verified_at < since or not receipt.equal:
-            return False
-        has_sources = any(what.startswith(SOURCE) for what in receipt.detail)
-        if (
-            receipt.oracle == oracle
-            and covers(receipt.covered, sample)
-            and (has_sources or not source)
-        ):
-            return True
-    return False
+def _in_ranges(request: SampleRequest, scheme: Scheme, table: StreamTable) -> Sample:
+    """The rows of the ranges that the values fall into."""
+    (column,) = [one for one in table.columns if one.name == scheme.column]
+    ranges: list[ValueRange] = []
+    for given in request.values:
+        if given is not None:
+            try:
+                ranges.append(range_of(scheme, column, given.strip()))
+            except (ValueError, OverflowError):
+                raise _no_value(column, given) from None
+    return Sample(
+        column,
+        table.columns.index(column),
+        request.values,
+        ranges=tuple(dict.fromkeys(ranges)),
+        partition_by=str(scheme),
+    )
 
 
-def _buckets(share: float) -> int:
+def buckets_of(share: float) -> int:
     return round(min(MOST_BUCKETS, 1 / share))
 
 
@@ -300,6 +316,8 @@ def _text(value: Any) -> str | None:
             return None
         case bool():
             return "t" if value else "f"
+        case datetime():
+            return value.isoformat()
         case date():
             return str((value - EPOCH).days)
         case _:
@@ -323,17 +341,22 @@ def _known_text(column: OutputColumn, given: str | None) -> str | None:
             case "boolean":
                 return BOOLEANS[text.lower()]
             case "smallint" | "integer" | "bigint":
-                return str(int(text))
+                return str(integer(column, text))
             case "uuid":
                 return str(UUID(text))
             case _:
                 return given
     except (ValueError, KeyError):
-        raise UserError(
-            "invalid-option",
-            f"{given!r} is no value of column {column.name}, which is {column.served}",
-            hint="Write dates as 2026-03-01 and booleans as true or false.",
-        ) from None
+        raise _no_value(column, given) from None
+
+
+def _no_value(column: OutputColumn, given: str) -> UserError:
+    return UserError(
+        "invalid-option",
+        f"{given!r} is no value of column {column.name}, which is {column.served}",
+        hint="Write dates as 2026-03-01, timestamps as 2026-03-01 12:30 and booleans as true or"
+        " false.",
+    )
 
 
 def _spark_text(column: exp.Expression, kind: str) -> exp.Expression:

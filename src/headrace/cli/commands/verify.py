@@ -66,7 +66,9 @@ def verify(
 ) -> int:
     """Recompute stream tables and compare them row by row; the exit code is 1 if one differs."""
     # These load much, which `headrace --help` has no need of.
-    from headrace.verify.sample import SampleRequest, is_verified
+    from headrace.publish.partition_scheme import scheme_of
+    from headrace.verify.resume import is_verified
+    from headrace.verify.sample import SampleRequest
 
     since = None if resume is None else datetime.now(UTC) - _age(resume)
     part = None if sample is None else SampleRequest.of(sample)
@@ -79,7 +81,14 @@ def verify(
             tables = tuple(
                 table
                 for table in tables
-                if not is_verified(known[table.name], since, oracle, part, source=source)
+                if not is_verified(
+                    known[table.name],
+                    since,
+                    oracle,
+                    part,
+                    source=source,
+                    scheme=scheme_of(table.options),
+                )
             )
         done, failed = for_each(
             call,
