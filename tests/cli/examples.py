@@ -250,7 +250,7 @@ class MemoryProject:
             raise UserError("unknown-stream-table", f"stream table {name} does not exist")
         return self.refreshes[:limit]
 
-    def receipts(self, name: str | None = None, limit: int = 100) -> tuple[Receipt, ...]:
+    def receipts(self, name: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
         return self.verified[:limit]
 
     def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:

@@ -99,9 +99,13 @@ class ProjectReader:
             relation = require_table(self._state(), *self._name(name)).relation
         return self._engine.catalog.refreshes(relation, limit)
 
-    def receipts(self, name: str | None = None, limit: int = 100) -> tuple[Receipt, ...]:
-        """The latest receipts of `verify`, of one stream table or of all, newest first."""
-        whole_number("limit", limit)
+    def receipts(self, name: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
+        """The latest receipts of `verify`, of one stream table or of all, newest first.
+
+        Without a limit, all that are kept.
+        """
+        if limit is not None:
+            whole_number("limit", limit)
         relation = None
         if name is not None:
             relation = require_table(self._state(), *self._name(name)).relation
