@@ -22,7 +22,7 @@ from headrace.engine import Engine
 from headrace.errors import Transient, UserError
 from headrace.graph import upstream
 from headrace.graph.components import grouped
-from headrace.refresh.refresh import require_table
+from headrace.refresh.refresh import prune_history, require_table
 from headrace.store import WEIGHT, net
 from headrace.verify.comparison import Comparison, compared
 from headrace.verify.difference import tolerance_of
@@ -98,6 +98,8 @@ def verify(
     )
     with engine.writing() as lease:
         engine.catalog.commit(Change(receipts=(receipt,)), fence=lease.fence)
+        # Of all tables: those that are verified next are within the interval of pruning.
+        prune_history(engine, state, [one.relation for one in state.stream_tables])
     return receipt
 
 
