@@ -128,6 +128,9 @@ def test_numbers_out_of_reach(dsn: str, tmp_path: Path, headrace: Headrace) -> N
         for limit in (0, -1, 10**25, 1.5, True):
             with pytest.raises(UserError):
                 hr.history(limit=limit)  # type: ignore[arg-type]
+            with pytest.raises(UserError):
+                hr.receipts(limit=limit)  # type: ignore[arg-type]
+        assert hr.receipts(limit=None) == ()
         for share in (0, 10**25):
             with pytest.raises(UserError):
                 hr.attach("crm", dsn, share=share)

@@ -185,6 +185,21 @@ def test_receipts(project: MemoryProject, headrace: Headrace, tmp_path: Path) ->
     ]
 
 
+def test_an_export_is_of_all_receipts(
+    project: MemoryProject, headrace: Headrace, tmp_path: Path
+) -> None:
+    project.verified = (receipt(),) * 25
+    file = tmp_path / "receipts.jsonl"
+
+    def exported(*options: str) -> int:
+        assert headrace("receipts", "--export", str(file), *options).code == 0
+        return len(file.read_text(encoding="utf-8").splitlines())
+
+    assert (exported(), exported("-n", "22")) == (25, 22)
+    assert len(headrace("receipts", "--json").document["receipts"]) == 20
+    assert len(headrace("receipts", "-n", "22", "--json").document["receipts"]) == 22
+
+
 def test_a_verify_that_goes_on_where_it_was(project: MemoryProject, headrace: Headrace) -> None:
     now = datetime.now(UTC)
     found = replace(receipt(), verified_at=now - timedelta(minutes=5))

@@ -128,3 +128,20 @@ def test_a_refresh_removes_lines_that_are_too_old(
     sql.execute("UPDATE orders SET amount = amount + 1")
     project.refresh("totals")
     assert [line.error for line in project.history("totals")] == [None] * 3
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_verify_removes_receipts_that_are_too_many(project: headrace.Headrace) -> None:
+    """Of every table, also of those that are verified a moment after another one was pruned."""
+    names = ("totals", "more")
+    for name in names:
+        project.create_stream_table(name, QUERY)
+    project.set("refresh_history_lines", 2)
+    for _ in range(3):
+        for name in names:
+            project.verify(name)
+    assert [len(project.receipts(name)) for name in names] == [3, 3], "pruned a moment ago"
+    project._engine.part(LastPruning).at = None
+    for name in names:
+        project.verify(name)
+    assert [len(project.receipts(name)) for name in names] == [2, 3]

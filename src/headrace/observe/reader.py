@@ -12,7 +12,6 @@ from headrace.boundary.doors import doors
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import (
     Receipt,
-    Refresh,
     RefreshMode,
     Source,
     Status,
@@ -34,6 +33,7 @@ from headrace.observe.capture_status import captures, is_decoded
 from headrace.observe.cdc_status import SourceHealth, cdc_health
 from headrace.observe.database_status import DatabaseStatus, database_statuses
 from headrace.observe.group_status import GroupMember, groups_of
+from headrace.observe.history import NamedRefresh, with_names
 from headrace.observe.lag import availability, lags
 from headrace.observe.pinned import Changes, PinnedTables
 from headrace.observe.strata_status import (
@@ -92,14 +92,16 @@ class ProjectReader:
         """Every stream table as it stands."""
         return self._statuses(self._state().stream_tables)
 
-    def history(self, name: str | None = None, limit: int = 100) -> tuple[Refresh, ...]:
+    def history(self, name: str | None = None, limit: int = 100) -> tuple[NamedRefresh, ...]:
         """The latest refreshes of one stream table or of all, newest first."""
         whole_number("limit", limit)
+        state = self._state()
         relation = None
         if name is not None:
-            relation = require_table(self._state(), *self._name(name)).relation
-        return self._engine.catalog.refreshes(relation, limit)
+            relation = require_table(state, *self._name(name)).relation
+        return with_names(state, self._engine.catalog.refreshes(relation, limit))
 
+<<<<<<< HEAD
     def receipts(
         self, name: str | None = None, limit: int = 100, *, current: bool = False
     ) -> tuple[Receipt, ...]:
@@ -110,6 +112,16 @@ class ProjectReader:
         """
         whole_number("limit", limit)
         state, relation = self._state(), None
+=======
+    def receipts(self, name: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
+        """The latest receipts of `verify`, of one stream table or of all, newest first.
+
+        Without a limit, all that are kept.
+        """
+        if limit is not None:
+            whole_number("limit", limit)
+        relation = None
+>>>>>>> w-doors
         if name is not None:
             relation = require_table(state, *self._name(name)).relation
         receipts = self._engine.catalog.receipts(relation, limit)

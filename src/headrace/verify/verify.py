@@ -22,8 +22,12 @@ from headrace.engine import Engine
 from headrace.errors import Transient, UserError
 from headrace.graph import upstream
 from headrace.graph.components import grouped
+<<<<<<< HEAD
 from headrace.refresh.refresh import require_table
 from headrace.relations.fingerprint import definition_fingerprint
+=======
+from headrace.refresh.refresh import prune_history, require_table
+>>>>>>> w-doors
 from headrace.store import WEIGHT, net
 from headrace.verify.comparison import Comparison, compared
 from headrace.verify.difference import tolerance_of
@@ -100,6 +104,8 @@ def verify(
     )
     with engine.writing() as lease:
         engine.catalog.commit(Change(receipts=(receipt,)), fence=lease.fence)
+        # Of all tables: those that are verified next are within the interval of pruning.
+        prune_history(engine, state, [one.relation for one in state.stream_tables])
     return receipt
 
 

@@ -120,7 +120,7 @@ def history(
 def _history(project: Headrace, name: str | None, limit: int) -> list[tuple[str, Refresh]]:
     """Refreshes with the names of their tables; those of dropped tables have none and are left."""
     tables = named(project, [name]) if name is not None else project.status()
-    refreshes = [
+    refreshes: list[tuple[str, Refresh]] = [
         (table.name, refresh)
         for table in tables
         for refresh in project.history(sql_name(table.name), limit)

@@ -19,6 +19,9 @@ from headrace.errors import UserError
 from headrace.schedule.schedule import Every, parse_schedule
 from headrace.verify.oracle import Oracle
 
+# How many receipts are listed without --limit.
+LISTED = 20
+
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Stream tables.")]
 All = Annotated[bool, typer.Option("--all", help="All stream tables.")]
 Source = Annotated[
@@ -131,13 +134,23 @@ def receipts(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A stream table; all if not given.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many.")] = 20,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            min=1,
+            help="At most this many; if not given, 20 are listed, and all are exported.",
+        ),
+    ] = None,
     export: Annotated[
         Path | None,
         typer.Option("--export", metavar="FILE", help="Write them to a file, a JSON text a line."),
     ] = None,
 ) -> None:
     """List the receipts of `verify`, newest first, or export them."""
+    if limit is None and export is None:
+        limit = LISTED
     with call.project() as project:
         tables = named(project, [name]) if name is not None else project.status()
         named_receipts = [
