@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 # SQLSTATEs of a server that stops, crashes or starts, and of connections that it cuts.
 SERVER_GONE = frozenset({None, "57P01", "57P02", "57P03", "08000", "08003", "08006", "08001"})
-# Seconds after a server fault within which a session may still notice that it was cut.
-GRACE = 5.0
 # Seconds from which on a wait counts.
 LONG = 1.0
 
@@ -21,15 +19,20 @@ class Window:
     begin: float
     end: float
 
-    def has(self, at: float) -> bool:
-        return self.begin <= at <= self.end + GRACE
+    def overlaps(self, begin: float, end: float) -> bool:
+        """Return whether any of a time, such as the life of a session, is in this one."""
+        return begin <= self.end and self.begin <= end
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A statement of the application that failed, with the server's SQLSTATE, if any."""
+    """A statement of the application that failed, with the server's SQLSTATE, if any.
+
+    `opened` is when its session began to connect.
+    """
 
     at: float
+    opened: float
     statement: str
     sqlstate: str | None
     message: str
@@ -46,12 +49,16 @@ class Wait:
 
 
 def unexplained(failures: Iterable[Failure], windows: Iterable[Window]) -> tuple[Failure, ...]:
-    """Return the failures that no server fault of the soak explains."""
+    """Return the failures that no server fault of the soak explains.
+
+    A fault ends all sessions. A session notices that with its next statement, however much later.
+    """
     known = tuple(windows)
     return tuple(
         failure
         for failure in failures
-        if failure.sqlstate not in SERVER_GONE or not any(w.has(failure.at) for w in known)
+        if failure.sqlstate not in SERVER_GONE
+        or not any(window.overlaps(failure.opened, failure.at) for window in known)
     )
 
 

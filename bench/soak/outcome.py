@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -14,9 +15,10 @@ from bench.soak.check import Check
 from bench.soak.daemon import Exit
 from bench.soak.options import Options
 from bench.soak.shop import STREAM_TABLES
+from headrace.errors import Transient, Unavailable
 
-# Exit code of a daemon that finds its server away; a service manager starts it again.
-UNAVAILABLE = 5
+# Exit codes of a daemon that finds its server away when it starts; a service manager repeats that.
+SERVER_AWAY = frozenset({Transient.exit_code, Unavailable.exit_code})
 # Entries of a list in the result, at most.
 SHOWN = 50
 
@@ -53,6 +55,7 @@ class Seen:
     starts: int = 0
     exits: Sequence[Exit] = ()
     left_behind: Sequence[int] = ()
+    log_end: Sequence[str] = ()
     refreshes: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -84,6 +87,8 @@ def outcome(options: Options, seen: Seen, calm_from: float) -> dict[str, Any]:
         "daemon": {
             "starts": seen.starts,
             "exits": [asdict(one) for one in seen.exits],
+            "unexpected_exits": [asdict(one) for one in unexpected(seen.exits, seen.windows)],
+            "log_end": list(seen.log_end),
             "left_behind": list(seen.left_behind),
         },
         "checks": [asdict(one) for one in seen.checks],
@@ -111,16 +116,22 @@ def _counts(seen: Seen, failures: Sequence[Failure]) -> dict[str, int]:
 
 
 def unexpected(exits: Iterable[Exit], windows: Sequence[Window]) -> list[Exit]:
-    """Return the exits that neither the soak nor a server that is away explains."""
+    """Return the exits that neither the soak nor a server that is away explains.
+
+    A daemon that has served connects again when its server is back, so it never ends by itself. One
+    that starts ends with a documented exit code if the server is away at any time before it serves.
+    """
 
     def explained(one: Exit) -> bool:
+        if not one.serving and one.code in SERVER_AWAY and one.cause != "did not stop":
+            return any(window.overlaps(one.started, one.at) for window in windows)
         match one.cause:
             case "killed":
-                return one.code == -9
+                return one.code == -signal.SIGKILL
             case "stopped":
                 return one.code == 0
-            case None:
-                return one.code == UNAVAILABLE and any(w.has(one.at) for w in windows)
+            case "stopped at once":
+                return one.code == 0 or (one.code == -signal.SIGTERM and not one.serving)
         return False
 
     return [one for one in exits if not explained(one)]

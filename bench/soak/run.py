@@ -144,6 +144,7 @@ class Soak:
         seen.refreshes = refreshes(site)
         daemon.close()
         seen.starts, seen.exits = daemon.starts, tuple(daemon.exits)
+        seen.log_end = daemon.log_end()
         seen.left_behind = _still_there(daemon.jvms)
         workers = (*self._writers, self._reader)
         seen.windows = tuple(site.windows)

@@ -57,7 +57,8 @@ class Site:
         self.disk = self.folder / "disk"
         self.windows: list[Window] = []
         self._close = contextlib.ExitStack()
-        self.small_disk = self._mount()
+        self.disk.mkdir()
+        self.small_disk = options.includes("full_disk") and self._mount()
         self.server = EmbeddedServer.open(self.folder / "server")
         self._close.callback(self.stop_server)
         self.daemon: Daemon | None = None
@@ -190,7 +191,6 @@ class Site:
 
     def _mount(self) -> bool:
         """Put the store on a file system of its own that can be filled; needs root."""
-        self.disk.mkdir()
         size = f"size={DISK_MB}m"
         done = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(self.disk)],  # noqa: S607

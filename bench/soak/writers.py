@@ -32,6 +32,7 @@ class Worker(threading.Thread):
         self.failures: list[Failure] = []
         self.connection: Sql | None = None
         self._last = "connect"
+        self._opened = 0.0
         self._stop_now = threading.Event()
         self._go = threading.Event()
         self._go.set()
@@ -51,7 +52,13 @@ class Worker(threading.Thread):
                 self.act()
             except psycopg.Error as error:
                 self.failures.append(
-                    Failure(self.site.clock(), self._last, error.sqlstate, str(error)[:300])
+                    Failure(
+                        self.site.clock(),
+                        self._opened,
+                        self._last,
+                        error.sqlstate,
+                        str(error)[:300],
+                    )
                 )
                 self._disconnect()
                 self._stop_now.wait(0.5)
@@ -86,9 +93,12 @@ class Worker(threading.Thread):
 
     def session(self) -> Sql:
         if self.connection is None or self.connection.closed:
-            self._last = "connect"
-            self.connection = self.site.connect(APPLICATION, f"soak {self.name}")
+            self._last, self._opened = "connect", self.site.clock()
+            self.connection = self.connect()
         return self.connection
+
+    def connect(self) -> Sql:
+        return self.site.connect(APPLICATION, f"soak {self.name}")
 
     def _disconnect(self) -> None:
         if self.connection is not None:
@@ -166,11 +176,8 @@ class Reader(Worker):
         self.wrong: list[tuple[float, str]] = []
         self.snapshots = 0
 
-    def session(self) -> Sql:
-        if self.connection is None or self.connection.closed:
-            self._last = "connect"
-            self.connection = self.site.connect(name="soak reader")
-        return self.connection
+    def connect(self) -> Sql:
+        return self.site.connect(name="soak reader")
 
     def act(self) -> None:
         session = self.session()
