@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 # SQLSTATEs of a server that stops, crashes or starts, and of connections that it cuts.
@@ -40,10 +40,14 @@ class Failure:
 
 @dataclass(frozen=True)
 class Wait:
-    """A statement that waited for a lock because of Headrace, and what Headrace was doing."""
+    """A statement that waited for a lock because of Headrace, and what Headrace was doing.
+
+    `seconds` is the longest that the wait may have lasted by what was seen of it.
+    """
 
     at: float
     seconds: float
+    session: str
     statement: str
     blocker: str
 
@@ -59,6 +63,28 @@ def unexplained(failures: Iterable[Failure], windows: Iterable[Window]) -> tuple
         for failure in failures
         if failure.sqlstate not in SERVER_GONE
         or not any(window.overlaps(failure.opened, failure.at) for window in known)
+    )
+
+
+def long_waits(
+    waits: Iterable[Wait], slow: Mapping[str, Collection[tuple[float, float]]]
+) -> tuple[Wait, ...]:
+    """Return the waits that lasted over a second.
+
+    `slow` has, for each session that takes the times of all its statements, the begin and end of
+    those over a second: a wait is part of its statement, so it was no longer than that.
+    """
+    return tuple(
+        wait
+        for wait in waits
+        if wait.seconds > LONG
+        and (
+            wait.session not in slow
+            or any(
+                begin <= wait.at + wait.seconds and wait.at <= end
+                for begin, end in slow[wait.session]
+            )
+        )
     )
 
 

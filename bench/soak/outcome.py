@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.soak.blame import Failure, Wait, Window, unexplained
+from bench.soak.blame import Failure, Wait, Window, long_waits, unexplained
 from bench.soak.bounds import Sample, bounds
 from bench.soak.check import Check
 from bench.soak.daemon import Exit
@@ -45,7 +45,7 @@ class Seen:
     samples: Sequence[Sample] = ()
     windows: Sequence[Window] = ()
     statements: int = 0
-    slow: int = 0
+    slow: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     slowest: float = 0.0
     failures: Sequence[Failure] = ()
     waits: Sequence[Wait] = ()
@@ -62,7 +62,8 @@ class Seen:
 def outcome(options: Options, seen: Seen, calm_from: float) -> dict[str, Any]:
     """Return the result of a soak; `ok` if all bounds were kept."""
     failures = unexplained(seen.failures, seen.windows)
-    judged = bounds(_counts(seen, failures), seen.samples, calm_from)
+    waits = long_waits(seen.waits, seen.slow)
+    judged = bounds(_counts(seen, failures, waits), seen.samples, calm_from)
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "hours": options.hours,
@@ -77,9 +78,9 @@ def outcome(options: Options, seen: Seen, calm_from: float) -> dict[str, Any]:
             "count": seen.statements,
             "failed_with_the_server": len(seen.failures) - len(failures),
             "failed_because_of_headrace": [asdict(one) for one in failures[:SHOWN]],
-            "waited_over_1_s_for_headrace": [asdict(one) for one in seen.waits[:SHOWN]],
+            "waited_over_1_s_for_headrace": [asdict(one) for one in waits[:SHOWN]],
             "lock_waits_for_others": seen.waits_for_others,
-            "over_1_s_for_any_reason": seen.slow,
+            "over_1_s_for_any_reason": sum(map(len, seen.slow.values())),
             "slowest_s": round(seen.slowest, 2),
         },
         "reader": {"snapshots": seen.snapshots, "wrong": list(seen.wrong_snapshots[:SHOWN])},
@@ -99,7 +100,7 @@ def outcome(options: Options, seen: Seen, calm_from: float) -> dict[str, Any]:
     }
 
 
-def _counts(seen: Seen, failures: Sequence[Failure]) -> dict[str, int]:
+def _counts(seen: Seen, failures: Sequence[Failure], waits: Sequence[Wait]) -> dict[str, int]:
     """Everything that must not occur, with how often it did."""
     return {
         "differences": sum(len(one.differences) for one in seen.checks),
@@ -108,7 +109,7 @@ def _counts(seen: Seen, failures: Sequence[Failure]) -> dict[str, int]:
         "buffered rows left at checkpoints": sum(one.buffer_rows for one in seen.checks),
         "snapshots that made no sense": len(seen.wrong_snapshots),
         "statements failed because of Headrace": len(failures),
-        "statements that waited over 1 s for Headrace": len(seen.waits),
+        "statements that waited over 1 s for Headrace": len(waits),
         "exits of the daemon by itself": len(unexpected(seen.exits, seen.windows)),
         "processes left behind": len(seen.left_behind),
         "faults or answers to them that failed": len(seen.failed),

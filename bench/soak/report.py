@@ -44,7 +44,8 @@ def lines(result: dict[str, Any]) -> list[str]:
     for one in statements["failed_because_of_headrace"]:
         found.append(f"failed at {one['at']:.0f} s: {one['statement'][:80]}: {one['message']}")
     for one in statements["waited_over_1_s_for_headrace"]:
-        found.append(f"waited {one['seconds']} s at {one['at']:.0f} s: {one['statement'][:100]}")
+        statement = f"{one['session']}: {one['statement'][:100]}"
+        found.append(f"waited {one['seconds']:.1f} s at {one['at']:.0f} s: {statement}")
         found.append(f"  behind {one['blocker'][:160]}")
     found.append(
         f"{statements['count']} statements, slowest {statements['slowest_s']} s;"

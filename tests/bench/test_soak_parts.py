@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.soak.blame import Failure, Wait, Window, unexplained, waits_for_headrace
+from bench.soak.blame import Failure, Wait, Window, long_waits, unexplained, waits_for_headrace
 from bench.soak.bounds import GROWTH, MOST, bounds
 from bench.soak.chart import chart
 from bench.soak.check import Check
@@ -100,6 +100,15 @@ WAITS: dict[str, tuple[dict[int, set[int]], bool]] = {
 def test_who_is_to_blame_for_a_wait(case: str) -> None:
     blockers, expected = WAITS[case]
     assert waits_for_headrace(1, blockers, {8, 9}) is expected
+
+
+def test_a_wait_is_no_longer_than_its_statement() -> None:
+    wait = Wait(20, 1.1, "soak writer 0", "INSERT", "LOCK")
+    brief, other = replace(wait, seconds=0.9), replace(wait, session="soak ddl")
+    assert long_waits([wait, brief, other], {}) == (wait, other)
+    assert long_waits([wait, brief, other], {"soak writer 0": [(2, 4), (30, 31.5)]}) == (other,)
+    slow = {"soak writer 0": [(19.8, 21)], "soak writer 1": []}
+    assert long_waits([wait, brief, other], slow) == (wait, other)
 
 
 def test_failures_that_no_server_fault_explains() -> None:
@@ -197,7 +206,9 @@ WRONG: dict[str, dict[str, Any]] = {
     "buffered rows left at checkpoints": {"checks": [CHECK, replace(CHECK, buffer_rows=1)]},
     "snapshots that made no sense": {"wrong_snapshots": [(1.0, "the balances add up to zero")]},
     "statements failed because of Headrace": {"failures": [Failure(1, 0, "INSERT", "42501", "no")]},
-    "statements that waited over 1 s for Headrace": {"waits": [Wait(1, 1.2, "INSERT", "LOCK")]},
+    "statements that waited over 1 s for Headrace": {
+        "waits": [Wait(1, 1.2, "soak ddl", "ALTER", "LOCK")]
+    },
     "exits of the daemon by itself": {"exits": [Exit(1, 70, None)]},
     "processes left behind": {"left_behind": [1]},
     "faults or answers to them that failed": {"failed": ["truncate"]},
