@@ -1,7 +1,7 @@
 """Three minutes of the soak: every fault that needs no root, by triggers first, then from the WAL.
 
-It is a process of its own, as `make soak` is. The seed decides which faults occur when; how long a
-machine takes to recover decides nothing, as every bound on time counts from what holds a lock.
+It is a process of its own, as `make soak` is. The seed decides which faults occur when. A slow
+machine has time to recover; the one bound on time is for statements that wait for Headrace's locks.
 """
 
 from __future__ import annotations
