@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 # SQLSTATEs of a server that stops, crashes or starts, and of connections that it cuts.
 SERVER_GONE = frozenset({None, "57P01", "57P02", "57P03", "08000", "08003", "08006", "08001"})
-# Seconds after a server fault within which a session may still notice that it was cut.
-GRACE = 5.0
 # Seconds from which on a wait counts.
 LONG = 1.0
 
@@ -21,15 +19,20 @@ class Window:
     begin: float
     end: float
 
-    def has(self, at: float) -> bool:
-        return self.begin <= at <= self.end + GRACE
+    def overlaps(self, begin: float, end: float) -> bool:
+        """Return whether any of a time, such as the life of a session, is in this one."""
+        return begin <= self.end and self.begin <= end
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A statement of the application that failed, with the server's SQLSTATE, if any."""
+    """A statement of the application that failed, with the server's SQLSTATE, if any.
+
+    `opened` is when its session began to connect.
+    """
 
     at: float
+    opened: float
     statement: str
     sqlstate: str | None
     message: str
@@ -37,21 +40,51 @@ class Failure:
 
 @dataclass(frozen=True)
 class Wait:
-    """A statement that waited for a lock because of Headrace, and what Headrace was doing."""
+    """A statement that waited for a lock because of Headrace, and what Headrace was doing.
+
+    `seconds` is the longest that the wait may have lasted by what was seen of it.
+    """
 
     at: float
     seconds: float
+    session: str
     statement: str
     blocker: str
 
 
 def unexplained(failures: Iterable[Failure], windows: Iterable[Window]) -> tuple[Failure, ...]:
-    """Return the failures that no server fault of the soak explains."""
+    """Return the failures that no server fault of the soak explains.
+
+    A fault ends all sessions. A session notices that with its next statement, however much later.
+    """
     known = tuple(windows)
     return tuple(
         failure
         for failure in failures
-        if failure.sqlstate not in SERVER_GONE or not any(w.has(failure.at) for w in known)
+        if failure.sqlstate not in SERVER_GONE
+        or not any(window.overlaps(failure.opened, failure.at) for window in known)
+    )
+
+
+def long_waits(
+    waits: Iterable[Wait], slow: Mapping[str, Collection[tuple[float, float]]]
+) -> tuple[Wait, ...]:
+    """Return the waits that lasted over a second.
+
+    `slow` has, for each session that takes the times of all its statements, the begin and end of
+    those over a second: a wait is part of its statement, so it was no longer than that.
+    """
+    return tuple(
+        wait
+        for wait in waits
+        if wait.seconds > LONG
+        and (
+            wait.session not in slow
+            or any(
+                begin <= wait.at + wait.seconds and wait.at <= end
+                for begin, end in slow[wait.session]
+            )
+        )
     )
 
 

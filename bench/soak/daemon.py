@@ -12,21 +12,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.soak.processes import java_below
+from bench.soak.processes import catches, java_below
 
 # Seconds that a service manager waits before it starts a daemon again.
 RESTART_AFTER = 1.0
 # Seconds that a daemon may take to stop.
 STOPPING = 60.0
+# Seconds within which the service manager has a process of the daemon that a fault can hit.
+PATIENCE = 60.0
+# Seconds for which a daemon waits at its start while an operator's command has the lease.
+LEASE_WAIT = 300
+# The line that a daemon prints, behind the time, once it has the lease.
+SERVING = b"  serving\n"
+# Lines of the daemon's log that a result quotes: of its end, and of each daemon that ended.
+QUOTED = 40
+LAST_WORDS = 5
+# Bytes of a line of the log, generously.
+LINE = 500
 
 
 @dataclass(frozen=True)
 class Exit:
-    """An end of the daemon: its exit code, and what the soak did to end it, if anything."""
+    """An end of the daemon: its exit code, and what the soak did to end it, if anything.
+
+    `serving` says whether it had come so far as to serve since it was `started`; `said` has its
+    last lines.
+    """
 
     at: float
     code: int
     cause: str | None
+    started: float = 0.0
+    serving: bool = True
+    said: str = ""
 
 
 class Daemon:
@@ -38,13 +56,15 @@ class Daemon:
         self.jvms: set[int] = set()
         self.log = folder / "up.log"
         self._clock = clock
-        self._command = [sys.executable, "-m", "headrace", "up", "--wait", "60", *places]
+        self._command = [sys.executable, "-m", "headrace", "up", "--wait", str(LEASE_WAIT), *places]
         temporary = folder / "tmp"
         temporary.mkdir()
         self._environment = {**os.environ, "TMPDIR": str(temporary)}
         self._cause: str | None = None
         self._ending = threading.Event()
-        self._started_at = 0
+        self._starting = threading.Lock()
+        self._log_start = 0
+        self._started = 0.0
         self.process = self._start()
         self._thread = threading.Thread(target=self._tend, name="service manager")
         self._thread.start()
@@ -56,11 +76,18 @@ class Daemon:
     @property
     def serving(self) -> bool:
         """Whether the daemon that runs has said that it serves."""
-        if self.process.poll() is not None:
-            return False
+        return self.process.poll() is None and self._has_served()
+
+    def _has_served(self) -> bool:
         with self.log.open("rb") as log:
-            log.seek(self._started_at)
-            return b"serving" in log.read(4096)
+            log.seek(self._log_start)
+            return SERVING in log.read(4096)
+
+    def log_end(self, lines: int = QUOTED) -> list[str]:
+        """Return the last lines that the daemons of this soak have printed."""
+        with self.log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - lines * LINE))
+            return log.read().decode(errors="replace").splitlines()[-lines:]
 
     def java(self) -> list[int]:
         found = java_below(self.pid)
@@ -68,24 +95,38 @@ class Daemon:
         return found
 
     def kill(self) -> None:
+        process = self._running()
         self._cause = "killed"
-        self.process.kill()
+        process.kill()
 
     def restart(self) -> None:
         """Stop the daemon as a service manager does, and wait for its end."""
+        self._stop(self._running())
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        """Return the daemon's process; wait for it while the service manager starts it again."""
+        deadline = time.monotonic() + PATIENCE
+        while (process := self.process).poll() is not None:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the service manager did not start the daemon again")
+            time.sleep(0.05)
+        return process
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
         ended = len(self.exits)
-        self._cause = "stopped"
-        self.process.terminate()
+        # A Python process has no handlers in its first moments, and ends by the signal itself.
+        self._cause = "stopped" if catches(process.pid, signal.SIGTERM) else "stopped at once"
+        process.terminate()
         deadline = time.monotonic() + STOPPING
         while len(self.exits) == ended and time.monotonic() < deadline:
             time.sleep(0.05)
         if len(self.exits) == ended:
             self._cause = "did not stop"
-            self.process.kill()
+            process.kill()
 
     def pause(self, seconds: float) -> None:
         """Stop the process itself for a while, as a machine without memory or a debugger does."""
-        process = self.process
+        process = self._running()
         process.send_signal(signal.SIGSTOP)
         try:
             time.sleep(seconds)
@@ -94,15 +135,16 @@ class Daemon:
 
     def close(self) -> None:
         """Stop the daemon for good."""
-        self._ending.set()
+        with self._starting:
+            self._ending.set()
         if self.process.poll() is None:
-            self.restart()
+            self._stop(self.process)
         self._thread.join()
 
     def _start(self) -> subprocess.Popen[bytes]:
         self.starts += 1
         with self.log.open("ab") as log:
-            self._started_at = log.tell()
+            self._log_start, self._started = log.tell(), self._clock()
             return subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
@@ -115,8 +157,13 @@ class Daemon:
     def _tend(self) -> None:
         while True:
             code = self.process.wait()
-            self.exits.append(Exit(self._clock(), code, self._cause))
+            at, said = self._clock(), "\n".join(self.log_end(LAST_WORDS))
+            ended = Exit(at, code, self._cause, self._started, self._has_served(), said)
             self._cause = None
+            self.exits.append(ended)
             if self._ending.wait(RESTART_AFTER):
                 return
-            self.process = self._start()
+            with self._starting:
+                if self._ending.is_set():
+                    return
+                self.process = self._start()

@@ -45,6 +45,7 @@ class Held:
 
     begin: float
     end: float
+    session: str
     statement: str
     blocker: str
 
@@ -74,7 +75,7 @@ class LockWatch(threading.Thread):
     def waits(self) -> tuple[Wait, ...]:
         """The waits that may have lasted more than a second."""
         return tuple(
-            Wait(round(one.begin, 1), round(one.longest, 1), one.statement, one.blocker)
+            Wait(one.begin, one.longest, one.session, one.statement, one.blocker)
             for one in list(self._held.values())
             if one.longest > LONG
         )
@@ -87,7 +88,8 @@ class LockWatch(threading.Thread):
             try:
                 with self._site.connect(name="soak watch") as connection:
                     while not self._stop_now.wait(INTERVAL):
-                        self.note(sessions(connection), self._site.clock())
+                        now = self._site.clock()
+                        self.note(sessions(connection), now)
             except psycopg.Error:
                 self._stop_now.wait(0.5)
 
@@ -103,7 +105,7 @@ class LockWatch(threading.Thread):
                 blocker = "?" if first is None else f"{first.name}: {first.query[:200]}"
                 held = self._held.setdefault(
                     (session.pid, session.started),
-                    Held(now, now, f"{session.name}: {session.query[:200]}", blocker),
+                    Held(now, now, session.name, session.query[:200], blocker),
                 )
                 held.end = now
             else:

@@ -39,12 +39,16 @@ class Options:
     def seconds(self) -> float:
         return self.hours * 3600
 
+    def includes(self, kind: str) -> bool:
+        """Return whether this soak is about a kind of faults."""
+        return (not self.only or kind in self.only) and kind not in self.skip
+
     def kinds(self, known: Iterable[str]) -> tuple[str, ...]:
         """Return the kinds of faults that this soak is about."""
         names = tuple(known)
         if unknown := (self.only | self.skip) - set(names):
             raise SystemExit(f"unknown faults: {', '.join(sorted(unknown))}")
-        return tuple(n for n in names if (not self.only or n in self.only) and n not in self.skip)
+        return tuple(filter(self.includes, names))
 
 
 def options(arguments: Iterable[str]) -> Options:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.soak.blame import Failure, Wait, Window, unexplained
+from bench.soak.blame import Failure, Wait, Window, long_waits, unexplained
 from bench.soak.bounds import Sample, bounds
 from bench.soak.check import Check
 from bench.soak.daemon import Exit
 from bench.soak.options import Options
 from bench.soak.shop import STREAM_TABLES
+from headrace.errors import Transient, Unavailable
 
-# Exit code of a daemon that finds its server away; a service manager starts it again.
-UNAVAILABLE = 5
+# Exit codes of a daemon that finds its server away when it starts; a service manager repeats that.
+SERVER_AWAY = frozenset({Transient.exit_code, Unavailable.exit_code})
 # Entries of a list in the result, at most.
 SHOWN = 50
 
@@ -43,7 +45,7 @@ class Seen:
     samples: Sequence[Sample] = ()
     windows: Sequence[Window] = ()
     statements: int = 0
-    slow: int = 0
+    slow: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     slowest: float = 0.0
     failures: Sequence[Failure] = ()
     waits: Sequence[Wait] = ()
@@ -53,13 +55,15 @@ class Seen:
     starts: int = 0
     exits: Sequence[Exit] = ()
     left_behind: Sequence[int] = ()
+    log_end: Sequence[str] = ()
     refreshes: Mapping[str, int] = field(default_factory=dict)
 
 
 def outcome(options: Options, seen: Seen, calm_from: float) -> dict[str, Any]:
     """Return the result of a soak; `ok` if all bounds were kept."""
     failures = unexplained(seen.failures, seen.windows)
-    judged = bounds(_counts(seen, failures), seen.samples, calm_from)
+    waits = long_waits(seen.waits, seen.slow)
+    judged = bounds(_counts(seen, failures, waits), seen.samples, calm_from)
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "hours": options.hours,
@@ -74,9 +78,9 @@ def outcome(options: Options, seen: Seen, calm_from: float) -> dict[str, Any]:
             "count": seen.statements,
             "failed_with_the_server": len(seen.failures) - len(failures),
             "failed_because_of_headrace": [asdict(one) for one in failures[:SHOWN]],
-            "waited_over_1_s_for_headrace": [asdict(one) for one in seen.waits[:SHOWN]],
+            "waited_over_1_s_for_headrace": [asdict(one) for one in waits[:SHOWN]],
             "lock_waits_for_others": seen.waits_for_others,
-            "over_1_s_for_any_reason": seen.slow,
+            "over_1_s_for_any_reason": sum(map(len, seen.slow.values())),
             "slowest_s": round(seen.slowest, 2),
         },
         "reader": {"snapshots": seen.snapshots, "wrong": list(seen.wrong_snapshots[:SHOWN])},
@@ -84,6 +88,8 @@ def outcome(options: Options, seen: Seen, calm_from: float) -> dict[str, Any]:
         "daemon": {
             "starts": seen.starts,
             "exits": [asdict(one) for one in seen.exits],
+            "unexpected_exits": [asdict(one) for one in unexpected(seen.exits, seen.windows)],
+            "log_end": list(seen.log_end),
             "left_behind": list(seen.left_behind),
         },
         "checks": [asdict(one) for one in seen.checks],
@@ -94,7 +100,7 @@ def outcome(options: Options, seen: Seen, calm_from: float) -> dict[str, Any]:
     }
 
 
-def _counts(seen: Seen, failures: Sequence[Failure]) -> dict[str, int]:
+def _counts(seen: Seen, failures: Sequence[Failure], waits: Sequence[Wait]) -> dict[str, int]:
     """Everything that must not occur, with how often it did."""
     return {
         "differences": sum(len(one.differences) for one in seen.checks),
@@ -103,7 +109,7 @@ def _counts(seen: Seen, failures: Sequence[Failure]) -> dict[str, int]:
         "buffered rows left at checkpoints": sum(one.buffer_rows for one in seen.checks),
         "snapshots that made no sense": len(seen.wrong_snapshots),
         "statements failed because of Headrace": len(failures),
-        "statements that waited over 1 s for Headrace": len(seen.waits),
+        "statements that waited over 1 s for Headrace": len(waits),
         "exits of the daemon by itself": len(unexpected(seen.exits, seen.windows)),
         "processes left behind": len(seen.left_behind),
         "faults or answers to them that failed": len(seen.failed),
@@ -111,16 +117,22 @@ def _counts(seen: Seen, failures: Sequence[Failure]) -> dict[str, int]:
 
 
 def unexpected(exits: Iterable[Exit], windows: Sequence[Window]) -> list[Exit]:
-    """Return the exits that neither the soak nor a server that is away explains."""
+    """Return the exits that neither the soak nor a server that is away explains.
+
+    A daemon that has served connects again when its server is back, so it never ends by itself. One
+    that starts ends with a documented exit code if the server is away at any time before it serves.
+    """
 
     def explained(one: Exit) -> bool:
+        if not one.serving and one.code in SERVER_AWAY and one.cause != "did not stop":
+            return any(window.overlaps(one.started, one.at) for window in windows)
         match one.cause:
             case "killed":
-                return one.code == -9
+                return one.code == -signal.SIGKILL
             case "stopped":
                 return one.code == 0
-            case None:
-                return one.code == UNAVAILABLE and any(w.has(one.at) for w in windows)
+            case "stopped at once":
+                return one.code == 0 or (one.code == -signal.SIGTERM and not one.serving)
         return False
 
     return [one for one in exits if not explained(one)]

@@ -30,6 +30,15 @@ def java_below(pid: int) -> list[int]:
     return [child for child in descendants(pid) if name_of(child) == "java"]
 
 
+def catches(pid: int, number: int) -> bool:
+    """Return whether a process has a handler for a signal."""
+    with suppress(*GONE):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
 def resident_mb(pid: int) -> float | None:
     with suppress(*GONE):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

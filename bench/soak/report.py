@@ -31,11 +31,21 @@ def lines(result: dict[str, Any]) -> list[str]:
             found.append(f"  {check['trouble']}")
     found += [f"failed: {one}" for one in result["failed"]]
     found += [f"left out: {one}" for one in result["faults_left_out"]]
+    for one in result["daemon"]["unexpected_exits"]:
+        found.append(
+            f"exit code {one['code']} of the daemon at {one['at']:.0f} s, started at"
+            f" {one['started']:.0f} s, {'serving' if one['serving'] else 'not yet serving'},"
+            f" {one['cause'] or 'by itself'}"
+        )
+        found += [f"  {line}" for line in one["said"].splitlines()]
+    if not result["ok"]:
+        found += ["end of the daemon's log:", *(f"  {one}" for one in result["daemon"]["log_end"])]
     statements = result["statements"]
     for one in statements["failed_because_of_headrace"]:
         found.append(f"failed at {one['at']:.0f} s: {one['statement'][:80]}: {one['message']}")
     for one in statements["waited_over_1_s_for_headrace"]:
-        found.append(f"waited {one['seconds']} s at {one['at']:.0f} s: {one['statement'][:100]}")
+        statement = f"{one['session']}: {one['statement'][:100]}"
+        found.append(f"waited {one['seconds']:.1f} s at {one['at']:.0f} s: {statement}")
         found.append(f"  behind {one['blocker'][:160]}")
     found.append(
         f"{statements['count']} statements, slowest {statements['slowest_s']} s;"

@@ -144,11 +144,12 @@ class Soak:
         seen.refreshes = refreshes(site)
         daemon.close()
         seen.starts, seen.exits = daemon.starts, tuple(daemon.exits)
+        seen.log_end = daemon.log_end()
         seen.left_behind = _still_there(daemon.jvms)
         workers = (*self._writers, self._reader)
         seen.windows = tuple(site.windows)
         seen.statements = sum(one.statements for one in workers)
-        seen.slow = sum(one.slow for one in workers)
+        seen.slow = {one.session_name: one.slow for one in workers}
         seen.slowest = max(one.slowest for one in workers)
         seen.failures = tuple(failure for one in workers for failure in one.failures)
         seen.waits, seen.waits_for_others = self._locks.waits, self._locks.others

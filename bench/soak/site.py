@@ -30,6 +30,8 @@ SUPERUSER, OWNER, RUNTIME, APPLICATION = "postgres", "soak_owner", "soak_runtime
 DATABASE = "headrace"
 DISK_MB = 512
 SCHEDULE = "1s"
+# Seconds within which a daemon serves, and sources are read from the WAL, when a soak is set up.
+PATIENCE = 300.0
 # The commands of a soak are left to its daemon: this address makes sure that they start no Spark.
 NO_SPARK = "sc://127.0.0.1:1"
 SETTINGS: dict[str, Any] = {
@@ -57,7 +59,8 @@ class Site:
         self.disk = self.folder / "disk"
         self.windows: list[Window] = []
         self._close = contextlib.ExitStack()
-        self.small_disk = self._mount()
+        self.disk.mkdir()
+        self.small_disk = options.includes("full_disk") and self._mount()
         self.server = EmbeddedServer.open(self.folder / "server")
         self._close.callback(self.stop_server)
         self.daemon: Daemon | None = None
@@ -94,7 +97,7 @@ class Site:
             setup_dsn=self.dsn(OWNER),
         )
 
-    def command(self, *arguments: str, timeout: float = 300.0) -> dict[str, Any]:
+    def command(self, *arguments: str, timeout: float = 600.0) -> dict[str, Any]:
         """Run `headrace` as an operator does; its JSON document, or that of its error."""
         done = subprocess.run(
             [sys.executable, "-m", "headrace", *arguments, "--json", *self.places],
@@ -126,7 +129,8 @@ class Site:
             project.set("cdc_mode", self.mode)
         self.daemon = Daemon(self.places, self.folder, self.clock)
         self._close.callback(self.daemon.close)
-        self.until_serving(120)
+        if not self.until_serving(PATIENCE):
+            raise SystemExit(f"the daemon does not serve: {self.daemon.log_end()}")
         with self.project() as project:
             project.create_stream_tables(specifications(SCHEDULE))
         if self.mode == "wal":
@@ -176,7 +180,7 @@ class Site:
 
     def _until_wal(self) -> None:
         """Wait until every source is read from the log."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         with self.connect() as connection:
             while True:
                 row = connection.execute(
@@ -190,7 +194,6 @@ class Site:
 
     def _mount(self) -> bool:
         """Put the store on a file system of its own that can be filled; needs root."""
-        self.disk.mkdir()
         size = f"size={DISK_MB}m"
         done = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(self.disk)],  # noqa: S607

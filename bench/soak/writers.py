@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from random import Random
 
@@ -27,11 +26,12 @@ class Worker(threading.Thread):
         super().__init__(name=name)
         self.site = site
         self.statements = 0
-        self.slow = 0
+        self.slow: list[tuple[float, float]] = []
         self.slowest = 0.0
         self.failures: list[Failure] = []
         self.connection: Sql | None = None
         self._last = "connect"
+        self._opened = 0.0
         self._stop_now = threading.Event()
         self._go = threading.Event()
         self._go.set()
@@ -51,7 +51,13 @@ class Worker(threading.Thread):
                 self.act()
             except psycopg.Error as error:
                 self.failures.append(
-                    Failure(self.site.clock(), self._last, error.sqlstate, str(error)[:300])
+                    Failure(
+                        self.site.clock(),
+                        self._opened,
+                        self._last,
+                        error.sqlstate,
+                        str(error)[:300],
+                    )
                 )
                 self._disconnect()
                 self._stop_now.wait(0.5)
@@ -76,19 +82,28 @@ class Worker(threading.Thread):
     def timed(self, text: str, act: Callable[[], object]) -> None:
         """Do one statement, and note how long it took."""
         self._last = text
-        began = time.monotonic()
-        act()
-        took = time.monotonic() - began
+        began = self.site.clock()
+        try:
+            act()
+        finally:
+            ended = self.site.clock()
+            self.slowest = max(self.slowest, ended - began)
+            if ended - began > LONG:
+                self.slow.append((began, ended))
         self.statements += 1
-        self.slowest = max(self.slowest, took)
-        if took > LONG:
-            self.slow += 1
 
     def session(self) -> Sql:
         if self.connection is None or self.connection.closed:
-            self._last = "connect"
-            self.connection = self.site.connect(APPLICATION, f"soak {self.name}")
+            self._last, self._opened = "connect", self.site.clock()
+            self.connection = self.connect()
         return self.connection
+
+    @property
+    def session_name(self) -> str:
+        return f"soak {self.name}"
+
+    def connect(self) -> Sql:
+        return self.site.connect(APPLICATION, self.session_name)
 
     def _disconnect(self) -> None:
         if self.connection is not None:
@@ -166,11 +181,8 @@ class Reader(Worker):
         self.wrong: list[tuple[float, str]] = []
         self.snapshots = 0
 
-    def session(self) -> Sql:
-        if self.connection is None or self.connection.closed:
-            self._last = "connect"
-            self.connection = self.site.connect(name="soak reader")
-        return self.connection
+    def connect(self) -> Sql:
+        return self.site.connect(name=self.session_name)
 
     def act(self) -> None:
         session = self.session()

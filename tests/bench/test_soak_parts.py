@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -12,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.soak.blame import Failure, Wait, Window, unexplained, waits_for_headrace
+from bench.soak.blame import Failure, Wait, Window, long_waits, unexplained, waits_for_headrace
 from bench.soak.bounds import GROWTH, MOST, bounds
 from bench.soak.chart import chart
 from bench.soak.check import Check
@@ -21,6 +23,7 @@ from bench.soak.faults import ENDING, FAULTS
 from bench.soak.options import Options, options
 from bench.soak.outcome import Occurrence, Seen, outcome, unexpected
 from bench.soak.plan import CHECKPOINT, SWITCH, calm_from, plan
+from bench.soak.processes import catches
 from bench.soak.report import lines
 from bench.soak.transactions import Habits
 
@@ -99,18 +102,30 @@ def test_who_is_to_blame_for_a_wait(case: str) -> None:
     assert waits_for_headrace(1, blockers, {8, 9}) is expected
 
 
+def test_a_wait_is_no_longer_than_its_statement() -> None:
+    wait = Wait(20, 1.1, "soak writer 0", "INSERT", "LOCK")
+    brief, other = replace(wait, seconds=0.9), replace(wait, session="soak ddl")
+    assert long_waits([wait, brief, other], {}) == (wait, other)
+    assert long_waits([wait, brief, other], {"soak writer 0": [(2, 4), (30, 31.5)]}) == (other,)
+    slow = {"soak writer 0": [(19.8, 21)], "soak writer 1": []}
+    assert long_waits([wait, brief, other], slow) == (wait, other)
+
+
 def test_failures_that_no_server_fault_explains() -> None:
     window = Window("restart_server", 10, 12)
-    cut = Failure(11, "INSERT", "57P01", "terminating connection")
-    refused = Failure(14, "connect", None, "connection refused")
+    cut = Failure(11, 3, "INSERT", "57P01", "terminating connection")
+    refused = Failure(12.5, 11.5, "connect", None, "connection refused")
     failures = (
         cut,
         refused,
+        # A session that was idle notices only when it is used again.
         replace(cut, at=30),
-        replace(refused, at=9),
+        # This one was opened after the server was back, and that one failed before it went.
+        replace(cut, at=14, opened=13),
+        replace(refused, at=9, opened=9),
         replace(cut, sqlstate="42501"),
     )
-    assert unexplained(failures, [window]) == failures[2:]
+    assert unexplained(failures, [window]) == failures[3:]
     assert unexplained(failures, []) == failures
 
 
@@ -190,8 +205,10 @@ WRONG: dict[str, dict[str, Any]] = {
     "tables not active at checkpoints": {"checks": [replace(CHECK, inactive=["t is ERROR"])]},
     "buffered rows left at checkpoints": {"checks": [CHECK, replace(CHECK, buffer_rows=1)]},
     "snapshots that made no sense": {"wrong_snapshots": [(1.0, "the balances add up to zero")]},
-    "statements failed because of Headrace": {"failures": [Failure(1, "INSERT", "42501", "no")]},
-    "statements that waited over 1 s for Headrace": {"waits": [Wait(1, 1.2, "INSERT", "LOCK")]},
+    "statements failed because of Headrace": {"failures": [Failure(1, 0, "INSERT", "42501", "no")]},
+    "statements that waited over 1 s for Headrace": {
+        "waits": [Wait(1, 1.2, "soak ddl", "ALTER", "LOCK")]
+    },
     "exits of the daemon by itself": {"exits": [Exit(1, 70, None)]},
     "processes left behind": {"left_behind": [1]},
     "faults or answers to them that failed": {"failed": ["truncate"]},
@@ -233,11 +250,52 @@ def test_options() -> None:
 
 def test_an_exit_that_nobody_caused_is_unexpected() -> None:
     windows = [Window("restart_server", 10, 12)]
-    fine = [Exit(1, -9, "killed"), Exit(2, 0, "stopped"), Exit(11, 5, None)]
-    wrong = [
-        Exit(1, 1, None),
-        Exit(20, 5, None),
-        Exit(2, 70, "stopped"),
-        Exit(3, -9, "did not stop"),
-    ]
+    fine = [Exit(1, -9, "killed"), Exit(2, 0, "stopped")]
+    wrong = [Exit(1, 1, None), Exit(2, 70, "stopped"), Exit(3, -9, "did not stop")]
     assert unexpected([*fine, *wrong], windows) == wrong
+
+
+# When a daemon was started and when it ended, its exit code, whether it had served, and whether a
+# server that is away from 10 to 12 s explains the end.
+ENDS_BY_ITSELF: dict[str, tuple[float, float, int, bool, bool]] = {
+    "the server is away": (10.5, 11, 5, False, True),
+    "the server goes away under a start": (8, 11, 4, False, True),
+    "a slow start ends after the server is back": (11, 25, 5, False, True),
+    "the server was back before": (13, 14, 5, False, False),
+    "the server was still there": (8, 9, 4, False, False),
+    "a bug": (10.5, 11, 70, False, False),
+    "a wrong request": (10.5, 11, 2, False, False),
+    "a daemon that has served connects again": (8, 11, 5, True, False),
+}
+
+
+@pytest.mark.parametrize("case", ENDS_BY_ITSELF)
+@pytest.mark.parametrize("cause", [None, "stopped", "stopped at once", "killed"])
+def test_a_server_that_is_away_explains_the_end_of_a_start(case: str, cause: str | None) -> None:
+    started, at, code, serving, explained = ENDS_BY_ITSELF[case]
+    one = Exit(at, code, cause, started, serving)
+    assert unexpected([one], [Window("crash_server", 10, 12)]) == ([] if explained else [one])
+
+
+def test_a_process_without_handlers_ends_by_the_signal() -> None:
+    started = Exit(1, -15, "stopped at once", serving=False)
+    wrong = [
+        Exit(1, -15, "stopped", serving=False),
+        Exit(1, -15, "stopped at once", serving=True),
+        Exit(1, -15, None, serving=False),
+    ]
+    assert unexpected([started, *wrong], []) == wrong
+    assert catches(os.getpid(), signal.SIGINT)
+    assert not catches(os.getpid(), signal.SIGUSR2)
+
+
+def test_an_exit_that_nobody_caused_is_reported_with_its_last_words() -> None:
+    found = lines(result(exits=[Exit(7, 70, None, 3, False, "error: a bug")], log_end=["the end"]))
+    where = found.index(
+        "exit code 70 of the daemon at 7 s, started at 3 s, not yet serving, by itself"
+    )
+    assert found[where + 1 : where + 4] == [
+        "  error: a bug",
+        "end of the daemon's log:",
+        "  the end",
+    ]
