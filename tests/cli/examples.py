@@ -250,15 +250,10 @@ class MemoryProject:
             raise UserError("unknown-stream-table", f"stream table {name} does not exist")
         return self.refreshes[:limit]
 
-<<<<<<< HEAD
     def receipts(
-        self, name: str | None = None, limit: int = 100, *, current: bool = False
+        self, name: str | None = None, limit: int | None = 100, *, current: bool = False
     ) -> tuple[Receipt, ...]:
         return tuple(one for one in self.verified[:limit] if one.definition == "now" or not current)
-=======
-    def receipts(self, name: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
-        return self.verified[:limit]
->>>>>>> w-doors
 
     def explain(self, name: str | None = None, *, query: str | None = None) -> Explanation:
         self._act("explain", name, query)

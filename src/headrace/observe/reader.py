@@ -101,27 +101,17 @@ class ProjectReader:
             relation = require_table(state, *self._name(name)).relation
         return with_names(state, self._engine.catalog.refreshes(relation, limit))
 
-<<<<<<< HEAD
     def receipts(
-        self, name: str | None = None, limit: int = 100, *, current: bool = False
+        self, name: str | None = None, limit: int | None = 100, *, current: bool = False
     ) -> tuple[Receipt, ...]:
         """The latest receipts of `verify`, of one stream table or of all, newest first.
 
-        With `current` only those of them that were made for the definitions of now: none from
-        before a table, or one that it reads, was altered or rebuilt.
-        """
-        whole_number("limit", limit)
-        state, relation = self._state(), None
-=======
-    def receipts(self, name: str | None = None, limit: int | None = 100) -> tuple[Receipt, ...]:
-        """The latest receipts of `verify`, of one stream table or of all, newest first.
-
-        Without a limit, all that are kept.
+        Without a limit, all that are kept. With `current` only those of them that were made for the
+        definitions of now: none from before a table, or one that it reads, was altered or rebuilt.
         """
         if limit is not None:
             whole_number("limit", limit)
-        relation = None
->>>>>>> w-doors
+        state, relation = self._state(), None
         if name is not None:
             relation = require_table(state, *self._name(name)).relation
         receipts = self._engine.catalog.receipts(relation, limit)

@@ -22,12 +22,8 @@ from headrace.engine import Engine
 from headrace.errors import Transient, UserError
 from headrace.graph import upstream
 from headrace.graph.components import grouped
-<<<<<<< HEAD
-from headrace.refresh.refresh import require_table
-from headrace.relations.fingerprint import definition_fingerprint
-=======
 from headrace.refresh.refresh import prune_history, require_table
->>>>>>> w-doors
+from headrace.relations.fingerprint import definition_fingerprint
 from headrace.store import WEIGHT, net
 from headrace.verify.comparison import Comparison, compared
 from headrace.verify.difference import tolerance_of
