@@ -26,7 +26,7 @@ NUMBERS = {
     "G": range(1, 41),
     "H": range(1, 29),
     "P": range(1, 33),
-    "X": range(1, 22),
+    "X": range(1, 23),
     "F": (*range(1, 5), 9, 10, *range(18, 32), *range(37, 54), 55, 57, 58, 59, 63),
 }
 
