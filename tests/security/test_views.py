@@ -13,6 +13,7 @@ import pytest
 import headrace
 from headrace.capture.busy import SourcesUnusable
 from headrace.capture.cut import open_cut
+from headrace.catalog.records import ViewRecord
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.lifecycle.drift import changed_views
@@ -20,8 +21,9 @@ from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.table_spec import TableSpec
 from headrace.source.connection import Database
-from headrace.source.views import forbidden_views
+from headrace.source.views import find_views, forbidden_views
 from tests.capture.follower import Follower
+from tests.catalog import examples
 from tests.lifecycle.made import put_tables
 from tests.security.conftest import Attacker
 
@@ -308,3 +310,23 @@ def test_a_source_that_may_no_longer_be_read_stops_its_readers(
         project.resume("a")
         project.refresh("a")
         assert admin.execute("SELECT count(*) FROM a").fetchone() == (2,)
+
+
+def test_a_lock_hides_no_lost_right(dsn: str, tables: Attacker, admin: Admin) -> None:
+    """Reading the text of a view waits for locks on what the view reads; rights do not."""
+    admin.execute("GRANT SELECT ON public.salaries TO attacker")
+    tables.execute(LATER)
+    tables.execute("CREATE VIEW app.locked AS SELECT id FROM app.staff")
+    with Database(dsn) as database, database.session() as connection:
+        names = [("app", "shown"), ("app", "locked")]
+        views = tuple(
+            ViewRecord(*name, view.text, view.columns)
+            for name, view in find_views(connection, names).items()
+        )
+        table = replace(examples.TABLE, views=views, creator=database.roles[0])
+        assert changed_views(connection, table) == {}
+        admin.execute("REVOKE SELECT ON public.salaries FROM attacker")
+        tables.execute("BEGIN; LOCK TABLE app.staff IN ACCESS EXCLUSIVE MODE")
+        connection.execute("SET lock_timeout = '50ms'")
+        assert changed_views(connection, table) == {table.relation: "view app.shown lost a right"}
+        tables.execute("ROLLBACK")

@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import Status, StreamTable
-from headrace.errors import UserError
+from headrace.errors import Transient, UserError
 from headrace.lifecycle.cycle_members import CycleMembers
 from headrace.lifecycle.name_resolver import NameResolver
 from headrace.lifecycle.names import quoted_name
@@ -78,11 +78,20 @@ def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str
     names = {(view.schema, view.name) for table in tables for view in table.views}
     if not names:
         return {}
-    now = find_views(connection, names)
-    changed: dict[str, str] = {}
+    lost: dict[str, str] = {}
     for table in tables:
         read = [(view.schema, view.name) for view in table.views]
-        forbidden = forbidden_views(connection, read, table.creator)
+        for schema, name in forbidden_views(connection, read, table.creator):
+            lost[table.relation] = f"view {schema}.{name} lost a right"
+    try:
+        now = find_views(connection, names)
+    except Transient:
+        # The text of a view waits for the locks of what it reads, which its owner may hold.
+        if lost:
+            return lost
+        raise
+    changed: dict[str, str] = {}
+    for table in tables:
         for view in table.views:
             current = now.get((view.schema, view.name))
             if current is None:
@@ -90,9 +99,7 @@ def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str
                 break
             if (current.text, current.columns) != (view.text, view.columns):
                 changed[table.relation] = f"view {view.schema}.{view.name} was changed"
-            elif (view.schema, view.name) in forbidden:
-                changed[table.relation] = f"view {view.schema}.{view.name} lost a right"
-    return changed
+    return lost | changed
 
 
 def rebind(
