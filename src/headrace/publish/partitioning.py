@@ -33,9 +33,10 @@ def check_partition(columns: Sequence[OutputColumn], options: Mapping[str, Any])
     if scheme is None or not scheme.is_range:
         for option in (AHEAD, DROP_EMPTY):
             if options.get(option) and (scheme is None or option == AHEAD):
+                ranges = " by ranges" if option == AHEAD else ""
                 raise UserError(
                     "invalid-option",
-                    f"{option} is for stream tables that are partitioned by ranges",
+                    f"{option} is for stream tables that are partitioned{ranges}",
                     hint="Such as partition_by = 'month(day)'.",
                 )
     if scheme is None:
