@@ -1,4 +1,4 @@
-"""Options that have no effect where they are given: a notice at every door."""
+"""Options that have no effect where they are given, or a limit: a notice at every door."""
 
 from __future__ import annotations
 
@@ -67,3 +67,22 @@ def test_sources_of_a_table_without_rows_are_not_known(project: headrace.Headrac
     query = "SELECT id FROM orders"
     made = project.create_stream_table("ids", query, initialize=False, append_only=True)
     assert made.notices == ()
+
+
+def test_values_beyond_the_limit_share_a_partition(project: headrace.Headrace) -> None:
+    query = "SELECT id, amount, CAST(id AS text) AS name, id > 5 AS large FROM orders"
+
+    def made(name: str, partition_by: str) -> None:
+        options = {"partition_by": partition_by}
+        put_tables(project, TableRequest(name, query, options=options))
+
+    made("by_name", "name")
+    made("by_id", "id")
+    made("by_large", "large")
+    made("by_range", "range(id, 1000)")
+    said = "partition_by gives a partition to each of the first 256 values of {}, and later ones"
+    assert notices(project, "by_name") == (f"{said.format('name')} share one more",)
+    assert notices(project, "by_id") == (
+        f"{said.format('id')} share one more; partition_by = 'range(id, 100000)' makes ranges",
+    )
+    assert notices(project, "by_large") == notices(project, "by_range") == ()

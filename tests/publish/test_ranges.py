@@ -90,6 +90,23 @@ def test_what_is_refused(options: dict[str, Any], code: str) -> None:
     check_partition(columns, {"partition_by": "n", "partition_drop_empty": True})
 
 
+def test_empty_partitions_are_not_those_of_ranges_alone() -> None:
+    columns = (OutputColumn("n", INTEGER, INTEGER.sql),)
+    for options, message in (
+        (
+            {"partition_drop_empty": True},
+            "partition_drop_empty is for stream tables that are partitioned",
+        ),
+        (
+            {"partition_by": "n", "partition_ahead": 2},
+            "partition_ahead is for stream tables that are partitioned by ranges",
+        ),
+    ):
+        with pytest.raises(UserError) as raised:
+            check_partition(columns, options)
+        assert raised.value.message == message
+
+
 @pytest.fixture
 def sql(dsn: str) -> Iterator[Sql]:
     PostgresCatalog.open(Database(dsn).connect).close()

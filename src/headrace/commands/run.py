@@ -34,7 +34,7 @@ from headrace.verify.verify import verify
 class Done:
     """One statement that was run: what was done to which stream table.
 
-    `equal` is what a VERIFY found, `notices` name options that have no effect.
+    `equal` is what a VERIFY found, `notices` name options that have no effect or a limit.
     """
 
     act: str

@@ -23,6 +23,7 @@ from headrace.ingest.requested_modes import requested_mode_of, require_agreement
 from headrace.lifecycle.databases import require_attached
 from headrace.lifecycle.name_resolver import source_of
 from headrace.lifecycle.names import name_parts
+from headrace.publish.partitioning import sharing_notice
 from headrace.settings import Settings
 from headrace.source.connection import Database
 from headrace.source.faults import translated
@@ -237,15 +238,17 @@ OF_SOURCES = ("cdc_mode", "append_only")
 
 
 def option_notices(state: State, table: StreamTable) -> tuple[str, ...]:
-    """Return a notice, with the reason, for each option of a table that has no effect.
+    """Return a notice for each option of a table that has no effect, or has it only up to a limit.
 
     Which sources a table reads that was never filled is not known yet.
     """
+    sharing = sharing_notice(table)
+    limited = () if sharing is None else (sharing,)
     read = (state.origin(name) for name in table.inputs)
     has_sources = table.is_uninitialized or any(isinstance(origin, Source) for origin in read)
     if has_sources:
-        return ()
-    return tuple(
+        return limited
+    return limited + tuple(
         f"{option} has no effect: {table.schema}.{table.name} reads only stream tables;"
         " give it to those that read the source"
         for option in OF_SOURCES

@@ -36,7 +36,7 @@ class TableStatus:
     `tier` is the one that was said, `tier_in_force` the one that a daemon follows. Of a table whose
     tier depends on reads there are those by others a minute, as the daemon counts them, and the
     tier that an automatic one comes to next, and when, if nobody reads it. `notices` name
-    options that have no effect.
+    options that have no effect, or a limit.
     """
 
     name: str

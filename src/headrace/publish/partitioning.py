@@ -16,6 +16,9 @@ LISTED = (
 )
 TIMES = ("date", "timestamp", "timestamptz")
 INTEGERS = ("smallint", "integer", "bigint")
+FEW_VALUES = ("boolean", "enum")
+# A statement that reads all of a table locks each of its partitions and each of their indexes.
+MOST_PARTITIONS = 256
 
 
 def partition_of(table: StreamTable) -> tuple[Scheme, OutputColumn] | None:
@@ -27,15 +30,36 @@ def partition_of(table: StreamTable) -> tuple[Scheme, OutputColumn] | None:
     return None if column is None else (scheme, column)
 
 
+def sharing_notice(table: StreamTable) -> str | None:
+    """Return what is said of partitions by the values of a column that may have too many."""
+    found = partition_of(table)
+    if found is None:
+        return None
+    scheme, column = found
+    if scheme.is_range or column.type.kind in FEW_VALUES:
+        return None
+    by_range = None
+    if column.type.kind == "date":
+        by_range = Scheme(column.name, unit="month")
+    elif column.type.kind in INTEGERS:
+        by_range = Scheme(column.name, width=100_000)
+    better = "" if by_range is None else f"; {OPTION} = '{by_range}' makes ranges"
+    return (
+        f"{OPTION} gives a partition to each of the first {MOST_PARTITIONS} values"
+        f" of {column.name}, and later ones share one more{better}"
+    )
+
+
 def check_partition(columns: Sequence[OutputColumn], options: Mapping[str, Any]) -> None:
     """Refuse a column that is not in the result, or whose type cannot be partitioned so."""
     scheme = scheme_of(options)
     if scheme is None or not scheme.is_range:
         for option in (AHEAD, DROP_EMPTY):
             if options.get(option) and (scheme is None or option == AHEAD):
+                ranges = " by ranges" if option == AHEAD else ""
                 raise UserError(
                     "invalid-option",
-                    f"{option} is for stream tables that are partitioned by ranges",
+                    f"{option} is for stream tables that are partitioned{ranges}",
                     hint="Such as partition_by = 'month(day)'.",
                 )
     if scheme is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from headrace.catalog.records import OutputColumn, StreamTable
-from headrace.publish.partitioning import partition_of
+from headrace.publish.partitioning import MOST_PARTITIONS, partition_of
 from headrace.publish.ranges import PendingRanges, Ranges, range_slices
 from headrace.publish.served import (
     Connection,
@@ -26,8 +26,6 @@ from headrace.publish.served import (
     served_name,
 )
 
-# A statement that reads all of a table locks each of its partitions and each of their indexes.
-MOST_PARTITIONS = 256
 # PostgreSQL keeps the value of a partition in a row that must fit into a page, spelled out.
 MOST_VALUE_BYTES = 1000
 

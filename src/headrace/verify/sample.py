@@ -26,7 +26,7 @@ from sqlglot import exp
 from headrace.catalog.records import OutputColumn, Receipt, StreamTable
 from headrace.errors import UserError
 from headrace.publish.partition_scheme import Scheme, scheme_of
-from headrace.verify.value_range import EPOCH, ValueRange, integer, range_of
+from headrace.verify.value_range import EPOCH, WholeRange, integer, range_of
 
 # Two values of these are equal just where their texts are.
 KINDS = (
@@ -82,7 +82,7 @@ class Sample:
     values: tuple[str | None, ...] = ()
     bucket: int = 0
     buckets: int = 0
-    ranges: tuple[ValueRange, ...] = ()
+    ranges: tuple[WholeRange, ...] = ()
     partition_by: str | None = None
 
     def covered(self, rows: int, of: int) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def ranges_asked(request: SampleRequest, scheme: Scheme | None) -> Scheme | None
 def _in_ranges(request: SampleRequest, scheme: Scheme, table: StreamTable) -> Sample:
     """The rows of the ranges that the values fall into."""
     (column,) = [one for one in table.columns if one.name == scheme.column]
-    ranges: list[ValueRange] = []
+    ranges: list[WholeRange] = []
     for given in request.values:
         if given is not None:
             try:

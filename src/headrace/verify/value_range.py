@@ -25,7 +25,7 @@ _AFTER_ALL_DATES = "10000-01-01"
 
 
 @dataclass(frozen=True)
-class ValueRange:
+class WholeRange:
     """The values of a column of type `kind` whose numbers are in [low, high)."""
 
     kind: str
@@ -88,7 +88,7 @@ class ValueRange:
         return day + zone[self.kind]
 
 
-def range_of(scheme: Scheme, column: OutputColumn, text: str) -> ValueRange:
+def range_of(scheme: Scheme, column: OutputColumn, text: str) -> WholeRange:
     """Return the range that the value with this text falls into.
 
     ValueError or OverflowError if the type has no such value.
@@ -97,10 +97,10 @@ def range_of(scheme: Scheme, column: OutputColumn, text: str) -> ValueRange:
     if scheme.width is not None:
         number = integer(column, text)
         low = number - number % scheme.width
-        return ValueRange(kind, low, low + scheme.width)
+        return WholeRange(kind, low, low + scheme.width)
     low, high = _days(scheme.unit, _day(kind, text))
     size = 1 if kind == "date" else DAY
-    return ValueRange(kind, low * size, high * size)
+    return WholeRange(kind, low * size, high * size)
 
 
 def integer(column: OutputColumn, text: str) -> int:
