@@ -188,7 +188,7 @@ class Settings(BaseModel):
         ge=0,
         le=LONGEST_SECONDS,
         description="Retention in seconds of the refresh history and receipts, by default 30 days;"
-        " the latest line of each stream table is always kept.",
+        " the latest line of each stream table and that of its first filling are always kept.",
     )
     lease_wait: float = Field(
         60.0,

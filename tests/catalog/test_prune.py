@@ -14,10 +14,10 @@ NOON = examples.NOON
 
 
 def refresh(number: int, **given: object) -> Refresh:
-    """A line of so many hours after noon, without an effort."""
+    """A line of so many hours after noon, without an effort, that wrote nothing."""
     ended = NOON + timedelta(hours=number)
-    values = {"epoch": number, "finished_at": ended, "error": None, "effort": None, **given}
-    return replace(examples.REFRESH, **values)  # type: ignore[arg-type]
+    values = {"epoch": number, "finished_at": ended, "error": None, "effort": None, "versions": {}}
+    return replace(examples.REFRESH, **{**values, **given})  # type: ignore[arg-type]
 
 
 def put(catalog: Catalog, *refreshes: Refresh, receipts: tuple[Receipt, ...] = ()) -> None:
@@ -58,6 +58,15 @@ def test_what_a_choice_rests_on_stays(catalog: Catalog) -> None:
     assert catalog.efforts("rtotals", EFFORTS_KEPT) == before
 
 
+def test_the_line_that_built_the_relation_stays(catalog: Catalog) -> None:
+    """It says from which epoch on there was a table, where that had no rows."""
+    of_predecessor = [refresh(number, versions={"rbefore": number}) for number in range(2)]
+    own = [refresh(number, versions={"rtotals": number}) for number in range(2, 5)]
+    put(catalog, *of_predecessor, *own)
+    assert catalog.prune_history(["rtotals"], NOON + timedelta(days=9), 1) == 3
+    assert left(catalog) == [4, 2]
+
+
 def test_the_first_line_that_a_reader_lacks_stays(catalog: Catalog) -> None:
     """It says for how long the reader has been late, however many lines came since."""
     table = replace(examples.TABLE, epoch=7)
@@ -78,7 +87,7 @@ def test_the_first_line_that_a_reader_lacks_stays(catalog: Catalog) -> None:
         catalog.commit(change, fence=lease.fence)
     for _ in range(2):
         catalog.prune_history(["rtotals"], NOON + timedelta(days=9), 1)
-        assert left(catalog) == [7, 3, 2]
+        assert left(catalog) == [7, 3, 2, 0]
 
 
 def test_only_the_tables_named_and_those_that_are_gone(catalog: Catalog) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
 import headrace
+from headrace.catalog import Change
 from headrace.errors import NeedsReinit, UserError
 from headrace.publish.announce import CHANNEL
 
@@ -117,6 +119,43 @@ def test_epochs_that_are_gone(bank: headrace.Headrace, sql: psycopg.Connection) 
             True,
         )
     assert rows(bank.changes("sums").frame) == Counter([(1, 1, 18), (1, 2, 20)])
+
+
+def test_epochs_inside_a_compaction_that_need_no_row_of_it(
+    bank: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """Only what the merged rows are needed for has expired."""
+    epochs = [bank.at().epoch]
+    for number in range(3, 11):
+        sql.execute("INSERT INTO moves VALUES (%s, 1, 1)", (number,))
+        epochs.append(bank.refresh("sums").epoch)
+    engine = bank._engine
+    state = engine.catalog.state()
+    table = state.stream_table("public", "sums")
+    assert table is not None
+    relation = state.relation(table.relation)
+    files = engine.store.files(table.relation, relation.pin, 0, relation.pin.epoch)
+    lost = next(e for e in epochs if any(f.first_epoch <= e < f.last_epoch for f in files))
+    # Up to the epoch that one has already, nothing is missing.
+    assert rows(bank.at(lost).changes("sums", after=lost).frame) == Counter()
+    with pytest.raises(NeedsReinit):
+        bank.at(lost).changes("sums")
+    with pytest.raises(NeedsReinit):
+        bank.changes("sums", after=lost)
+    # All changes since were of columns that nobody sees.
+    with engine.writing() as lease:
+        unseen = replace(relation, shown_epoch=lost)
+        engine.catalog.commit(Change(put=(unseen,)), fence=lease.fence)
+    assert rows(bank.at(lost).table("sums")) == rows(bank.table("sums"))
+    assert rows(bank.changes("sums", after=lost).frame) == Counter()
+    assert rows(bank.at(lost).changes("sums").frame) == rows(bank.changes("sums").frame)
+    first = relation.pin.epoch
+    assert rows(bank.at(first).changes("sums", after=lost).frame) == Counter()
+    # A table that takes its place is another one, however little it shows.
+    bank.reinit("sums")
+    for ask in (lambda: bank.at(lost).table("sums"), lambda: bank.changes("sums", after=first)):
+        with pytest.raises(NeedsReinit):
+            ask()
 
 
 def test_a_table_that_was_empty_then(bank: headrace.Headrace, sql: psycopg.Connection) -> None:

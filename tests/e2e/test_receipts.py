@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 import headrace
+from headrace.errors import UserError
 from headrace.verify.oracle import Oracle
 from headrace.verify.sample import is_verified
 
@@ -58,3 +59,22 @@ def test_a_receipt_is_a_proof_of_the_definition_it_was_made_for(
     assert project.receipts("top", current=True)[0].oracle == "postgres"
     project.create_or_replace_stream_table("others", "SELECT count(*) + 1 AS n FROM orders")
     assert proven(project, *names) == ["low"]
+
+
+def test_a_source_that_cannot_be_compared_is_no_proof(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    sql.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    sql.execute("CREATE TABLE items (id int PRIMARY KEY)")
+    project.create_stream_table("n", "SELECT o.id FROM orders o JOIN items i ON i.id = o.id")
+    receipt = project.verify("n", source=True)
+    assert {what for what in receipt.detail if what.startswith("source ")} == {
+        "source public.orders",
+        "source public.items",
+    }
+    sql.execute("DROP TABLE items")
+    with pytest.raises(UserError) as caught:
+        project.verify("n", source=True)
+    assert caught.value.code == "unsupported-source"
+    assert "public.items" in caught.value.message
+    assert len(project.receipts("n")) == 1

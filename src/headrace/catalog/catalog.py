@@ -109,10 +109,11 @@ class Catalog(Requests, Protocol):
         """Remove lines that ended before a time, and lines beyond the latest `keep` of a table.
 
         Of the tables named (by relation id) these stay whatever their age: the latest line, the
-        latest 64 of each mode that `efforts` returns, the first that a reader lacks, and the latest
-        receipt. Of relations that are no stream tables any more only the time counts. Beyond the
-        latest `keep` cuts of a database the first of every minute stays, and of every day before
-        the time. Return the number of lines of refreshes that were removed.
+        first of the relation, the latest 64 of each mode that `efforts` returns, the first that a
+        reader lacks, and the latest receipt. Of relations that are no stream tables any more only
+        the time counts. Beyond the latest `keep` cuts of a database the first of every minute
+        stays, and of every day before the time. Return the number of lines of refreshes that were
+        removed.
         """
 
     def tiers(self) -> tuple[TierInForce, ...]:

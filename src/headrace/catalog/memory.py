@@ -164,9 +164,9 @@ class MemoryCatalog(MemoryRequests):
                 line.id for line in receipts if line.table in known or line.verified_at >= before
             }
             for table in set(tables) & known:
-                lacked = _lacked(refreshes, state, table)
+                stays = _lacked(refreshes, state, table) | _first(refreshes, table)
                 for place, line in enumerate(_latest(refreshes, table, None)):
-                    needed = place == 0 or id(line.effort) in efforts[table] or line.id in lacked
+                    needed = place == 0 or id(line.effort) in efforts[table] or line.id in stays
                     if not needed and (place >= keep or line.finished_at < before):
                         kept_refreshes.remove(line.id)
                 for place, receipt in enumerate(_latest(receipts, table, None)):
@@ -258,6 +258,12 @@ def _lacked(lines: tuple[Refresh, ...], state: State, table: str) -> set[int | N
             shown = [line for line in later if line.rows_inserted + line.rows_deleted]
             found |= {line.id for line in (*later[:1], *shown[:1])}
     return found
+
+
+def _first(lines: tuple[Refresh, ...], table: str) -> set[int | None]:
+    """The line of the refresh that built the relation of a table."""
+    own = (line for line in lines if line.table == table and table in line.versions)
+    return {line.id for line in itertools.islice(own, 1)}
 
 
 def _kept_cuts(cuts: Iterable[CutRecord], before: datetime, keep: int) -> Iterator[CutRecord]:

@@ -17,8 +17,10 @@ EFFORTS_KEPT = 64
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
 
-# Lines that stay: those that costs are estimated from and, for every reader that has not taken in
-# all of the table, the first line that it lacks, since that says for how long it has been late.
+# Lines that stay: those that costs are estimated from; the first line of the relation, since that
+# says from which epoch on the table was there, with rows or without; and for every reader that has
+# not taken in all of the table, the first line that it lacks, since that says for how long it has
+# been late.
 _REFRESHES = """
 DELETE FROM headrace.refreshes AS line
 USING (
@@ -37,6 +39,12 @@ USING (
             ORDER BY id LIMIT 1
         ) AS lacked
         WHERE own.relation = bound.relation
+        UNION ALL
+        (
+            SELECT id FROM headrace.refreshes
+            WHERE "table" = bound.relation AND versions ? bound.relation
+            ORDER BY id LIMIT 1
+        )
         UNION ALL
         SELECT kept.id
         FROM (VALUES ('FULL'), ('DIFFERENTIAL')) AS way (mode)

@@ -39,9 +39,7 @@ def published_frame(
     that epoch.
     """
     shown = shown_rows(state.relation(table.relation))
-    limits = {} if upto is None else {table.relation: upto}
-    if upto is not None:
-        _require_known(engine, state, table, upto)
+    limits = {} if upto is None else {table.relation: _readable(engine, state, table, upto)}
     reading = InputReader(engine.store, state, {}, limit=0, upto=limits)
     inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
     names = tuple(column.name for column in table.columns)
@@ -59,13 +57,29 @@ def changed_frame(
     `epoch-expired` where the log no longer has what came after.
     """
     shown = Net(shown_rows(state.relation(table.relation), "change"))
-    limits = {} if upto is None else {table.relation: upto}
-    for epoch in {after, *limits.values()} - {0}:
-        _require_known(engine, state, table, epoch)
-    reading = InputReader(engine.store, state, {table.relation: after}, SMALL_ROWS, limits)
+    last = state.relation(table.relation).pin.epoch
+    if upto is not None and after >= upto:
+        first = last
+    else:
+        first = after and _readable(engine, state, table, after)
+        last = last if upto is None else _readable(engine, state, table, upto)
+    span = {table.relation: first}, SMALL_ROWS, {table.relation: last}
+    reading = InputReader(engine.store, state, *span)
     inputs = [reading.input(wanted) for wanted in inputs_of(shown)]
     names = tuple(column.name for column in table.columns)
     return engine.runner.frame(render(shown, names), inputs)
+
+
+def _readable(engine: Engine, state: State, table: StreamTable, epoch: int) -> int:
+    """Return an epoch that the log can be read at, with the rows that readers saw at the given one.
+
+    Since the latest change that readers see, that is the pin's: a compaction matters no more.
+    """
+    relation = state.relation(table.relation)
+    if epoch >= relation.changed_at:
+        return relation.pin.epoch
+    _require_known(engine, state, table, epoch)
+    return epoch
 
 
 def _require_known(engine: Engine, state: State, table: StreamTable, epoch: int) -> None:

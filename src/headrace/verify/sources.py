@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from functools import partial
 
 from headrace.capture.cut import OpenCut
@@ -10,7 +11,7 @@ from headrace.capture.recopy_reasons import captured_part
 from headrace.catalog import State
 from headrace.catalog.records import Source, Status, StreamTable
 from headrace.engine import Engine
-from headrace.errors import Transient
+from headrace.errors import Transient, UserError
 from headrace.graph import upstream
 from headrace.ingest.copying import difference_sql, live_rows, old_rows
 from headrace.ingest.ingest import databases_of, ingest_database, sources_in
@@ -21,22 +22,43 @@ from headrace.verify.comparison import MOST_DIFFERENCES, SOURCE, Comparison, com
 
 
 def verify_sources(engine: Engine, table: StreamTable) -> list[Comparison]:
-    """Take a cut, and compare every source below the table with its live table in that cut."""
-    comparisons: list[Comparison] = []
+    """Take a cut, and compare every source below the table with its live table in that cut.
+
+    Raise `unsupported-source` if one cannot be compared: without it nothing is proven.
+    """
+    comparisons: dict[str, Comparison] = {}
 
     def compare(number: int, cut: OpenCut, state: State) -> None:
         read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
         for source in sources_in(state, number):
             if source.relation in read and source.status is Status.ACTIVE:
-                comparisons.append(_compare(engine, cut, state, source))
+                comparisons[source.relation] = _compare(engine, cut, state, source)
 
     with engine.writing() as lease:
         state = engine.catalog.state()
+        if state.origin(table.relation) is None:
+            name = f"{table.schema}.{table.name}"
+            raise Transient("cut-interrupted", f"{name} was rebuilt or dropped during the verify")
         read = {i for one in upstream(state.stream_tables, table) for i in one.inputs}
         for number in databases_of(state, frozenset(read)):
             inside = partial(compare, number)
             state = ingest_database(engine, state, number, lease.fence, inside=inside)
-    return comparisons
+        _require_all(state, read, comparisons)
+    return list(comparisons.values())
+
+
+def _require_all(state: State, read: Collection[str], done: Collection[str]) -> None:
+    for relation in read:
+        source = state.origin(relation)
+        if relation in done or isinstance(source, StreamTable):
+            continue
+        name = "a source" if source is None else state.called(source)
+        raise UserError(
+            "unsupported-source",
+            f"could not compare {name} with its live table",
+            detail=None if source is None else source.reason,
+            hint="Refresh the stream table first, or verify it without its sources.",
+        )
 
 
 def _compare(engine: Engine, cut: OpenCut, state: State, source: Source) -> Comparison:
