@@ -67,3 +67,15 @@ def test_sources_of_a_table_without_rows_are_not_known(project: headrace.Headrac
     query = "SELECT id FROM orders"
     made = project.create_stream_table("ids", query, initialize=False, append_only=True)
     assert made.notices == ()
+
+
+def test_a_tier_without_a_schedule(project: headrace.Headrace) -> None:
+    tier = "tier has no effect on when public.below is refreshed: the table has no schedule"
+    assert project.alter_stream_table("below", tier="cold").notices == (tier,)
+    assert notices(project, "below") == (tier,)
+    for schedule in ("1m", "calculated"):
+        assert project.alter_stream_table("below", schedule=schedule).notices == ()
+    assert project.alter_stream_table("below", tier=None, schedule=None).notices == ()
+    query = "SELECT id FROM orders"
+    made = project.create_stream_table("ids", query, initialize=False, tier="hot")
+    assert made.notices == (tier.replace("below", "ids"),)
