@@ -30,7 +30,8 @@ def test_plan(project: MemoryProject, headrace: Headrace) -> None:
     assert lines[-1] == "4 stream tables: 1 to create, 1 to rebuild, 1 to drop, 1 unchanged"
     document = headrace("plan", "--json").document
     assert document == plan_document(replace(PLAN, folder="."))
-    assert list(document) == ["folder", "prune", "fingerprint", "nothing_to_do", "changes"]
+    keys = ["folder", "prune", "fingerprint", "nothing_to_do", "changes", "notices"]
+    assert list(document) == keys
     assert acted(project) == [("plan", "some/folder", True), ("plan", ".", False)]
 
 
@@ -41,6 +42,16 @@ def test_nothing_to_do(project: MemoryProject, headrace: Headrace) -> None:
     project.planned = replace(PLAN, changes=())
     assert headrace("plan").out == "nothing to do\n"
     assert headrace("plan", "--json").document["nothing_to_do"] is True
+
+
+def test_notices(project: MemoryProject, headrace: Headrace, tmp_path: Path) -> None:
+    project.planned = replace(PLAN, notices=("tier [red] has no effect",))
+    for command in (("plan",), ("apply", "--yes")):
+        assert headrace(*command).error.count("notice: tier [red] has no effect") == 1
+        assert headrace(*command, "--json").document["notices"] == ["tier [red] has no effect"]
+    document = plan_document(PLAN)
+    del document["notices"]
+    assert plan_of(document) == PLAN, "saved by an earlier version"
 
 
 def test_a_plan_is_saved_and_applied(

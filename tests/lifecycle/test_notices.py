@@ -86,3 +86,15 @@ def test_values_beyond_the_limit_share_a_partition(project: headrace.Headrace) -
         f"{said.format('id')} share one more; partition_by = 'range(id, 100000)' makes ranges",
     )
     assert notices(project, "by_large") == notices(project, "by_range") == ()
+
+
+def test_a_tier_without_a_schedule(project: headrace.Headrace) -> None:
+    tier = "tier has no effect on when public.below is refreshed: the table has no schedule"
+    assert project.alter_stream_table("below", tier="cold").notices == (tier,)
+    assert notices(project, "below") == (tier,)
+    for schedule in ("1m", "calculated"):
+        assert project.alter_stream_table("below", schedule=schedule).notices == ()
+    assert project.alter_stream_table("below", tier=None, schedule=None).notices == ()
+    query = "SELECT id FROM orders"
+    made = project.create_stream_table("ids", query, initialize=False, tier="hot")
+    assert made.notices == (tier.replace("below", "ids"),)

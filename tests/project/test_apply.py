@@ -237,3 +237,46 @@ def test_a_plan_says_itself_whether_it_prunes(project: headrace.Headrace, folder
     assert len(names(project)) == 4
     project.apply(project.plan(folder, prune=True), prune=True)
     assert names(project) == ["base"]
+
+
+NO_SCHEDULE = "tier has no effect on when public.{} is refreshed: the table has no schedule"
+NO_SOURCE = (
+    "append_only has no effect: public.{} reads only stream tables; give it to those that read"
+    " the source"
+)
+
+
+def test_notices_of_what_is_altered(project: headrace.Headrace, folder: Path) -> None:
+    assert project.plan(folder).notices == (), "base is as in the folder"
+    write(
+        folder,
+        base=create("base", BASE, "tier = cold"),
+        sums=create("sums", SUMS, "append_only = true"),
+        rest=create("top", TOP, "schedule = '1m', tier = warm") + create("apart", APART),
+    )
+    expected = (NO_SCHEDULE.format("base"), NO_SOURCE.format("sums"))
+    plan = project.plan(folder)
+    assert plan.notices == expected
+    assert str(plan).endswith(f"notice: {expected[0]}\nnotice: {expected[1]}")
+    assert project.apply(plan).notices == expected
+    assert project.apply(folder).notices == ()
+
+
+def test_notices_of_what_would_be_made(project: headrace.Headrace, folder: Path) -> None:
+    write(
+        folder,
+        base=create("base", f"{BASE} WHERE amount > 1", "tier = warm"),
+        sums=create("sums", SUMS),
+        rest=create("top", TOP, "schedule = '1m'") + create("apart", APART),
+        new=create("above", "SELECT id FROM new", "append_only = true")
+        + create("new", "SELECT id FROM orders", "append_only = true")
+        + create("empty", "SELECT id FROM new", "append_only = true, initialize = false"),
+    )
+    assert project.plan(folder).notices == (NO_SOURCE.format("above"), NO_SCHEDULE.format("base"))
+
+
+def test_notices_of_what_was_made(project: headrace.Headrace, folder: Path) -> None:
+    new = create("new", "SELECT id FROM orders", "tier = cold, initialize = false")
+    write(folder, new=new)
+    plan = project.plan(folder)
+    assert plan.notices == project.apply(plan).notices == (NO_SCHEDULE.format("new"),)

@@ -242,15 +242,20 @@ def option_notices(state: State, table: StreamTable) -> tuple[str, ...]:
 
     Which sources a table reads that was never filled is not known yet.
     """
+    name = f"{table.schema}.{table.name}"
     sharing = sharing_notice(table)
-    limited = () if sharing is None else (sharing,)
-    read = (state.origin(name) for name in table.inputs)
-    has_sources = table.is_uninitialized or any(isinstance(origin, Source) for origin in read)
-    if has_sources:
-        return limited
-    return limited + tuple(
-        f"{option} has no effect: {table.schema}.{table.name} reads only stream tables;"
-        " give it to those that read the source"
-        for option in OF_SOURCES
-        if option in table.options
-    )
+    notices = [] if sharing is None else [sharing]
+    if not (table.is_uninitialized or _has_sources(state, table)):
+        notices += [
+            f"{option} has no effect: {name} reads only stream tables; give it to those that"
+            " read the source"
+            for option in OF_SOURCES
+            if option in table.options
+        ]
+    if "tier" in table.options and table.schedule is None:
+        notices.append(f"tier has no effect on when {name} is refreshed: the table has no schedule")
+    return tuple(notices)
+
+
+def _has_sources(state: State, table: StreamTable) -> bool:
+    return any(isinstance(state.origin(name), Source) for name in table.inputs)

@@ -14,16 +14,20 @@ from headrace.graph import downstream
 from headrace.graph.dependencies import in_order
 from headrace.ingest.requested_modes import REQUESTS
 from headrace.lifecycle.alter import Alteration, alter
+from headrace.lifecycle.capture_requirements import option_notices
 from headrace.lifecycle.create import make
 from headrace.lifecycle.cycle_members import Name
 from headrace.lifecycle.drop import drop
-from headrace.lifecycle.planned_table import FIRST
+from headrace.lifecycle.planned_table import FIRST, PlannedTable
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.table_spec import ALTERED, TableSpec, read_tables
 from headrace.project.difference import Reads, difference, differs
 from headrace.project.plan import Act, ProjectPlan, TableChange, inputs_of, refuse_stale
 from headrace.project.read import DefinedTable
 from headrace.statements.options import refresh_mode
+
+# The acts that give a table options.
+GIVEN = (Act.CREATE, Act.REBUILD, Act.ALTER)
 
 
 def plan_project(
@@ -41,8 +45,9 @@ def plan_project(
         for definition in wanted
         if definition.name in _names(plan.of(Act.CREATE, Act.REBUILD))
     ]
-    check_queries(engine, _before_making(state, plan), definitions, reads)
-    return plan
+    before = _before_making(state, plan)
+    planned_tables = check_queries(engine, before, definitions, reads)
+    return replace(plan, notices=_expected_notices(before, plan, wanted, planned_tables))
 
 
 def apply_project(
@@ -70,7 +75,37 @@ def apply_project(
         reads = _reads(engine, state, definitions)
         refuse_stale(plan, difference(folder, definitions, state, reads, prune=prune))
         _perform(engine, state, {definition.name: definition for definition in definitions}, plan)
-    return plan
+        after = engine.catalog.state()
+    tables = [after.stream_table(*change.name) for change in plan.of(*GIVEN)]
+    notices = [notice for table in tables if table for notice in option_notices(after, table)]
+    return replace(plan, notices=tuple(notices))
+
+
+def _expected_notices(
+    state: State,
+    plan: ProjectPlan,
+    definitions: Sequence[DefinedTable],
+    planned_tables: Sequence[PlannedTable],
+) -> tuple[str, ...]:
+    """Return the notices that applying a plan will give, as far as they are known before."""
+    request_of = {definition.name: definition.request for definition in definitions}
+    tables = {}
+    for change in plan.of(Act.ALTER):
+        request = request_of[change.name]
+        tables[change.name] = replace(
+            _table(state, change.name), schedule=request.schedule, options=request.options
+        )
+    for planned in planned_tables:
+        name = (planned.table.schema, planned.table.name)
+        # Which sources a table reads that is created empty is not recorded.
+        tables.setdefault(name, replace(planned.table, awaits_rebuild=planned.empty))
+    sources = [source for planned in planned_tables for source in planned.sources]
+    after = state.with_origins([*sources, *(planned.table for planned in planned_tables)])
+    return tuple(
+        notice
+        for change in plan.of(*GIVEN)
+        for notice in option_notices(after, tables[change.name])
+    )
 
 
 def _perform(
@@ -188,12 +223,12 @@ def _names(changes: Iterable[TableChange]) -> frozenset[Name]:
 
 def check_queries(
     engine: Engine, state: State, definitions: Sequence[DefinedTable], reads: Reads
-) -> None:
-    """Check tables that are created together, or raise UserError with the place."""
+) -> tuple[PlannedTable, ...]:
+    """Return the plans of tables that are created together, or raise UserError with the place."""
     if not definitions:
-        return
+        return ()
     try:
-        _plan(engine, state, definitions)
+        return _plan(engine, state, definitions)
     except HeadraceError as error:
         failing = _where(engine, state, definitions, reads, error)
         if failing is not None:
@@ -202,12 +237,14 @@ def check_queries(
         raise
 
 
-def _plan(engine: Engine, state: State, definitions: Sequence[DefinedTable]) -> None:
+def _plan(
+    engine: Engine, state: State, definitions: Sequence[DefinedTable]
+) -> tuple[PlannedTable, ...]:
     specs = []
     for definition in definitions:
         old = state.stream_table(*definition.name)
         specs.append(TableSpec(FIRST if old is None else ALTERED, definition.request, old))
-    plan(engine, state, specs)
+    return plan(engine, state, specs).planned_tables
 
 
 def _where(

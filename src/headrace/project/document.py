@@ -34,6 +34,7 @@ def plan_document(plan: ProjectPlan) -> dict[str, Any]:
             }
             for change in plan.changes
         ],
+        "notices": list(plan.notices),
     }
 
 
@@ -54,6 +55,8 @@ def plan_of(document: Mapping[str, Any]) -> ProjectPlan:
             )
             for change in document["changes"]
         ),
+        # Plans that earlier versions saved have none.
+        tuple(map(str, document.get("notices", ()))),
     )
 
 

@@ -60,7 +60,8 @@ class ProjectPlan:
     """The changes, in the order of the names, and what they were found from.
 
     `definitions` and `catalog` are fingerprints of the folder and of the stream tables: once they
-    differ, the plan is stale.
+    differ, the plan is stale. `notices` name options without effect of tables that are created,
+    rebuilt or altered.
     """
 
     folder: str
@@ -68,6 +69,7 @@ class ProjectPlan:
     definitions: str
     catalog: str
     changes: tuple[TableChange, ...]
+    notices: tuple[str, ...] = ()
 
     @property
     def nothing_to_do(self) -> bool:
@@ -85,7 +87,8 @@ class ProjectPlan:
     def __str__(self) -> str:
         rows = [(change.act.value, change.table, change.reason) for change in self.changes]
         act, table = (max((len(row[n]) for row in rows), default=0) for n in (0, 1))
-        return "\n".join(f"{row[0]:{act}}  {row[1]:{table}}  {row[2]}" for row in rows)
+        lines = [f"{row[0]:{act}}  {row[1]:{table}}  {row[2]}" for row in rows]
+        return "\n".join([*lines, *(f"notice: {notice}" for notice in self.notices)])
 
 
 def folder_fingerprint(definitions: Sequence[DefinedTable]) -> str:

@@ -133,8 +133,13 @@ def _cron(words: list[str], zone: str) -> Cron:
 
 
 def _says_weekdays(word: str) -> bool:
-    """Whether a word is the last field of a cron line, rather than a zone behind it."""
-    return word[0] in "0123456789*" or word[:3].lower() in WEEKDAYS
+    """Whether a word is the last field of a cron line, rather than a zone behind it.
+
+    Signs that other fields or other crons have are meant as a field, too, and are no zones.
+    """
+    return (
+        word[0] in "0123456789*" or word[:3].lower() in WEEKDAYS or word.upper() in ("L", "LW", "?")
+    )
 
 
 def _invalid(text: str, wrong: str) -> UserError:

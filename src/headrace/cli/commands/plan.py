@@ -63,6 +63,7 @@ def plan(
         save_plan(made, out)
     call.screen.document(plan_document(made))
     _show(call, made)
+    _show_notices(call, made)
     if made.nothing_to_do:
         call.screen.show("nothing to do")
     if out is not None:
@@ -103,6 +104,7 @@ def apply(
             done = project.apply(saved)
     call.screen.document(plan_document(done))
     call.screen.show("nothing to do" if done.nothing_to_do else _summary(done, DONE))
+    _show_notices(call, done)
 
 
 def _show(call: Invocation, made: ProjectPlan) -> None:
@@ -120,6 +122,11 @@ def _show(call: Invocation, made: ProjectPlan) -> None:
         call.screen.show(table_of(("stream table", "what", "why"), rows, prose="why"))
     if made.changes:
         call.screen.show(_summary(made, PLANNED))
+
+
+def _show_notices(call: Invocation, made: ProjectPlan) -> None:
+    for notice in made.notices:
+        call.screen.note(f"notice: {notice}")
 
 
 def _also(readers: tuple[str, ...]) -> str:
