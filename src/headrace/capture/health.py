@@ -8,8 +8,9 @@ from typing import Any
 
 from psycopg import Connection, Cursor, sql
 
-from headrace.capture.layout import EMPTIED, FULL, FUNCTION_MARK, NOTE_MARK, SET_UP
+from headrace.capture.layout import EMPTIED, FULL, FUNCTION_MARK, NOTE_MARK, SET_UP, UNSEEN
 from headrace.capture.triggers import (
+    REPLICA_TRIGGER,
     ROW_TRIGGER,
     STATEMENT_TRIGGERS,
     definition,
@@ -22,14 +23,16 @@ from headrace.source.table import SourceTable
 
 RIGHTS = "the owner of the trigger function lacks a right that recording changes needs"
 
-# Name, type (pg_trigger.tgtype) and transition tables of each trigger.
+# Name, mode (tgenabled), type (tgtype) and transition tables in pg_trigger of each trigger.
 ROW_TYPE = 1 + 4 + 8 + 16
 TYPES = {"INSERT": 4, "DELETE": 8, "UPDATE": 16}
 TRIGGERS = (
-    (ROW_TRIGGER, ROW_TYPE, "", ""),
+    (ROW_TRIGGER, "A", ROW_TYPE, "", ""),
+    (REPLICA_TRIGGER, "R", ROW_TYPE, "", ""),
     *(
         (
             name,
+            "A",
             TYPES[event],
             "headrace_old" if "OLD TABLE" in tables else "",
             "headrace_new" if "NEW TABLE" in tables else "",
@@ -68,10 +71,12 @@ SELECT s.source, s.definition, s.unlogged, s.max_buffer_bytes, s.acknowledged_ep
     ),
     ARRAY(
         SELECT g.tgname FROM pg_trigger g
-        WHERE g.tgrelid = s.source AND g.tgfoid = f.oid AND g.tgenabled = 'A'
+        WHERE g.tgrelid = s.source AND g.tgfoid = f.oid
             AND g.tgqual IS NULL AND g.tgattr::text = ''
-            AND (g.tgname, g.tgtype, coalesce(g.tgoldtable, ''), coalesce(g.tgnewtable, ''))
-                IN ({triggers})
+            AND (
+                g.tgname, g.tgenabled, g.tgtype,
+                coalesce(g.tgoldtable, ''), coalesce(g.tgnewtable, '')
+            ) IN ({triggers})
     ),
     (
         SELECT count(*) FROM tree t JOIN pg_class c ON c.oid = t.oid
@@ -200,7 +205,7 @@ class CaptureHealth:
     @property
     def failing(self) -> bool:
         """Whether a trigger failed although nothing is wrong with it that `fault` can see."""
-        return self.dirt is not None and self.dirt not in (SET_UP, FULL, EMPTIED)
+        return self.dirt is not None and self.dirt not in (SET_UP, FULL, EMPTIED, UNSEEN)
 
     def emptied(self) -> str | None:
         """Whether a crash of the server took rows away that no trigger saw going."""

@@ -26,6 +26,7 @@ from headrace.source.introspect import CAPTURE_SCHEMA
 SET_UP = "capture was set up"
 FULL = "the buffer grew beyond max_buffer_mb"
 EMPTIED = "a crash of the server emptied an unlogged table"
+UNSEEN = "rows were written without statement-level triggers, as by a subscription"
 # Up to here every failing statement leaves a note without looking for an earlier one, so that in
 # ordinary cases transactions do not come to depend on one another through `dirt`.
 UNCHECKED_DIRT_BYTES = 65536

@@ -3,6 +3,9 @@
 A trigger never fails the user's statement: what it cannot record it notes in `dirt`, which makes
 the next ingest copy the source again. It never uses NOTIFY, after which PostgreSQL refuses PREPARE
 TRANSACTION. TRUNCATE needs no trigger: it changes `SourceTable.storage`.
+
+Statement-level triggers record a statement's rows at once, but whoever applies rows without
+statements, such as a subscription, fires none of them. Then a row-level trigger leaves a note.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from psycopg import sql
 
 from headrace.capture.layout import (
     FULL,
+    UNSEEN,
     buffer_name,
     buffer_sql,
     expected_mark,
@@ -32,6 +36,8 @@ STATEMENT_TRIGGERS = (
     ("headrace_capture_delete", "DELETE", "OLD TABLE AS headrace_old"),
 )
 ROW_TRIGGER = "headrace_capture_row"
+# Fires in sessions with session_replication_role = replica alone, beside the statement-level ones.
+REPLICA_TRIGGER = "headrace_capture_replica"
 FUNCTION = sql.SQL("""\
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp{settings} AS {quote}
@@ -39,7 +45,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp{settings
 DECLARE
     problem text;
 BEGIN
-    BEGIN
+    BEGIN{watching}
         -- pg_table_size would ask the file system for a dozen more files.
         IF (
             SELECT pg_relation_size(c.oid)
@@ -68,15 +74,23 @@ BEGIN
     RETURN NULL;
 END
 {quote}""")
+# Where a statement of a client or of another trigger writes a row, its own triggers record it.
+WATCHING = sql.SQL("""
+        IF TG_LEVEL = 'ROW' THEN
+            IF current_query() IS NULL AND pg_trigger_depth() = 1 THEN
+                PERFORM {schema}.note_dirt({oid}, {unseen});
+            END IF;
+            RETURN NULL;
+        END IF;""")
 
 
 def trigger_names(table: SourceTable) -> tuple[str, ...]:
     if table.row_triggers:
         return (ROW_TRIGGER,)
-    return tuple(name for name, _, _ in STATEMENT_TRIGGERS)
+    return (*(name for name, _, _ in STATEMENT_TRIGGERS), REPLICA_TRIGGER)
 
 
-ALL_TRIGGERS = (*(name for name, _, _ in STATEMENT_TRIGGERS), ROW_TRIGGER)
+ALL_TRIGGERS = (*(name for name, _, _ in STATEMENT_TRIGGERS), ROW_TRIGGER, REPLICA_TRIGGER)
 
 
 @lru_cache(maxsize=1024)
@@ -124,9 +138,12 @@ def function_ddl(table: SourceTable, limit: int) -> sql.Composed:
     tag = "headrace"
     while f"${tag}$" in text:
         tag += "_"
+    schema, oid = sql.Identifier(CAPTURE_SCHEMA), sql.Literal(table.oid)
+    watching = WATCHING.format(schema=schema, oid=oid, unseen=sql.Literal(UNSEEN))
     return FUNCTION.format(
         function=function_name(table.oid),
-        schema=sql.Identifier(CAPTURE_SCHEMA),
+        schema=schema,
+        watching=sql.SQL("") if table.row_triggers else watching,
         settings=sql.SQL(" SET array_nulls = on" if _has_enum_arrays(table) else ""),
         quote=sql.SQL(f"${tag}$"),
         buffer_name=sql.Literal(buffer_sql(table.oid)),
@@ -134,24 +151,22 @@ def function_ddl(table: SourceTable, limit: int) -> sql.Composed:
         full=sql.Literal(FULL),
         insert=insert,
         delete=delete,
-        oid=sql.Literal(table.oid),
+        oid=oid,
     )
 
 
 def trigger_ddl(table: SourceTable) -> tuple[sql.Composed, ...]:
     relation, function = _relation(table), function_name(table.oid)
-    if table.row_triggers:
-        created = [
-            _sql(
-                "CREATE OR REPLACE TRIGGER {} AFTER INSERT OR UPDATE OR DELETE ON {}\n"
-                "FOR EACH ROW EXECUTE FUNCTION {}()",
-                sql.Identifier(ROW_TRIGGER),
-                relation,
-                function,
-            )
-        ]
-    else:
-        created = [
+    by_row = _sql(
+        "CREATE OR REPLACE TRIGGER {} AFTER INSERT OR UPDATE OR DELETE ON {}\n"
+        "FOR EACH ROW EXECUTE FUNCTION {}()",
+        sql.Identifier(ROW_TRIGGER if table.row_triggers else REPLICA_TRIGGER),
+        relation,
+        function,
+    )
+    created = [by_row]
+    if not table.row_triggers:
+        created += [
             _sql(
                 "CREATE OR REPLACE TRIGGER {} AFTER {} ON {} REFERENCING {}\n"
                 "FOR EACH STATEMENT EXECUTE FUNCTION {}()",
@@ -165,7 +180,12 @@ def trigger_ddl(table: SourceTable) -> tuple[sql.Composed, ...]:
         ]
     # ALWAYS: also in sessions with session_replication_role = replica.
     enabled = [
-        _sql("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}", relation, sql.Identifier(name))
+        _sql(
+            "ALTER TABLE {} ENABLE {} TRIGGER {}",
+            relation,
+            sql.SQL("REPLICA" if name == REPLICA_TRIGGER else "ALWAYS"),
+            sql.Identifier(name),
+        )
         for name in trigger_names(table)
     ]
     return (*created, *enabled)
