@@ -349,3 +349,28 @@ class TestTiers:
             assert table.next_tier_at > datetime.now(UTC)
             assert (shown("hot").tier_in_force, shown("hot").next_tier) == ("hot", None)
         assert shown().reads_per_minute is None
+
+
+def test_a_locked_view_keeps_nothing_else_from_being_done(
+    project: headrace.Headrace, sql: psycopg.Connection
+) -> None:
+    """A changed view is noticed, and what happened is recorded, whoever locks another."""
+    for name in ("locked", "changed"):
+        sql.execute(f"CREATE VIEW {name}_view AS SELECT customer FROM orders")
+        query = f"SELECT customer FROM {name}_view"
+        put_tables(project, TableRequest(name, query, schedule="1h", options={"tier": "auto"}))
+    sql.execute(
+        "CREATE OR REPLACE VIEW changed_view AS SELECT customer + 1 AS customer FROM orders"
+    )
+    sql.execute("BEGIN; ALTER VIEW locked_view SET (security_barrier = true)")
+    engine = project._engine
+    with engine.serving(0) as lease, WakeupListener(engine.database) as listener:
+        context = DaemonContext(engine, lease, listener, no_words, ScheduleState())
+        loop = DaemonLoop(context, LiveGraph(), threading.Event())
+        loop._reload()
+        loop._watch_reads()
+        loop._look_around()
+        loop._end()
+        assert len(engine.catalog.tiers()) == 2
+        assert [piece.request for piece in loop._exclusive._waiting] == [None]
+    sql.execute("ROLLBACK")

@@ -20,8 +20,9 @@ from headrace.lifecycle.drift import changed_views
 from headrace.lifecycle.planned_table import FIRST, PlannedTable, TableRequest
 from headrace.lifecycle.planning import plan
 from headrace.lifecycle.table_spec import TableSpec
+from headrace.source import views
 from headrace.source.connection import Database
-from headrace.source.views import find_views, forbidden_views
+from headrace.source.views import find_views, forbidden_views, look_at_views
 from tests.capture.follower import Follower
 from tests.catalog import examples
 from tests.lifecycle.made import put_tables
@@ -330,3 +331,54 @@ def test_a_lock_hides_no_lost_right(dsn: str, tables: Attacker, admin: Admin) ->
         connection.execute("SET lock_timeout = '50ms'")
         assert changed_views(connection, table) == {table.relation: "view app.shown lost a right"}
         tables.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize(
+    "locking",
+    ["LOCK TABLE app.staff IN ACCESS EXCLUSIVE MODE", "ALTER VIEW app.locked OWNER TO attacker"],
+)
+def test_a_locked_view_is_left_for_a_later_look(
+    dsn: str, tables: Attacker, admin: Admin, locking: str
+) -> None:
+    """A look that does not wait sees all other views."""
+    admin.execute("GRANT SELECT ON public.salaries TO attacker")
+    tables.execute(LATER)
+    tables.execute("CREATE VIEW app.locked AS SELECT id FROM app.staff")
+    with Database(dsn) as database, database.session() as connection:
+        readers = [
+            replace(
+                examples.TABLE,
+                relation=name,
+                views=(ViewRecord(*place, view.text, view.columns),),
+                creator=database.roles[0],
+            )
+            for name in ("shown", "locked")
+            for place, view in find_views(connection, [("app", name)]).items()
+        ]
+        connection.execute("SET lock_timeout = 0; SET statement_timeout = '5s'")
+        assert changed_views(connection, *readers, wait=False) == {}
+        tables.execute(
+            "CREATE OR REPLACE VIEW app.shown AS SELECT 1 AS id, name, amount FROM public.salaries"
+        )
+        tables.execute("CREATE OR REPLACE VIEW app.locked AS SELECT 1 AS id FROM app.staff")
+        tables.execute(f"BEGIN; {locking}")
+        assert changed_views(connection, *readers, wait=False) == {
+            "shown": "view app.shown was changed"
+        }
+        tables.execute("ROLLBACK")
+        assert set(changed_views(connection, *readers, wait=False)) == {"shown", "locked"}
+
+
+def test_a_lock_that_is_taken_during_a_look(
+    dsn: str, tables: Attacker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "LOOK", views.VIEWS)
+    tables.execute("CREATE VIEW app.other AS SELECT 1 AS one")
+    names = [("app", "shown"), ("app", "other"), ("app", "none")]
+    with Database(dsn) as database, database.session() as connection:
+        found = find_views(connection, names)
+        tables.execute("BEGIN; LOCK TABLE app.staff IN ACCESS EXCLUSIVE MODE")
+        assert look_at_views(connection, names) == {**found, ("app", "shown"): None}
+        tables.execute("ROLLBACK")
+        assert look_at_views(connection, names) == found
+        assert connection.execute("SHOW lock_timeout").fetchone() == ("5s",)

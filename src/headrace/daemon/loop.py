@@ -158,7 +158,9 @@ class DaemonLoop:
         self._decide_at = None
 
     def _look_around(self) -> None:
-        """Rebuild tables over changed views; record tick counters and tiers in force."""
+        """Record tick counters and tiers in force; rebuild tables over changed views."""
+        self._record_ticks()
+        self._note_tiers()
         context = self._context
         tables = self._state.stream_tables
         viewing = [one for one in tables if one.views and one.status is not Status.SUSPENDED]
@@ -166,12 +168,10 @@ class DaemonLoop:
         viewing = [one for one in viewing if one.relation in known]
         if viewing:
             with context.engine.database.session() as connection:
-                changed = changed_views(connection, *viewing)
+                changed = changed_views(connection, *viewing, wait=False)
             for table in viewing:
                 if table.relation in changed:
                     self._rebuild(table)
-        self._record_ticks()
-        self._note_tiers()
 
     def _watch_reads(self) -> None:
         """Count reads of tables whose tier depends on them, twice in `lazy_refresh_timeout`."""

@@ -38,7 +38,7 @@ from headrace.relations.definition import (
     used_columns,
 )
 from headrace.source.server import home_collation
-from headrace.source.views import find_views, forbidden_views
+from headrace.source.views import FoundView, find_views, forbidden_views, look_at_views
 
 
 def fits_inputs(
@@ -70,10 +70,13 @@ def fits_inputs(
     )
 
 
-def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str, str]:
+def changed_views(
+    connection: Connection[Any], *tables: StreamTable, wait: bool = True
+) -> dict[str, str]:
     """Return, by relation, how views of these tables were changed, dropped or lost rights.
 
     Also those with a view that may no longer be read, or whose owner may not read what it reads.
+    Without `wait` the text of a view that is locked counts as unchanged until a later look.
     """
     names = {(view.schema, view.name) for table in tables for view in table.views}
     if not names:
@@ -83,8 +86,9 @@ def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str
         read = [(view.schema, view.name) for view in table.views]
         for schema, name in forbidden_views(connection, read, table.creator):
             lost[table.relation] = f"view {schema}.{name} lost a right"
+    now: Mapping[tuple[str, str], FoundView | None]
     try:
-        now = find_views(connection, names)
+        now = find_views(connection, names) if wait else look_at_views(connection, names)
     except Transient:
         # The text of a view waits for the locks of what it reads, which its owner may hold.
         if lost:
@@ -93,11 +97,11 @@ def changed_views(connection: Connection[Any], *tables: StreamTable) -> dict[str
     changed: dict[str, str] = {}
     for table in tables:
         for view in table.views:
-            current = now.get((view.schema, view.name))
-            if current is None:
+            if (view.schema, view.name) not in now:
                 changed[table.relation] = f"view {view.schema}.{view.name} was dropped"
                 break
-            if (current.text, current.columns) != (view.text, view.columns):
+            current = now[view.schema, view.name]
+            if current is not None and (current.text, current.columns) != (view.text, view.columns):
                 changed[table.relation] = f"view {view.schema}.{view.name} was changed"
     return lost | changed
 

@@ -7,13 +7,14 @@ here. Otherwise the owner of a view could have Headrace show what only Headrace 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import Connection, sql
+from psycopg import Connection, errors, sql
 
-from headrace.errors import UserError
+from headrace.errors import Transient, UserError
 from headrace.source.faults import translated
 from headrace.source.rights import FIRST_USER_OID
 
@@ -29,6 +30,34 @@ JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
 WHERE c.relkind = 'v' AND c.oid >= %(first)s
 """
 
+# The same without the text of views that are locked: to print one, PostgreSQL opens the view and
+# the tables and views in its query, and waits for whoever holds or awaits their strongest lock.
+LOOK = """
+WITH locked AS MATERIALIZED (
+    SELECT l.relation FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE d.datname = current_database() AND l.locktype = 'relation'
+        AND l.mode = 'AccessExclusiveLock' AND l.pid <> pg_backend_pid()
+)
+SELECT n.nspname, c.relname, CASE WHEN c.oid NOT IN (SELECT relation FROM locked)
+    AND NOT EXISTS (
+        SELECT FROM pg_rewrite r
+        JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+            AND d.refclassid = 'pg_class'::regclass
+        JOIN locked l ON l.relation = d.refobjid
+        WHERE r.ev_class = c.oid
+    ) THEN rtrim(pg_get_viewdef(c.oid), ';') END, ARRAY(
+    SELECT a.attname::text FROM pg_attribute a
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+)
+FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS wanted (schema, name)
+JOIN pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+WHERE c.relkind = 'v' AND c.oid >= %(first)s
+"""
+# For locks that are taken during the look, or on tables that only give a row type to the query.
+LOCK_MILLISECONDS = 50
+MOST_WAITS = 5
+
 
 @dataclass(frozen=True)
 class FoundView:
@@ -42,15 +71,58 @@ def find_views(
     connection: Connection[Any], names: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], FoundView]:
     """Return the views of users among the names (schema and name), by name."""
+    with translated():
+        rows = connection.execute(VIEWS, _parameters(names)).fetchall()
+    return {(schema, name): FoundView(text, tuple(columns)) for schema, name, text, columns in rows}
+
+
+def look_at_views(
+    connection: Connection[Any], names: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], FoundView | None]:
+    """Return the views as `find_views` does, hardly waiting: None for those that are locked."""
+    found = _look(connection, names)
+    if found is not None:
+        return found
+    looked_at: dict[tuple[str, str], FoundView | None] = dict.fromkeys(names)
+    waits = 0
+    for name in random.sample(tuple(names), len(names)):
+        found = _look(connection, [name])
+        if found is not None:
+            del looked_at[name]
+            looked_at |= found
+            continue
+        waits += 1
+        if waits == MOST_WAITS:
+            break
+    return looked_at
+
+
+def _look(
+    connection: Connection[Any], names: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], FoundView | None] | None:
+    """Return the views of which none had to be waited for; None if one had to be."""
+    wait = sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_MILLISECONDS)
+    try:
+        with translated(), connection.transaction():
+            connection.execute(wait)
+            rows = connection.execute(LOOK, _parameters(names)).fetchall()
+    except Transient as error:
+        if not isinstance(error.__cause__, errors.LockNotAvailable):
+            raise
+        return None
+    return {
+        (schema, name): None if text is None else FoundView(text, tuple(columns))
+        for schema, name, text, columns in rows
+    }
+
+
+def _parameters(names: Iterable[tuple[str, str]]) -> dict[str, Any]:
     requested = sorted(names)
-    parameters = {
+    return {
         "schemas": [schema for schema, _ in requested],
         "names": [name for _, name in requested],
         "first": FIRST_USER_OID,
     }
-    with translated():
-        rows = connection.execute(VIEWS, parameters).fetchall()
-    return {(schema, name): FoundView(text, tuple(columns)) for schema, name, text, columns in rows}
 
 
 # A view depends on the columns that it reads, or on the whole table if it reads none. Whole rows
@@ -130,12 +202,7 @@ def forbidden_views(
     requested = sorted(names)
     if not requested:
         return {}
-    parameters = {
-        "schemas": [schema for schema, _ in requested],
-        "names": [name for _, name in requested],
-        "first": FIRST_USER_OID,
-        "invoker": invoker or connection.info.user,
-    }
+    parameters = {**_parameters(requested), "invoker": invoker or connection.info.user}
     with translated():
         rows = connection.execute(FORBIDDEN, parameters).fetchall()
     return {(schema, name): _problem(*problem) for schema, name, *problem in rows}
