@@ -9,7 +9,7 @@ import pytest
 
 from headrace.capture import layout, settle
 from headrace.capture.setup import set_up
-from headrace.errors import Transient
+from headrace.errors import Transient, UserError
 from headrace.source.connection import Database
 from tests.capture.follower import Follower
 
@@ -151,3 +151,18 @@ def test_an_old_snapshot_does_not_rely_on_a_note_that_is_gone(
     assert one(application, NOTES) == 1
     assert set(broken.tick().copied or ()) == {"t"}
     assert broken.bag("t").total() == 2
+
+
+def test_the_number_of_columns(database: Database, application: Application) -> None:
+    """A buffer has three more than are captured, and PostgreSQL has a limit for tables."""
+    for name, number in (("widest", 1597), ("wider", 1598)):
+        columns = ", ".join(f"c{place} boolean" for place in range(number))
+        application.execute(f"CREATE TABLE {name} ({columns}, other point)")
+    follower = Follower(database, "widest")
+    follower.tick()
+    application.execute("INSERT INTO widest (c0, c1596) VALUES (true, false)")
+    assert follower.tick().changed == 1
+    with pytest.raises(UserError) as refused:
+        Follower(database, "wider")
+    assert refused.value.code == "unsupported-source"
+    assert refused.value.message == "public.wider has 1598 columns to capture; at most 1597 can be"

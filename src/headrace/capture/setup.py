@@ -13,6 +13,7 @@ from headrace.capture.health import CaptureHealth, ask_health, capture_present, 
 from headrace.capture.statements import (
     CaptureOptions,
     Roles,
+    fits_buffer,
     limit_sql,
     script,
     setup_sql,
@@ -93,7 +94,11 @@ def set_up(
         perform(database, complete_setup, _shown(table))
     except errors.InsufficientPrivilege as error:
         complete = setup_sql(
-            whole or table, roles, options, with_schema=not shared, obsolete=obsolete
+            whole if whole is not None and fits_buffer(whole) else table,
+            roles,
+            options,
+            with_schema=not shared,
+            obsolete=obsolete,
         )
         raise UserError(
             "capture-not-set-up",

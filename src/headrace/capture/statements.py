@@ -15,8 +15,12 @@ from headrace.capture.triggers import (
     function_ddl,
     trigger_ddl,
 )
+from headrace.errors import UserError
 from headrace.source.introspect import CAPTURE_SCHEMA
 from headrace.source.table import SourceTable
+
+# PostgreSQL's limit for tables, without a buffer's own columns.
+MOST_COLUMNS = 1600 - 3
 
 REMEMBER = sql.SQL("""\
 INSERT INTO {schema}.sources (source, definition, unlogged, max_buffer_bytes)
@@ -54,6 +58,10 @@ class Roles:
     owner: str
 
 
+def fits_buffer(table: SourceTable) -> bool:
+    return len(table.stored) <= MOST_COLUMNS
+
+
 def setup_sql(
     table: SourceTable,
     roles: Roles,
@@ -66,7 +74,16 @@ def setup_sql(
 
     They lock the table first: whoever has written to it has ended, so a copy made afterwards
     has all that an older buffer, dropped here, may have held. `obsolete` names triggers to drop.
+    Raises `unsupported-source` for a table that no buffer can be made for.
     """
+    if not fits_buffer(table):
+        raise UserError(
+            "unsupported-source",
+            f"{table.schema}.{table.name} has {len(table.stored)} columns to capture; at most"
+            f" {MOST_COLUMNS} can be",
+            detail="Columns of types that cannot be stored do not count.",
+            hint="Divide the columns among several tables.",
+        )
     relation = sql.Identifier(table.schema, table.name)
     buffer, function = buffer_name(table.oid), function_name(table.oid)
     runtime, owner = sql.Identifier(roles.runtime), sql.Identifier(roles.owner)
