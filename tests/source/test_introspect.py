@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
@@ -14,6 +15,7 @@ from headrace.source.connection import Database
 from headrace.source.introspect import find_table, find_tables, inspect
 from headrace.source.rights import RIGHTS
 from headrace.source.table import SourceTable
+from headrace.source.views import find_views
 from headrace.types import Type
 
 pytestmark = pytest.mark.postgres
@@ -305,3 +307,34 @@ def test_rights_of_many_tables_are_found_in_one_pass(
             yield from loops(child)
 
     assert max(loops(row[0][0]["Plan"])) <= tables
+
+
+def test_settings_of_the_database_change_nothing(application: Application, dsn: str) -> None:
+    """What is read is compared with what was read before, whatever is set meanwhile."""
+    application.execute("""
+        CREATE TYPE mood AS ENUM ('sad', 'glad');
+        CREATE TABLE t (id integer PRIMARY KEY, m mood, d mood[], amount numeric(10, 2));
+        CREATE VIEW v AS SELECT id, m, amount IS NULL AS unknown FROM t WHERE m = 'sad';
+        CREATE TABLE g (a integer[]);
+        INSERT INTO g SELECT ARRAY[1] FROM generate_series(1, 1000);
+        CREATE INDEX ON g USING gin (a);
+    """)
+
+    def read() -> tuple[Any, ...]:
+        with Database(dsn) as database, database.session() as connection:
+            views = find_views(connection, [("public", "v")])
+            connection.execute("SET enable_seqscan = off")
+            rows = connection.execute("SELECT NULL = NULL, count(*) FROM public.g WHERE a @> '{1}'")
+            return find_table(connection, None, "t"), views, rows.fetchall()
+
+    before = read()
+    assert before[-1] == [(None, 1000)]
+    for setting in (
+        "quote_all_identifiers = on",
+        "transform_null_equals = on",
+        "gin_fuzzy_search_limit = 1",
+    ):
+        name = sql.Identifier(application.info.dbname)
+        application.execute(sql.SQL("ALTER DATABASE {} SET {}").format(name, sql.SQL(setting)))
+        assert read() == before, setting
+        application.execute(sql.SQL("ALTER DATABASE {} RESET ALL").format(name))

@@ -12,7 +12,8 @@ from headrace.errors import UserError
 
 # Settings that a session must not inherit from a role, a database or the environment. The first
 # block fixes the text form of values, the second timeouts and row filters. The third fixes names in
-# PostgreSQL's own output (format_type) and keeps objects of users from shadowing built-in ones.
+# PostgreSQL's own output (format_type, pg_get_viewdef) and what queries mean, and keeps objects of
+# users from shadowing built-in ones.
 # Constraints are not used for planning: their functions would run with our rights.
 SETTINGS: Mapping[str, str] = {
     "datestyle": "ISO",
@@ -32,6 +33,9 @@ SETTINGS: Mapping[str, str] = {
     "default_transaction_read_only": "off",
     "default_transaction_deferrable": "off",
     "search_path": "pg_catalog, pg_temp",
+    "quote_all_identifiers": "off",
+    "transform_null_equals": "off",
+    "gin_fuzzy_search_limit": "0",
     "constraint_exclusion": "off",
     "jit": "off",
 }
