@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.catalog.records import Receipt
-from headrace.cli.tables import compared
+from headrace.cli.tables import compared, covered
 from headrace.errors import SchemaChanged, Unavailable
 from headrace.statements.options import OPTIONS
 from tests.cli.conftest import Headrace
@@ -167,6 +167,13 @@ def test_a_sample_and_what_it_covered(project: MemoryProject, headrace: Headrace
         "recomputed, served, bucket 3 of 100 by n"
     )
     assert compared(replace(receipt(), covered=values)) == "recomputed, served, n: a, NULL"
+    assert covered(replace(receipt(), covered={**values, "without_rows": [None]})) == (
+        "n: a, NULL (no rows: NULL)"
+    )
+    ranges = {**values, "values": ["5", "7"], "ranges": [["0", "6"], ["6", "9"]]}
+    assert covered(replace(receipt(), covered={**ranges, "without_rows": [["6", "9"]]})) == (
+        "n: 0 to before 6, 6 to before 9 (no rows: 6 to before 9)"
+    )
 
 
 def test_receipts(project: MemoryProject, headrace: Headrace, tmp_path: Path) -> None:
@@ -228,6 +235,7 @@ def test_a_verify_goes_on_only_where_the_same_was_compared(
     with_source = replace(whole, detail={**whole.detail, "source public.orders": {"missing": 0}})
     hundredth = replace(whole, covered={"column": "n", "buckets": 100, "bucket": 3})
     some = replace(whole, covered={"column": "n", "values": ["1", "2"]})
+    one = replace(whole, covered={**(some.covered or {}), "without_rows": ["2"]})
     cases: tuple[tuple[str, tuple[Receipt, ...], tuple[str, ...], bool], ...] = (
         ("found different since", (different, whole), (), False),
         ("mended since", (whole, different), (), True),
@@ -235,6 +243,7 @@ def test_a_verify_goes_on_only_where_the_same_was_compared(
         ("a part since", (some, whole), (), True),
         ("without its sources", (whole,), ("--source",), False),
         ("with its sources", (with_source,), ("--source",), True),
+        ("a part without rows", (one,), ("--sample", "n=1,2"), False),
         ("all of it, for a part", (whole,), ("--sample", "n=3"), True),
         ("as large a part", (hundredth,), ("--sample", "1%"), True),
         ("as large a part by the column", (hundredth,), ("--sample", "1% by n"), True),

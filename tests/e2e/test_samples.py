@@ -11,6 +11,7 @@ import pytest
 
 import headrace
 from headrace.catalog import Change
+from headrace.errors import UserError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,3 +108,38 @@ def test_a_value_stands_for_its_partition_by_range(project: headrace.Headrace) -
                 "of": 15,
             }
             assert april.equal
+
+
+def test_values_that_no_row_has(project: headrace.Headrace) -> None:
+    """A sample without rows is equal to anything; one with rows says which values had none."""
+    with psycopg.connect(project.dsn, autocommit=True) as sql:
+        sql.execute("CREATE TYPE mood AS ENUM ('sad', 'glad', 'calm')")
+        sql.execute("CREATE TABLE moods (m mood)")
+        sql.execute("INSERT INTO moods VALUES ('sad'), ('glad')")
+    with project:
+        project.create_stream_table("felt", "SELECT m, count(*) AS n FROM moods GROUP BY m")
+        project.create_stream_table("totals", QUERY, partition_by="month(day)")
+        for oracle in ("spark", "postgres"):
+            for name, sample in (
+                ("felt", "m=mad"),
+                ("felt", "m= sad, glad"),
+                ("felt", {"m": [None]}),
+                ("totals", "day=2027-01-01"),
+                ("totals", "customer=99"),
+            ):
+                with pytest.raises(UserError, match="nothing was compared") as refused:
+                    project.verify(name, oracle=oracle, sample=sample)
+                assert refused.value.code == "invalid-option"
+            some = project.verify("felt", oracle=oracle, sample="m=sad, glad")
+            assert (some.equal, some.rows) == (True, 1)
+            assert some.covered is not None
+            assert some.covered["without_rows"] == [" glad"]
+            days = project.verify("totals", oracle=oracle, sample="day=2026-03-01,2027-01-01")
+            assert days.covered is not None
+            assert days.covered["without_rows"] == [["2027-01-01", "2027-02-01"]]
+        assert len(project.receipts("felt")) == 2
+        with psycopg.connect(project.dsn, autocommit=True) as sql:
+            sql.execute("SET headrace.publishing = 'on'")
+            sql.execute("INSERT INTO felt (m, n) VALUES ('calm', 1)")
+        found = project.verify("felt", sample="m=calm")
+        assert (found.equal, found.surplus + found.missing, found.rows) == (False, 1, 0)

@@ -241,11 +241,20 @@ def covered(receipt: Receipt) -> str:
         return "all"
     if "buckets" in which:
         return f"bucket {which['bucket']} of {which['buckets']} by {which['column']}"
-    values = ["NULL" if value is None else str(value) for value in which["values"]]
+    chosen = which["values"]
     if "ranges" in which:
-        ranges = [f"{low} to before {high}" for low, high in which["ranges"]]
-        values = ranges + ["NULL"] * (None in which["values"])
-    return f"{which['column']}: {', '.join(values)}"
+        chosen = [*which["ranges"], *([None] if None in which["values"] else [])]
+    text = f"{which['column']}: {', '.join(map(_chosen, chosen))}"
+    if "without_rows" in which:
+        text += f" (no rows: {', '.join(map(_chosen, which['without_rows']))})"
+    return text
+
+
+def _chosen(value: Any) -> str:
+    """Return a value, or a range, by which rows were chosen."""
+    if isinstance(value, list):
+        return f"{value[0]} to before {value[1]}"
+    return "NULL" if value is None else str(value)
 
 
 def compared(receipt: Receipt) -> str:

@@ -30,6 +30,8 @@ def covers(
         ranges = ranges_asked(request, scheme)
         if ranges is not None and covered.get("partition_by") != str(ranges):
             return False
+        if covered.get("without_rows"):
+            return False
         return set(request.values) <= set(covered.get("values", ()))
     return covered.get("buckets") == buckets_of(request.share)
 

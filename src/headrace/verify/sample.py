@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from hashlib import md5
@@ -85,7 +85,7 @@ class Sample:
     ranges: tuple[WholeRange, ...] = ()
     partition_by: str | None = None
 
-    def covered(self, rows: int, of: int) -> dict[str, Any]:
+    def covered(self, rows: int, of: int, without_rows: Sequence[Any] = ()) -> dict[str, Any]:
         """What a receipt says: which rows were compared, and how many of how many."""
         which: dict[str, Any] = {"values": list(self.values)}
         if self.buckets:
@@ -93,6 +93,8 @@ class Sample:
         if self.partition_by is not None:
             which["partition_by"] = self.partition_by
             which["ranges"] = [one.bounds for one in self.ranges]
+        if without_rows:
+            which["without_rows"] = list(without_rows)
         return {"column": self.column.name, **which, "rows": rows, "of": of}
 
     def has(self, value: Any) -> bool:
@@ -104,6 +106,17 @@ class Sample:
             return self.bucket == 0
         digest = md5(text.encode(), usedforsecurity=False).hexdigest()
         return int(digest[:8], 16) % self.buckets == self.bucket
+
+    def without_rows(self, rows: pa.Table) -> list[Any]:
+        """The values, or bounds of ranges, that no row has."""
+        parts: list[tuple[Any, Sample]]
+        if self.partition_by is None:
+            parts = [(value, replace(self, values=(value,))) for value in self.values]
+        else:
+            parts = [(one.bounds, replace(self, values=(), ranges=(one,))) for one in self.ranges]
+            if None in self.values:
+                parts.append((None, replace(self, values=(None,), ranges=())))
+        return [shown for shown, part in parts if not part.filtered(rows).num_rows]
 
     def filtered(self, rows: pa.Table) -> pa.Table:
         """The rows that belong to it; the weight is the first column."""

@@ -80,11 +80,16 @@ def verify(
     if source:
         comparisons += verify_sources(engine, table)
     stored = at(engine, state, table).rows(state.relation(table.relation))
-    rows = _count(stored) if part is None else _count(part.filtered(stored))
+    compared_rows = stored if part is None else part.filtered(stored)
+    equal, rows = all(comparison.equal for comparison in comparisons), _count(compared_rows)
+    # Where all sides are equal, what is not stored is nowhere.
+    without_rows = part.without_rows(compared_rows) if part is not None and equal else []
+    if without_rows and not rows:
+        raise _nothing_compared(table, part, sample)
     receipt = Receipt(
         table.relation,
         table.epoch,
-        all(comparison.equal for comparison in comparisons),
+        equal,
         rows,
         sum(comparison.missing for comparison in comparisons),
         sum(comparison.surplus for comparison in comparisons),
@@ -95,7 +100,7 @@ def verify(
         },
         datetime.now(UTC),
         oracle,
-        None if part is None else part.covered(rows, _count(stored)),
+        None if part is None else part.covered(rows, _count(stored), without_rows),
         definition_fingerprint(state, table),
     )
     with engine.writing() as lease:
@@ -114,6 +119,21 @@ def _require_whole(tables: tuple[StreamTable, ...]) -> None:
                 f"stream table {table.schema}.{table.name} has to be rebuilt",
                 hint="Refresh it first.",
             )
+
+
+def _nothing_compared(
+    table: StreamTable, sample: Sample | None, request: SampleRequest | None
+) -> UserError:
+    assert sample is not None
+    assert request is not None
+    values = ", ".join("NULL" if value is None else repr(value) for value in request.values)
+    where = "is in the range of" if sample.ranges else "has"
+    return UserError(
+        "invalid-option",
+        f"nothing was compared: no row of {table.schema}.{table.name} {where} {values} in column"
+        f" {sample.column.name}",
+        hint="Write values as they are stored, without blanks beside commas: column=value,value.",
+    )
 
 
 def _served(engine: Engine, state: State, table: StreamTable, sample: Sample | None) -> Comparison:
