@@ -158,6 +158,16 @@ def test_verify(project: MemoryProject, headrace: Headrace) -> None:
     assert (result.code, result.document["equal"], result.document["receipts"]) == (3, False, [])
 
 
+def test_verify_in_a_project_without_tables(project: MemoryProject, headrace: Headrace) -> None:
+    project.tables = ()
+    for given in ((), ("--resume", "1h")):
+        result = headrace("verify", "--all", *given)
+        assert (result.code, result.out) == (0, "")
+        assert "There are no stream tables yet" in result.error
+        result = headrace("verify", "--all", "--json", *given)
+        assert (result.code, result.document["equal"]) == (0, None)
+
+
 def test_a_sample_and_what_it_covered(project: MemoryProject, headrace: Headrace) -> None:
     assert headrace("verify", "totals", "--sample", "1% by n").code == 0
     assert project.calls[0] == ("verify", "public.totals", False, "spark", "1% by n")

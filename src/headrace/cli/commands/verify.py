@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli.call import Invocation
+from headrace.cli.commands.show import NONE_YET
 from headrace.cli.documents import receipt_document
 from headrace.cli.exit_codes import DONE, NOT_EQUAL
 from headrace.cli.tables import differences, listed_receipts, verified
@@ -77,6 +78,7 @@ def verify(
     part = None if sample is None else SampleRequest.of(sample)
     with call.project() as project:
         tables = chosen(project, names, everything=all_)
+        is_empty = not tables
         if since is not None:
             known = {
                 table.name: project.receipts(sql_name(table.name), current=True) for table in tables
@@ -99,14 +101,17 @@ def verify(
             tables,
             lambda name: project.verify(name, source=source, oracle=oracle, sample=sample),
         )
+    equal = not failed.errors and all(receipt.equal for _, receipt in done)
     call.screen.document(
         {
-            "equal": not failed.errors and all(receipt.equal for _, receipt in done),
+            "equal": None if is_empty else equal,
             "receipts": [receipt_document(*advanced_table) for advanced_table in done],
             "errors": failed.documents,
         }
     )
-    if not tables:
+    if is_empty:
+        call.screen.note(NONE_YET)
+    elif not tables:
         call.screen.note("All tables have been verified since then.")
     if done:
         call.screen.show(verified(done))
