@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from headrace.capture import setup
+from headrace.capture.layout import schema_ddl
 from headrace.errors import Transient
 from headrace.source.connection import Database
 from tests.capture.follower import Follower
@@ -207,3 +208,26 @@ def test_a_partition_can_be_made_by_the_owner(database: Database, application: A
         assert follower.bag("p") == {(1,): 1, (11,): 1, (12,): 1}
     finally:
         application.execute("DROP OWNED BY partition_owner; DROP ROLE partition_owner")
+
+
+def test_a_note_does_not_wait_for_a_set_up(
+    database: Database, application: Application, dsn: str
+) -> None:
+    """What all sources share is set up again beside writers whose changes cannot be recorded."""
+    application.execute(TABLE)
+    follower = Follower(database, "t")
+    follower.tick()
+    application.execute(f"DROP TABLE headrace_capture.buffer_{follower.oids['t']}")
+    application.execute("SET lock_timeout = '2s'")
+    with psycopg.connect(dsn) as setting_up:
+        for statement in schema_ddl(database.roles[0]):
+            setting_up.execute(statement)
+        application.execute("INSERT INTO t VALUES (1, 'x', 1)")
+        notes = "SELECT count(*) FROM headrace_capture.dirt"
+        assert application.execute(notes).fetchone() == (1,)
+    application.execute("DROP INDEX headrace_capture.dirt_source")
+    with psycopg.connect(dsn) as setting_up:
+        for statement in schema_ddl(database.roles[0]):
+            setting_up.execute(statement)
+    index = "SELECT to_regclass('headrace_capture.dirt_source')::text"
+    assert application.execute(index).fetchone() == ("headrace_capture.dirt_source",)

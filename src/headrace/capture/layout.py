@@ -54,7 +54,15 @@ CREATE TABLE IF NOT EXISTS {schema}.dirt (
     reason text NOT NULL,
     noted_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (vacuum_truncate = off)"""),
-    sql.SQL("CREATE INDEX IF NOT EXISTS dirt_source ON {schema}.dirt (source)"),
+    # An index that exists is looked for first: CREATE INDEX would lock writers of notes out.
+    sql.SQL("""\
+DO $headrace$
+BEGIN
+    IF pg_catalog.to_regclass('{schema}.dirt_source') IS NULL THEN
+        CREATE INDEX IF NOT EXISTS dirt_source ON {schema}.dirt (source);
+    END IF;
+END
+$headrace$"""),
     sql.SQL("CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.alive (source oid PRIMARY KEY)"),
     sql.SQL("""\
 CREATE TABLE IF NOT EXISTS {schema}.announced (source oid PRIMARY KEY, epoch bigint NOT NULL)"""),
