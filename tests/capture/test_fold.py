@@ -19,7 +19,7 @@ from headrace.source.connection import Database
 from headrace.source.reading import stored_schema
 from headrace.store import net
 from tests.capture.follower import NEVER, Follower, read_changes
-from tests.capture.test_types import COLUMNS
+from tests.capture.typed_values import COLUMNS
 
 pytestmark = pytest.mark.postgres
 

@@ -29,7 +29,7 @@ from headrace.observe.cdc_status import MEGABYTE, SourceHealth, health_of
 from headrace.settings import Settings
 from headrace.source.introspect import find_table, inspect
 from headrace.source.server import server_identity
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.lifecycle.made import put_tables
 from tests.readers.states import NOON, state_of, table
 

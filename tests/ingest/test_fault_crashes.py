@@ -28,7 +28,7 @@ from headrace.ingest import copying, transition
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.planned_table import TableRequest
 from tests.capture.follower import Bag
-from tests.capture.test_crash import crash, stopped_wal_writer
+from tests.capture.server_crash import crash, stopped_wal_writer
 from tests.capture.wal.following import flushed, peeked
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 from tests.lifecycle.made import put_tables

@@ -18,7 +18,7 @@ from headrace.errors import HeadraceError
 from headrace.lifecycle.planned_table import TableRequest
 from tests.alerts import heard_so_far, listen
 from tests.capture.wal.streaming import eventually
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.ingest.world import FULL, MODES, TRIGGER, WAL, Application, World
 from tests.lifecycle.made import put_tables
 

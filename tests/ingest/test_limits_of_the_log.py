@@ -10,15 +10,12 @@ from headrace.catalog.records import CaptureMode, Status
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.planned_table import TableRequest
 from tests.alerts import heard_so_far, listen
+from tests.ingest.wal_objects import LEFT
 from tests.ingest.world import KEY, TRIGGER, WAL, World
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
 
-LEFT = """
-SELECT slot_name FROM pg_replication_slots WHERE database = current_database()
-UNION ALL SELECT pubname FROM pg_publication
-"""
 MEGABYTE = "SELECT pg_logical_emit_message(false, 'noise', repeat('n', 1 << 20))"
 
 

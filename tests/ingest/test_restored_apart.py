@@ -22,7 +22,7 @@ from headrace.ingest import transition
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.planned_table import TableRequest
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 from tests.lifecycle.made import put_tables
 

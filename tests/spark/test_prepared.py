@@ -22,7 +22,7 @@ from headrace.spark.run import Input, Runner
 from headrace.spark.session import Spark
 from headrace.spark.views import Views
 from tests.query.shop import Shop
-from tests.render.test_one_partition import QUERIES, one_row_each
+from tests.render.one_partition import QUERIES, one_row_each
 from tests.spark.values import SPECIAL, bag, special_table, stored
 
 NUMBERS = pa.schema([("_weight", pa.int64()), ("n", pa.int64())])

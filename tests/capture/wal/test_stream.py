@@ -22,8 +22,8 @@ from headrace.errors import NeedsReinit, Transient
 from headrace.source import connection as connections
 from headrace.source.connection import Database
 from tests.capture.wal.following import flushed
+from tests.capture.wal.other_consumer import streaming
 from tests.capture.wal.streaming import CEILING, Application, Followed, eventually, followed
-from tests.capture.wal.test_slot import streaming
 
 pytestmark = pytest.mark.postgres
 
