@@ -23,7 +23,7 @@ def crash(home: Path) -> None:
 
 @contextmanager
 def stopped_wal_writer(application: psycopg.Connection[Any]) -> Iterator[None]:
-    """Asynchronous commits stay in memory while it stands still."""
+    """Stop the WAL writer, so that asynchronous commits stay in memory."""
     query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
     row = application.execute(query).fetchone()
     assert row is not None

@@ -29,7 +29,7 @@ DIVIDING = (
     " LEFT JOIN u ON u.k = q.k",
 )
 
-# Whether there is a row, which one is the first or the least, is told from rows that are there.
+# Only rows that are there decide whether there is a row, and which one is first or least.
 CHOOSING = (
     f"SELECT t.k, u.a {LEFT}",
     "SELECT t.k, u.a FROM t FULL JOIN u ON t.k = u.k AND t.b < u.b",

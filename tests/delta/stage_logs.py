@@ -77,7 +77,7 @@ def reader(
 
 
 def filled(stages: tuple[Stage, ...], world: World) -> dict[str, Log]:
-    """Every stage evaluated anew."""
+    """Return the log of every stage, evaluated from scratch."""
     logs: dict[str, Log] = {}
     for stage in stages:
         rows = evaluate(stage_full(stage, stored=False), reader(world, logs))

@@ -91,7 +91,7 @@ def test_members_come_and_go_together(walks: headrace.Headrace, sql: psycopg.Con
     assert relations(walks) == before
     walks.reinit("even")
     after = relations(walks)
-    assert not set(after.values()) & set(before.values()), "both are made anew"
+    assert not set(after.values()) & set(before.values()), "both are rebuilt"
     assert_walks(walks, sql)
     walks.drop_stream_table("even", cascade=True)
     assert walks.status() == ()

@@ -26,7 +26,7 @@ QUERIES = {
 
 
 class Large:
-    """Tells which changes went through parts, and that nothing is left of them."""
+    """Records which changes went through parts, and that nothing is left of them."""
 
     def __init__(self, hr: headrace.Headrace, monkeypatch: pytest.MonkeyPatch) -> None:
         hr.set("collect_rows", LIMIT)

@@ -122,7 +122,7 @@ def test_on_spark(group: str, connection: psycopg.Connection[Any], spark: SparkS
 
 
 @pytest.mark.spark
-def test_a_text_that_spark_writes_anew_is_an_error(spark: SparkSession) -> None:
+def test_a_text_that_spark_rewrites_is_an_error(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
     session = spark.newSession()

@@ -70,7 +70,7 @@ SCENARIOS: dict[str, tuple[str, Batches]] = {
         " FROM l LEFT JOIN r ON l.k = r.k GROUP BY l.k",
         STEPS,
     ),
-    "sides are told by ownership, not by place": (
+    "sides are chosen by ownership, not by place": (
         "SELECT l.id, r.w FROM l LEFT JOIN r ON r.k = l.k AND 5 < r.w",
         STEPS,
     ),

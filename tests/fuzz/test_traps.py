@@ -35,7 +35,7 @@ def test_in_one_big_step(plans: PlanWay, name: str) -> None:
     "name", [name for name, (query, _) in SCENARIOS.items() if "RECURS" in query]
 )
 def test_recursions_follow_changes(plans: PlanWay, name: str) -> None:
-    """By rounds over what changed: none of them is computed anew."""
+    """By rounds over what changed: none of them is recomputed."""
     plans.start(SETUP)
     (view,) = plans.create("x", Written((), SCENARIOS[name][0]))
     loops = [stage for stage in view.maintained.stages if stage.variable is not None]

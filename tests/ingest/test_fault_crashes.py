@@ -281,7 +281,7 @@ def test_a_server_that_crashes(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_slot_that_the_server_gave_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds back more of the log than the server lets it; the setting to raise is told."""
+    """It holds back more WAL than the server allows; the error names the setting to raise."""
     monkeypatch.setattr(transition, "AGAIN", math.inf)
     limit = ("max_slot_wal_keep_size", "1MB")
     settings = [limit if pair[0] == limit[0] else pair for pair in cluster.SETTINGS]

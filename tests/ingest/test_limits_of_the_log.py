@@ -51,7 +51,7 @@ def test_a_source_that_takes_too_long(world: World) -> None:
 
 @pytest.mark.parametrize("mode", WAL)
 def test_a_slot_that_holds_back_too_much(world: World) -> None:
-    """It is let go although nothing of ours was written; with it the log, and people are told."""
+    """The daemon drops it with its WAL, although we wrote nothing, and sends an alert."""
     world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)")
     listen(world.application)
     world.follow("t")
@@ -77,7 +77,7 @@ def test_a_slot_that_holds_back_too_much(world: World) -> None:
 
 @pytest.mark.parametrize("mode", [TRIGGER])
 def test_a_buffer_that_is_full(world: World) -> None:
-    """It is emptied, the source copied once, and people are told that this happened."""
+    """It is emptied, the source copied once, and an alert says so."""
     world.project.set("max_buffer_mb", 1)
     world.run("CREATE TABLE t (a integer, b text)")
     listen(world.application)

@@ -189,7 +189,7 @@ def calls(draw: st.DrawFn) -> str:
         v=one("x", "n", "id"),
         i=draw(st.integers(0, 2)),
         f=one("", f"ROWS {bounds} {excluded}", f"GROUPS {bounds} {excluded}"),
-        # Peers may not be told apart.
+        # Nothing may distinguish peers.
         p=one("", f"GROUPS {bounds}", f"GROUPS {bounds} EXCLUDE GROUP"),
         e=excluded,
     )

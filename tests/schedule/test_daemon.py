@@ -59,7 +59,7 @@ def table_of(project: headrace.Headrace, name: str = "totals") -> StreamTable:
 
 
 class TestLease:
-    def test_a_second_one_is_refused_and_told_of_the_first(
+    def test_a_second_one_is_refused_and_the_error_names_the_first(
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
         with Running(project):
@@ -109,7 +109,7 @@ class TestLease:
 
 
 class TestFailures:
-    def test_after_so_many_it_is_suspended_and_somebody_is_told(
+    def test_after_so_many_it_is_suspended_with_an_alert(
         self,
         project: headrace.Headrace,
         sql: psycopg.Connection,
@@ -184,7 +184,7 @@ class TestLost:
             assert running.heard("interrupted") >= 1
             eventually(lambda: suspended(other))
 
-    def test_it_begins_anew_when_only_the_lease_was_cut(
+    def test_it_starts_again_when_only_the_lease_was_cut(
         self, project: headrace.Headrace, sql: psycopg.Connection
     ) -> None:
         with Running(project) as running:
@@ -231,7 +231,7 @@ class TestEars:
 
 
 class TestIdle:
-    def test_ticks_without_news_write_nothing_and_start_nothing(
+    def test_ticks_without_pending_changes_write_nothing_and_start_nothing(
         self, project: headrace.Headrace, cold: None
     ) -> None:
         put_tables(project, TableRequest("totals", QUERY))
@@ -341,7 +341,7 @@ def scans(sql: psycopg.Connection) -> int:
 
 
 class TestUp:
-    def test_on_an_empty_project_until_it_is_told_to_stop(
+    def test_on_an_empty_project_until_it_is_stopped(
         self, project: headrace.Headrace, dsn: str, tmp_path: Path
     ) -> None:
         with Up(tmp_path, dsn) as first:

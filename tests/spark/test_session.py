@@ -180,7 +180,7 @@ def test_ctrl_c_ends_the_waiting_and_the_job(folder: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_java_that_cannot_start_is_told(folder: Path, tmp_path: Path) -> None:
+def test_a_java_that_cannot_start_is_reported(folder: Path, tmp_path: Path) -> None:
     """The program answers `-version` and then fails, as with too little memory."""
     java = tmp_path / "java-home" / "bin" / "java"
     java.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The slot on a real server: read again and again, advanced, busy, lost; and what news there is."""
+"""The slot on a real server: read again and again, advanced, busy, lost; its pending changes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_what_the_server_allows(
         application.execute("DROP ROLE wal_nobody")
 
 
-def test_news(
+def test_pending_changes(
     dsn: str, database: Database, application: Application, slot: str, position: int
 ) -> None:
     last = snapshot_now(database)
