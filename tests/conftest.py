@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 from hypothesis import settings
-from psycopg import sql
 
 from headrace.embedded import EmbeddedServer
 from tests import forms
+from tests.databases import extra_database
+from tests.purity import PURE, refuse_servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DATABASE_NUMBERS = itertools.count(1)
-
 # How long an example takes says nothing about what it shows.
 settings.register_profile("headrace", deadline=None, max_examples=forms.examples(100))
 settings.load_profile("headrace")
-
-# Programs of PostgreSQL and of Spark, and the one that starts a PostgreSQL.
-SERVERS = frozenset(
-    {"postgres", "initdb", "pg_ctl", "spark-submit", "spark-class", "supervisor.py"}
-)
-# The pure test that is running, which may start none of them.
-PURE: list[str] = []
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -65,17 +54,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         PURE.clear()
 
 
-def refuse_servers(event: str, arguments: tuple[Any, ...]) -> None:
-    """Fail a pure test that starts a server or a JVM: its missing marker would be a lie."""
-    if event != "subprocess.Popen" or not PURE:
-        return
-    words = [os.fspath(word) for word in arguments[1]]
-    started = {Path(os.fsdecode(word)).name for word in words}
-    runs_java = Path(os.fsdecode(words[0])).name == "java" and words[1:] != ["-version"]
-    if started & SERVERS or runs_java:
-        pytest.fail(f"{PURE[-1]} starts a server: mark it postgres, spark or e2e")
-
-
 sys.addaudithook(refuse_servers)
 
 
@@ -95,28 +73,6 @@ def dsn(server: EmbeddedServer) -> Iterator[str]:
     """The connection string of an empty database that exists for one test."""
     with extra_database(server) as found:
         yield found
-
-
-@contextmanager
-def extra_database(server: EmbeddedServer) -> Iterator[str]:
-    """The connection string of an empty database that exists for the time of a `with`."""
-    name = f"test_{next(DATABASE_NUMBERS)}"
-    quoted = sql.Identifier(name)
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(quoted))
-        yield server.dsn_of(name)
-        roll_back_prepared(server.dsn_of(name))
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(quoted))
-
-
-def roll_back_prepared(dsn: str) -> None:
-    """End the prepared transactions a test left behind; a database with one cannot be dropped."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        prepared = connection.execute(
-            "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"
-        ).fetchall()
-        for (name,) in prepared:
-            connection.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(name)))
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from headrace.observe.table_status import TableStatus
 from headrace.schedule.effective import effective_schedules
 from headrace.schedule.schedule import Calculated, parse_schedule
 from tests.cli.examples import table
-from tests.e2e.conftest import project, sql
+from tests.e2e.live_project import project, sql
 from tests.lifecycle.made import put_tables
 
 __all__ = ["project", "sql"]

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.files.temporary import LOG, remove_abandoned, temporary_folder
 
-# Tells that it has the folder, and waits until it is killed.
+# Reports that it has the folder, and waits until it is killed.
 HOLD = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]

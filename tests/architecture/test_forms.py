@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests import forms
-from tests.conftest import PURE, refuse_servers
 from tests.forms import LONGEST, SHARES, Form, share_of, split
+from tests.purity import PURE, refuse_servers
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ import psycopg
 import headrace
 from bench.workload.run import Seen, Workload, run
 from headrace.embedded import EmbeddedServer
-from tests.conftest import extra_database
+from tests.databases import extra_database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -52,7 +52,7 @@ class Writer(threading.Thread):
                     way: Callable[[Session], bool] = self.random.choice(ways)
                     session.execute("BEGIN")
                     self.ended["committed" if way(session) else "rolled back"] += 1
-        except Exception as error:  # noqa: BLE001  whatever it is, the test tells
+        except Exception as error:  # noqa: BLE001  the test reports any error
             self.failure = error
 
     def commit(self, session: Session) -> bool:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -22,6 +17,7 @@ from headrace.embedded import EmbeddedServer
 from headrace.errors import Unavailable
 from headrace.source.connection import Database
 from tests.capture.follower import Follower
+from tests.capture.server_crash import crash, stopped_wal_writer
 
 pytestmark = pytest.mark.postgres
 
@@ -31,27 +27,6 @@ def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="headrace-crash-"))
     yield folder
     shutil.rmtree(folder)
-
-
-def crash(home: Path) -> None:
-    """Kill the server as a failing machine would, and wait until it is gone."""
-    pid = int((home / "pg" / "data" / "postmaster.pid").read_text().split("\n")[0])
-    os.kill(pid, signal.SIGQUIT)
-    while Path(f"/proc/{pid}").exists():
-        time.sleep(0.02)
-
-
-@contextmanager
-def stopped_wal_writer(application: psycopg.Connection[Any]) -> Iterator[None]:
-    """Asynchronous commits stay in memory while it stands still."""
-    query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
-    row = application.execute(query).fetchone()
-    assert row is not None
-    os.kill(row[0], signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(row[0], signal.SIGCONT)
 
 
 def test_what_a_cut_contains_survives_a_crash(home: Path) -> None:

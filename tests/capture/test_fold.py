@@ -1,4 +1,4 @@
-"""Long buffers summed up by the server: the same bag as without, and far fewer rows to read."""
+"""Long buffers compacted by the server: the same bag as without, and far fewer rows to read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace.source.connection import Database
 from headrace.source.reading import stored_schema
 from headrace.store import net
 from tests.capture.follower import NEVER, Follower, read_changes
-from tests.capture.test_types import COLUMNS
+from tests.capture.typed_values import COLUMNS
 
 pytestmark = pytest.mark.postgres
 
@@ -54,13 +54,13 @@ class Buffered:
     def check(self, *, folded: int) -> pa.Table:
         """What is read folded has so many rows, and is the same change."""
         plainly, rows = self.read(NEVER), self.read(1)
-        assert bag_of(rows) == bag_of(net(plainly)), "summed up once, nothing is left to sum"
+        assert bag_of(rows) == bag_of(net(plainly)), "a second compaction has nothing left to do"
         assert rows.num_rows == folded < plainly.num_rows
         return rows
 
 
 def bag_of(rows: pa.Table) -> Counter[str]:
-    """Rows by how they are written, which tells -0.0 from 0.0 and calls NaN the same."""
+    """Rows by how they are written, which distinguishes -0.0 from 0.0 and calls NaN the same."""
     found: Counter[str] = Counter()
     for row in rows.to_pylist():
         weight = row.pop("_weight")
@@ -120,7 +120,7 @@ def test_values_that_sql_calls_equal(
     table.check(folded=2)
 
 
-def test_texts_are_told_apart(database: Database, application: Application) -> None:
+def test_texts_are_distinguished(database: Database, application: Application) -> None:
     """A collation of the application's may call texts equal, that of a buffer does not."""
     application.execute('CREATE TABLE t (v text COLLATE "C", w varchar(5), x char(5))')
     table = Buffered(database)

@@ -29,7 +29,7 @@ from headrace.observe.cdc_status import MEGABYTE, SourceHealth, health_of
 from headrace.settings import Settings
 from headrace.source.introspect import find_table, inspect
 from headrace.source.server import server_identity
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.lifecycle.made import put_tables
 from tests.readers.states import NOON, state_of, table
 
@@ -54,7 +54,7 @@ def judged(
     return health_of(state, Settings(), HOME, source, seen, now=now)
 
 
-def told(found: SourceHealth) -> tuple[str, str | None]:
+def level_and_alert(found: SourceHealth) -> tuple[str, str | None]:
     return found.level, found.alert
 
 
@@ -95,7 +95,7 @@ def test_log_that_is_held_back(lag: int, safe: int | None, level: str) -> None:
 
 
 def test_a_slot_that_the_server_does_not_limit() -> None:
-    """Whoever asked for the log by name goes without, and is told what that means."""
+    """Whoever requests WAL mode by name gets it, and the alert says what that means."""
     seen = Observed({}, replace(SLOT, bounded=False))
     found = judged(seen, CaptureMode.WAL, requested_mode="wal")
     assert found.level == "warning"
@@ -111,26 +111,26 @@ def test_buffers_that_grow(size: int, level: str) -> None:
         assert found.alert == f"the change buffer has {size:,} MB of 1024 MB"
 
 
-def test_the_worst_is_told() -> None:
+def test_the_worst_problem_is_reported() -> None:
     large = {1: 600 * MEGABYTE}
     reason = "trigger x is missing or disabled"
-    assert told(judged(Observed(large, dirty={1: reason}))) == (
+    assert level_and_alert(judged(Observed(large, dirty={1: reason}))) == (
         "warning",
         f"will be copied again: {reason}",
     )
     assert judged(Observed({}, dirty={1: reason}), status=Status.INITIALIZING).level == "fine"
     gone = Observed({}, None, leaving={1: "replication slot x was dropped"})
-    assert told(judged(gone, CaptureMode.WAL)) == (
+    assert level_and_alert(judged(gone, CaptureMode.WAL)) == (
         "critical",
         "goes back to triggers: replication slot x was dropped",
     )
     stopped = judged(Observed(large), status=Status.SUSPENDED, reason="column n was dropped")
-    assert told(stopped) == ("critical", "column n was dropped")
+    assert level_and_alert(stopped) == ("critical", "column n was dropped")
 
 
 def test_triggers_although_the_log_was_asked_for() -> None:
     why = "wal_level is replica"
-    assert told(judged(Observed(), mode_reason=why, requested_mode="wal")) == (
+    assert level_and_alert(judged(Observed(), mode_reason=why, requested_mode="wal")) == (
         "warning",
         f"captured by triggers, not from the log: {why}",
     )
@@ -140,7 +140,7 @@ def test_triggers_although_the_log_was_asked_for() -> None:
 
 def test_a_database_that_does_not_answer() -> None:
     found = judged(Unavailable("server-unreachable", "PostgreSQL does not answer"))
-    assert told(found) == ("critical", "database home: PostgreSQL does not answer")
+    assert level_and_alert(found) == ("critical", "database home: PostgreSQL does not answer")
     assert found.lag_bytes is None
 
 
@@ -202,7 +202,7 @@ def follow(project: Headrace, slot: str) -> int:
 @pytest.mark.postgres
 def test_a_source_with_triggers(project: Headrace, application: Application) -> None:
     (found,) = project.check_cdc_health()
-    assert told(found) == ("fine", None)
+    assert level_and_alert(found) == ("fine", None)
     assert (found.mode, found.lag, found.position) == ("TRIGGER", None, None)
     assert [one.capture for one in project.status()] == [
         (SourceCapture("public.orders", "TRIGGER"),)
@@ -224,13 +224,13 @@ def test_a_source_that_is_read_from_the_log(
     position = follow(project, slot)
     (found,) = project.check_cdc_health()
     left = "read from the log, and its triggers could not be dropped yet"
-    assert told(found) == ("warning", left)
+    assert level_and_alert(found) == ("warning", left)
     tear_down(project._engine.database, project._engine.catalog.state().sources[0].oid)
     now = datetime.now(UTC)
     home = project._engine.catalog.state().database(1)
     put(project, replace(home, cut_at=now - timedelta(hours=1)))
     (found,) = project.check_cdc_health()
-    assert (found.mode, found.position, *told(found)) == (
+    assert (found.mode, found.position, *level_and_alert(found)) == (
         "WAL",
         lsn_to_text(position),
         "fine",
@@ -255,7 +255,7 @@ def test_a_source_that_is_read_from_the_log(
     assert too_late.level == "critical" and "held back" in (too_late.alert or "")
     drop(project._engine.database, slot)
     (lost,) = project.check_cdc_health()
-    assert told(lost) == (
+    assert level_and_alert(lost) == (
         "critical",
         f"goes back to triggers: replication slot {slot} was dropped",
     )
@@ -271,7 +271,7 @@ def test_one_of_several_databases_is_away(project: Headrace, server: EmbeddedSer
         put_tables(project, TableRequest.of("c", "SELECT id FROM crm.public.customer", {}))
     # It was dropped, and so were the connections to it.
     orders, customer = project.check_cdc_health()
-    assert (orders.source, *told(orders)) == ("public.orders", "fine", None)
+    assert (orders.source, *level_and_alert(orders)) == ("public.orders", "fine", None)
     assert (customer.source, customer.database) == ("crm.public.customer", "crm")
     assert customer.level == "critical"
     assert (customer.alert or "").startswith("database crm: ")

@@ -12,35 +12,9 @@ from headrace.capture.setup import tear_down
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
 from tests.capture.follower import Follower
+from tests.capture.unusual_names import NAMES
 
 pytestmark = pytest.mark.postgres
-
-NAMES = (
-    'quo"te',
-    "apo'strophe",
-    "dot.ted",
-    "Mixed Case",
-    "select",
-    "ünïcødé✓",
-    "x" * 63,
-    "back\\slash",
-    "per%cent %s %(a)s",
-    "{brace}",
-    "$headrace$",
-    "new",
-    "old",
-    "image",
-    "tg_op",
-    "problem",
-    "found",
-    "_weight",
-    "_xid",
-    "_seq",
-    "_misfit",
-    "c1",
-    "c2",
-    "headrace_new",
-)
 
 
 def test_names_of_columns(database: Database, application: psycopg.Connection[Any]) -> None:

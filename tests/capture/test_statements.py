@@ -80,7 +80,7 @@ def test_the_captured_part_leaves_out_what_changed() -> None:
     assert captured_part(TABLE, TABLE).stored == TABLE.stored
 
 
-def test_rewrites_are_told_apart() -> None:
+def test_rewrites_are_distinguished() -> None:
     before = '{"files": {"1": 5}, "labels": {"7": "good"}, "triggers": {"9": "100"}}'
     assert rewrite(before, before) is None
     assert rewrite("", before) == "the table was never copied"

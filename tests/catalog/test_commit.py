@@ -59,7 +59,7 @@ def test_history_goes_on_under_a_new_relation(catalog: Catalog) -> None:
         catalog.commit(EVERYTHING, fence=lease.fence)
         new = replace(examples.TABLE, relation="rnew")
         relation = replace(examples.TOTALS, id="rnew")
-        later = replace(examples.REFRESH, table="rnew", reason="made anew")
+        later = replace(examples.REFRESH, table="rnew", reason="rebuilt")
         catalog.commit(
             Change(
                 put=(relation, new),
@@ -71,7 +71,7 @@ def test_history_goes_on_under_a_new_relation(catalog: Catalog) -> None:
         )
     assert catalog.state().stream_tables == (new,)
     assert [line.reason for line in catalog.refreshes("rnew")] == [
-        "made anew",
+        "rebuilt",
         examples.REFRESH.reason,
     ]
     assert [line.table for line in catalog.receipts("rnew")] == ["rnew"]

@@ -61,7 +61,7 @@ def test_it_is_free_after_an_error(catalog: Catalog) -> None:
         catalog.commit(Change(), fence=lease.fence)
 
 
-def test_another_thread_is_told_who_holds_it(catalog: Catalog) -> None:
+def test_the_error_for_another_thread_names_the_holder(catalog: Catalog) -> None:
     def intrude() -> None:
         with catalog.lease("intruder", wait=0.05):
             raise AssertionError("two holders")

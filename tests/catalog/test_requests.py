@@ -56,7 +56,7 @@ def test_who_lost_the_lease_takes_none(catalog: Catalog) -> None:
     assert now(catalog, request).state == "queued"
 
 
-def test_a_request_tells_how_far_it_is_and_ends_with_its_result(catalog: Catalog) -> None:
+def test_a_request_reports_its_progress_and_ends_with_its_result(catalog: Catalog) -> None:
     with catalog.lease("daemon", serves=True) as lease:
         request = begun(catalog, lease.fence)
         assert now(catalog, request).progress is None
@@ -211,7 +211,7 @@ def test_every_error_is_the_same_after_a_journey(branch: type, code: str) -> Non
 
 
 @pytest.mark.parametrize("strange", [{"branch": "Weather"}, {"code": "too-hot"}])
-def test_an_error_that_is_not_known_here_is_still_told(strange: dict[str, str]) -> None:
+def test_an_unknown_error_is_still_reported(strange: dict[str, str]) -> None:
     error = decode_error({**FAILURE, **strange})
     assert isinstance(error, InternalError)
     assert error.message.startswith("a job failed [")
@@ -247,14 +247,12 @@ class TestOnPostgres:
             other.execute("SELECT pg_advisory_lock(%s, %s)", advisory.WRITER)
             assert postgres.serving() is None
 
-    def test_a_new_request_is_told_on_the_channel(
-        self, postgres: PostgresCatalog, dsn: str
-    ) -> None:
+    def test_a_new_request_notifies_the_channel(self, postgres: PostgresCatalog, dsn: str) -> None:
         with psycopg.connect(dsn, autocommit=True) as listener:
             listener.execute(f"LISTEN {CHANNEL}")
             request = postgres.request(COMMAND, "anna")
-            (told,) = listener.notifies(timeout=30, stop_after=1)
-        assert (told.channel, told.payload) == (CHANNEL, str(request))
+            (notification,) = listener.notifies(timeout=30, stop_after=1)
+        assert (notification.channel, notification.payload) == (CHANNEL, str(request))
 
     def test_a_request_is_taken_once_or_withdrawn_never_both(
         self, postgres: PostgresCatalog, dsn: str

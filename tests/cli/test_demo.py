@@ -83,7 +83,7 @@ def test_what_changed_between_two_readings() -> None:
     assert pick((), 1) is None
 
 
-def test_a_sample_is_told_in_a_line() -> None:
+def test_a_sample_is_described_in_one_line() -> None:
     assert change_text(BEST, ChangedRow(OLD, NEW)) == "Oak tray: revenue 21,000 → 21,500"
     close = {**OLD, "revenue": Decimal("21000.20")}
     assert change_text(BEST, ChangedRow(OLD, close)) == "Oak tray: revenue 21000.10 → 21000.20"

@@ -184,7 +184,7 @@ def test_mistakes(
     assert headrace("ls", "--json").document == {"tables": []}
 
 
-def test_verify_tells_what_differs(sql: psycopg.Connection, headrace: Headrace) -> None:
+def test_verify_reports_what_differs(sql: psycopg.Connection, headrace: Headrace) -> None:
     assert headrace("create", '"Größe 1"', "-q", QUERY).code == 0
     assert headrace("verify", "--all", "--source").code == 0
     with sql.transaction():

@@ -1,4 +1,4 @@
-"""What goes wrong is told on stderr, with an exit code, and without a traceback."""
+"""Errors go to stderr, with an exit code, and without a traceback."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.cli.examples import MemoryProject
 
 
 @pytest.mark.parametrize("branch", BRANCHES)
-def test_an_error_is_told_with_its_code(
+def test_an_error_is_reported_with_its_code(
     branch: type[HeadraceError], project: MemoryProject, headrace: Headrace
 ) -> None:
     code = next(iter(branch.codes))
     project.fails["totals"] = branch(code, "it [red]cannot[/red] be", detail="Why.", hint="Do.")
     result = headrace("explain", "totals")
     assert (result.code, result.out) == (branch.exit_code, "")
-    told = result.error.splitlines()[:3]
-    assert told == [f"error: it [red]cannot[/red] be [{code}]", "detail: Why.", "hint: Do."]
+    lines = result.error.splitlines()[:3]
+    assert lines == [f"error: it [red]cannot[/red] be [{code}]", "detail: Why.", "hint: Do."]
     assert "Traceback" not in result.error
     result = headrace("explain", "totals", "--json")
     assert (result.code, result.out) == (branch.exit_code, "")
@@ -80,7 +80,7 @@ def test_a_log_that_cannot_be_written_hides_nothing(
     assert "Could not write the log file" in result.error
 
 
-def test_an_interrupt_is_told(project: MemoryProject, headrace: Headrace) -> None:
+def test_an_interrupt_is_reported(project: MemoryProject, headrace: Headrace) -> None:
     project.fails["public.totals"] = KeyboardInterrupt()
     result = headrace("refresh", "totals")
     assert result.code == 130

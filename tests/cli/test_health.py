@@ -8,7 +8,7 @@ from tests.cli.conftest import Headrace
 from tests.cli.examples import MemoryProject, table
 
 
-def test_what_is_critical_is_said_and_told_by_the_exit_code(
+def test_a_critical_check_is_printed_and_sets_the_exit_code(
     project: MemoryProject, headrace: Headrace
 ) -> None:
     project.tables = (table(), table("public.stopped", status="SUSPENDED", reason="[red] gone"))

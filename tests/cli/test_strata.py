@@ -102,7 +102,7 @@ def test_explain_strata_of_statements(
     assert headrace("explain-strata", "totals", "-f", file).code == 2
 
 
-def test_status_tells_stratum_component_and_edges(
+def test_status_shows_stratum_component_and_edges(
     project: MemoryProject, headrace: Headrace
 ) -> None:
     edges = (NetworkEdge("public.totals", "public.t", ("EXCEPT",)),)

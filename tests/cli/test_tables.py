@@ -124,7 +124,7 @@ def test_troubles_name_the_root() -> None:
     ]
 
 
-def test_differences_are_told_by_row() -> None:
+def test_differences_are_reported_by_row() -> None:
     assert differences("a.b", receipt()) == []
     assert differences("a.b", receipt(equal=False)) == [
         "recomputed a.b: 1 surplus: customer ada, n 3"

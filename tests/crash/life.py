@@ -137,7 +137,7 @@ def uninstall(hr: headrace.Headrace) -> None:
 
 @contextmanager
 def locked(sql: Sql) -> Iterator[None]:
-    """Somebody is busy with a table that is to be copied anew."""
+    """Another session locks a table that must be copied again."""
     with sql.transaction(force_rollback=True):
         sql.execute("LOCK TABLE notes IN ACCESS EXCLUSIVE MODE")
         yield

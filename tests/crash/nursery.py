@@ -60,8 +60,8 @@ def fork(order: dict[str, Any]) -> dict[str, Any]:
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as lines:
-        told, _, failed = lines.read().partition("!")
-    moments = [json.loads(line) for line in told.splitlines()]
+        reported, _, failed = lines.read().partition("!")
+    moments = [json.loads(line) for line in reported.splitlines()]
     _, status = os.waitpid(child, 0)
     return {
         "killed": os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL,

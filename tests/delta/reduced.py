@@ -83,7 +83,7 @@ def reduced(plan: Operator, read: Read) -> Read:
     def read_less(scan: Scan) -> Bag:
         if (scan.relation, scan.version) in whole or scan.version in GIVEN:
             return read(scan)
-        # Scans of one input may have different columns: rows are told apart by all of them.
+        # Scans of one input may have different columns: all of them distinguish rows.
         fields = dict(
             field
             for other in places.values()

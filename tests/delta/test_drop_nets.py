@@ -17,19 +17,10 @@ from headrace.plan.stages import Stage, cut_stages
 from headrace.query import bind
 from headrace.types import INTEGER
 from tests.delta.raw_logs import Weighted, evaluate_raw, total
-from tests.delta.test_raw_logs import (
-    ADDING,
-    CHOOSING,
-    DIVIDING,
-    TABLES,
-    Raw,
-    RawLog,
-    Schema,
-    gone_row,
-    next_world,
-    row,
-)
-from tests.delta.test_rules_against_reference import World, shown
+from tests.delta.raw_queries import ADDING, CHOOSING, DIVIDING
+from tests.delta.raw_refresh import TABLES, Raw, RawLog, Schema, gone_row, next_world, row
+from tests.delta.stage_logs import shown
+from tests.delta.worlds import World
 
 SEEDS = 12
 

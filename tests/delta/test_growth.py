@@ -30,11 +30,12 @@ from headrace.plan.operators import (
 from headrace.plan.stages import Stage, cut_stages
 from headrace.refresh.plan import Decision, taking_in
 from headrace.types import INTEGER
-from tests.delta import test_match_joins, test_partitions, test_rules_against_reference
+from tests.delta import join_plans, partition_plans, random_plans
+from tests.delta.loop_examples import PHYSICAL, SETS, random_rows
 from tests.delta.loops import PureMachine, least
 from tests.delta.reduced import Read, evaluated
-from tests.delta.test_loops import PHYSICAL, SETS, random_rows
-from tests.delta.test_rules_against_reference import RELATIONS, Log, World, bag, filled, reader
+from tests.delta.stage_logs import Log, filled, reader
+from tests.delta.worlds import RELATIONS, World, bag
 from tests.forms import examples
 
 K, X = Column("k", INTEGER), Column("x", INTEGER)
@@ -94,19 +95,19 @@ def _any_rows(stage: Stage, moved: frozenset[str], read: Read) -> Bag:
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(test_rules_against_reference.plans(), growing_worlds())
+@given(random_plans.plans(), growing_worlds())
 def test_groups(plan: Operator, world: World) -> None:
     check(plan, world)
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(test_partitions.plans(), growing_worlds())
+@given(partition_plans.plans(), growing_worlds())
 def test_first_rows(plan: Operator, world: World) -> None:
     check(plan, world)
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(test_match_joins.plans(depth=3), growing_worlds())
+@given(join_plans.plans(depth=3), growing_worlds())
 def test_what_rows_match(plan: Operator, world: World) -> None:
     check(plan, world)
 

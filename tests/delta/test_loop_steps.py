@@ -42,7 +42,7 @@ def test_a_recursion_that_takes_nothing_away_is_followed(union: str) -> None:
 
 
 @pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
-def test_stratified_dred_off_computes_a_stratified_recursion_anew(union: str) -> None:
+def test_stratified_dred_off_recomputes_a_stratified_recursion(union: str) -> None:
     assert loop_of(union, FREE, follow=True).mode == "DIFFERENTIAL"
     off = loop_of(union, FREE, follow=False)
     assert (off.mode, "stratified_dred" in off.reason) == ("FULL", True)

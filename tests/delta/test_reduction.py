@@ -30,9 +30,10 @@ from headrace.plan.operators import (
 from headrace.plan.passes import improve
 from headrace.plan.stages import cut_stages
 from headrace.types import BIGINT, DOUBLE, INTEGER, Type
-from tests.delta import test_match_joins, test_partitions
+from tests.delta import join_plans, partition_plans
 from tests.delta.reduced import but_whole, chosen, evaluated, reduced, scans
-from tests.delta.test_rules_against_reference import World, reader
+from tests.delta.stage_logs import reader
+from tests.delta.worlds import World
 from tests.forms import examples
 
 
@@ -46,8 +47,8 @@ def some_changed(draw: st.DrawFn, plan: Operator) -> Operator:
 
 @settings(max_examples=examples(500), deadline=None)
 @given(
-    st.one_of(test_match_joins.plans(3), test_partitions.plans()).flatmap(some_changed),
-    test_match_joins.small_worlds(),
+    st.one_of(join_plans.plans(3), partition_plans.plans()).flatmap(some_changed),
+    join_plans.small_worlds(),
 )
 def test_rows_that_do_not_reach_a_change_do_not_matter(plan: Operator, world: World) -> None:
     read = reader(world, {})

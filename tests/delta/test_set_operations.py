@@ -36,20 +36,9 @@ from headrace.plan.stages import cut_stages
 from headrace.plan.surface_operators import SetOperation
 from headrace.query.identifiers import ColumnIds
 from headrace.types import BIGINT, INTEGER
-from tests.delta.test_rules_against_reference import (
-    Names,
-    World,
-    aggregates,
-    check,
-    conditions,
-    filled,
-    reader,
-    refreshed,
-    regions,
-    shown,
-    whole,
-    worlds,
-)
+from tests.delta.random_plans import Names, aggregates, conditions, regions
+from tests.delta.stage_logs import check, filled, reader, refreshed, shown, whole
+from tests.delta.worlds import World, worlds
 from tests.forms import examples
 
 KINDS = ("intersect", "intersect all", "except", "except all")

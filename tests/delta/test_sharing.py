@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from headrace.plan.evaluate import Bag, evaluate, net
 from headrace.plan.operators import Scan
 from headrace.query import bind
-from tests.delta.test_rules_against_reference import World, check, worlds
+from tests.delta.stage_logs import check
+from tests.delta.worlds import World, worlds
 from tests.forms import examples
 from tests.query.sharing import queries
 from tests.query.subqueries import Small

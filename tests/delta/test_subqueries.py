@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 
 from headrace.query import bind
-from tests.delta.test_rules_against_reference import World, check, worlds
+from tests.delta.stage_logs import check
+from tests.delta.worlds import World, worlds
 from tests.forms import examples
 from tests.query.subqueries import Small, queries
 

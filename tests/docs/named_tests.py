@@ -6,7 +6,7 @@ import ast
 import re
 
 from tests.docs.pages import ROOT
-from tests.fuzz.test_traps import SCENARIOS
+from tests.fuzz.scenarios import SCENARIOS
 
 TESTS = ROOT / "tests"
 NAMED = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<test>\w+)(?:\[(?P<scenario>[^\]]+)\])?`")

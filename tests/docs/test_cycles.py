@@ -5,22 +5,13 @@ Those that are not are the ones of tests/e2e/test_cycles.py.
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
 from pathlib import Path
 
 import psycopg
 import pytest
 
 import headrace
-from tests.docs.pages import DOCS, read
-
-PAGE = read(DOCS / "cycles.md")
-BLOCKS = re.findall(r"^```(sql|text)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-SQL = [text for kind, text in BLOCKS if kind == "sql"]
-REFUSED = [
-    (statements, shown) for (_, statements), (kind, shown) in pairwise(BLOCKS) if kind == "text"
-]
+from tests.docs.cycles_page import REFUSED, SQL
 
 
 @pytest.mark.postgres

@@ -12,14 +12,8 @@ import re
 
 import pytest
 
-from tests.docs.named_tests import NAMED, TESTS, assert_named
-
-ROW = re.compile(
-    r"^\| (?P<letter>[SGHPFX])(?P<number>\d+) \| (?P<shown>[^|]+) \| (?P<tests>[^|]+) \|$",
-    re.MULTILINE,
-)
-SCENARIOS = tuple(ROW.finditer((TESTS / "README.md").read_text(encoding="utf-8")))
-
+from tests.docs.named_tests import NAMED, assert_named
+from tests.docs.scenarios import SCENARIOS
 
 NUMBERS = {
     "S": range(1, 45),

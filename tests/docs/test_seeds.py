@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.named_tests import NAMED, assert_named
 from tests.docs.pages import DOCS, LINK, ROOT, read
-from tests.docs.test_scenarios import SCENARIOS
+from tests.docs.scenarios import SCENARIOS
 
 PAGE = read(DOCS / "seeds.md")
 CELLS = r" \| (?P<section>[^|]+) \| (?P<asked>[^|]+) \| (?P<built>[^|]+) \| (?P<shown>[^|]+) \|$"

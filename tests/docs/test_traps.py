@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.docs.named_tests import NAMED, TESTS, assert_named
-from tests.fuzz.test_traps import SCENARIOS
+from tests.fuzz.scenarios import SCENARIOS
 
 ROW = re.compile(r"^\| (?P<number>\d+) \| (?P<trap>[^|]+) \| (?P<tests>[^|]+) \|$", re.MULTILINE)
 TRAPS = tuple(ROW.finditer((TESTS / "README.md").read_text(encoding="utf-8")))

@@ -221,7 +221,7 @@ def copying(matrix: Matrix) -> list[str]:
 
 
 def compacting(matrix: Matrix) -> list[str]:
-    """The files of a log are summed up by executors, beside refreshes."""
+    """Executors compact the files of a log, beside refreshes."""
     calls = Calls(MERGE, 1)
     relation_compaction.AT_ONCE_ROWS, before = 0, relation_compaction.AT_ONCE_ROWS
     matrix.running.project.set("collect_rows", "1")

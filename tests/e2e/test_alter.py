@@ -1,4 +1,4 @@
-"""Altering a stream table: in place, all or nothing, and everything that reads it comes along."""
+"""Altering a stream table: in place, all or nothing, together with its readers."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_keys_that_become_one_when_they_are_cast(
     assert_served(project, sql, "counts")
 
 
-def test_a_transaction_that_reads_what_is_served_is_told_apart_from_a_bug(
+def test_a_transaction_that_reads_a_served_table_is_distinguished_from_a_bug(
     totals: headrace.Headrace, sql: psycopg.Connection
 ) -> None:
     query = TOTALS.replace("count(*)", "count(*)::numeric(20, 2)")

@@ -66,7 +66,7 @@ def is_one_world(sums: Sums) -> bool:
 
 
 class Reader(threading.Thread):
-    """Reads until it is told to stop, and keeps the reads that are not of one epoch."""
+    """Reads until it is stopped, and keeps the reads that are not of one epoch."""
 
     # Seconds between two reads, so that what publishes has processors left.
     pause = 0.005

@@ -6,38 +6,14 @@ import psycopg
 import pytest
 
 import headrace
-from tests.docs.test_cycles import SQL
+from tests.e2e.walks import assert_walks, walks
+
+__all__ = ("walks",)
 
 pytestmark = pytest.mark.e2e
 
 STEP = "SELECT v.src, e.dst FROM even v JOIN edges e ON e.src = v.dst"
 ODD = f"SELECT src, dst FROM edges UNION {STEP}"
-# The same, as PostgreSQL computes it.
-ORACLE = """
-WITH RECURSIVE walks (src, dst, odd) AS (
-    SELECT src, dst, true FROM edges
-    UNION SELECT w.src, e.dst, NOT w.odd FROM walks w JOIN edges e ON e.src = w.dst
-)
-SELECT DISTINCT src, dst FROM walks WHERE odd = %s ORDER BY 1, 2
-"""
-
-
-@pytest.fixture
-def walks(project: headrace.Headrace, sql: psycopg.Connection) -> headrace.Headrace:
-    """Pairs between which there are walks of odd and of even length, as docs/cycles.md has them."""
-    sources, tables, *_ = SQL
-    sql.execute(sources)
-    project.set("allow_circular", True)
-    project.run(tables)
-    return project
-
-
-def assert_walks(project: headrace.Headrace, sql: psycopg.Connection) -> None:
-    """Both hold what PostgreSQL computes, at one epoch."""
-    for name, odd in (("even", False), ("odd", True)):
-        served = sql.execute(f"SELECT src, dst FROM {name} ORDER BY 1, 2").fetchall()
-        assert served == sql.execute(ORACLE, [odd]).fetchall(), name
-    assert len({one.epoch for one in project.status() if one.name != "public.ends"}) == 1
 
 
 def relations(project: headrace.Headrace) -> dict[str, str]:
@@ -115,7 +91,7 @@ def test_members_come_and_go_together(walks: headrace.Headrace, sql: psycopg.Con
     assert relations(walks) == before
     walks.reinit("even")
     after = relations(walks)
-    assert not set(after.values()) & set(before.values()), "both are made anew"
+    assert not set(after.values()) & set(before.values()), "both are rebuilt"
     assert_walks(walks, sql)
     walks.drop_stream_table("even", cascade=True)
     assert walks.status() == ()

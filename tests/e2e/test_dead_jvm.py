@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from headrace.embedded import EmbeddedServer
-from tests.conftest import extra_database
+from tests.databases import extra_database
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 ROOT = Path(__file__).parents[2]

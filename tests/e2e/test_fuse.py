@@ -8,7 +8,7 @@ import pytest
 import headrace
 from headrace.errors import UserError
 from tests.e2e.oracle import assert_served
-from tests.e2e.test_cycles import assert_walks, walks
+from tests.e2e.walks import assert_walks, walks
 
 __all__ = ("walks",)
 

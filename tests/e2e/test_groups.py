@@ -82,7 +82,7 @@ def test_all_of_a_diamond_advance_to_one_epoch(
 ) -> None:
     members = [one.relation for one in tables(diamond).values()]
     assert_whole(diamond, sql)
-    # Asked for any of them by hand, the others come along; on schedule they are refreshed as one.
+    # A refresh of any of them by hand refreshes the others with it; on schedule they are one.
     for number, name in enumerate((D, B, C, None), 100):
         (before,) = epochs(diamond)
         sql.execute("INSERT INTO orders VALUES (%s, 1, 5, 2)", [number])
@@ -130,13 +130,13 @@ def test_a_member_that_fails_leaves_all_of_its_group_as_it_was(
         assert caught.value.code == "query-failed"
         assert epochs(diamond) == {before}
         assert served(sql, *DIAMOND) == shown
-        told = {one: diamond.history(one)[0] for one in DIAMOND}
-        assert told[C].error is not None
-        assert told[C].error.startswith("query-failed: ")
+        latest = {one: diamond.history(one)[0] for one in DIAMOND}
+        assert latest[C].error is not None
+        assert latest[C].error.startswith("query-failed: ")
         for name in (B, D):
-            assert told[name].error is not None
-            assert told[name].error.startswith("group-failed: public.counts failed")
-        assert {frozenset(line.group) for line in told.values()} == {
+            assert latest[name].error is not None
+            assert latest[name].error.startswith("group-failed: public.counts failed")
+        assert {frozenset(line.group) for line in latest.values()} == {
             frozenset(one.relation for one in tables(diamond).values())
         }
         assert len(diamond.history()) == lines + 3 * number
@@ -160,7 +160,7 @@ class Failure(BaseException):
     """Stands for anything that goes wrong at some place."""
 
 
-@pytest.mark.parametrize("kind", ["told", "crash"])
+@pytest.mark.parametrize("kind", ["error", "crash"])
 def test_a_failure_at_each_step_leaves_all_as_it_was(
     diamond: headrace.Headrace, sql: psycopg.Connection, kind: str
 ) -> None:
@@ -176,7 +176,7 @@ def test_a_failure_at_each_step_leaves_all_as_it_was(
     published = performed.index(("after", "Publish"))
     assert performed[:published].count(("before", "ComputeStage")) >= 3
     error: BaseException = Failure()
-    if kind == "told":
+    if kind == "error":
         error = headrace.Transient("connection-lost", "the line is dead")
 
     def fail_at(number: int) -> None:
@@ -242,7 +242,7 @@ def test_without_consistency_a_failure_keeps_no_other_back(
         assert set(refresh_together(diamond, name)) == {name}
     assert sql.execute(total).fetchone() == (78 + 5, 13)
     assert diamond.verify(D, source=True).equal
-    # By hand all that a table reads comes along.
+    # A refresh by hand refreshes all that a table reads with it.
     sql.execute("DELETE FROM orders WHERE id = 100")
     diamond.refresh(D)
     assert_whole(diamond, sql)
@@ -265,10 +265,12 @@ def test_nested_diamonds_move_as_one(diamond: headrace.Headrace, sql: psycopg.Co
         }
     )
     members = (*DIAMOND, "largest", "summary")
-    told = {one.name.removeprefix("public."): one for one in diamond.diamond_groups()}
-    assert set(told) == set(members)
-    assert {name for name, one in told.items() if one.is_convergence} == {D, "summary"}
-    assert {(one.group, one.policy, one.atomic) for one in told.values()} == {(1, "slowest", True)}
+    listed = {one.name.removeprefix("public."): one for one in diamond.diamond_groups()}
+    assert set(listed) == set(members)
+    assert {name for name, one in listed.items() if one.is_convergence} == {D, "summary"}
+    assert {(one.group, one.policy, one.atomic) for one in listed.values()} == {
+        (1, "slowest", True)
+    }
     assert tables(diamond)["largest"].options == {"diamond_consistency": "atomic"}
     assert tables(diamond)["summary"].options == {"diamond_schedule_policy": "slowest"}
     before = epochs(diamond)
@@ -357,12 +359,12 @@ def test_tables_of_a_chain_go_their_own_ways(
     assert known["c"].frontier == {known["b"].relation: fifth}
     verified()
     assert (late.group, late.mode) == ((), "DIFFERENTIAL")
-    # No epoch shows anything of a later one: not what is made over it, not what is made anew.
+    # No epoch shows anything of a later one: not what is made over it, not what is rebuilt.
     project.create_stream_table("d", "SELECT total FROM c")
     assert epochs(project, "d") == {late.epoch}
     project.alter_stream_table("d", query="SELECT total, regions FROM c")
-    (anew,) = epochs(project, "d")
-    assert anew > late.epoch, "who asks for changes after that notices"
+    (rebuilt,) = epochs(project, "d")
+    assert rebuilt > late.epoch, "who asks for changes after that notices"
     sixth = change()
     assert sixth > late.epoch
     project.refresh("d")
@@ -444,7 +446,7 @@ def test_a_declared_group_is_published_as_one(
     assert len(epochs(project)) == 1
     for name in DECLARED:
         assert_served(project, sql, name)
-    # A member that stands still keeps the others back, as in every group.
+    # A suspended member keeps the others back, as in every group.
     project.suspend("places")
     with pytest.raises(headrace.UserError) as caught:
         project.refresh("large")

@@ -178,7 +178,7 @@ def test_a_served_table_that_somebody_changed_is_not_published_over(
         assert caught.value.code == "invariant"
 
 
-def test_explain_tells_what_would_be_done(
+def test_explain_shows_what_would_be_done(
     project: headrace.Headrace, sql: psycopg.Connection
 ) -> None:
     sql.execute("CREATE TABLE t (id int); CREATE TABLE explained (id int)")

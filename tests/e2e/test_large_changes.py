@@ -13,7 +13,7 @@ from headrace.relations import visible_change as batches
 from headrace.store.compaction import FEWEST_FILES
 from headrace.store.vacuum import PARTS
 from tests.e2e.oracle import assert_served
-from tests.e2e.test_types import COLUMNS, image
+from tests.e2e.typed_columns import COLUMNS, image
 
 pytestmark = pytest.mark.e2e
 LIMIT = 40
@@ -26,7 +26,7 @@ QUERIES = {
 
 
 class Large:
-    """Tells which changes went through parts, and that nothing is left of them."""
+    """Records which changes went through parts, and that nothing is left of them."""
 
     def __init__(self, hr: headrace.Headrace, monkeypatch: pytest.MonkeyPatch) -> None:
         hr.set("collect_rows", LIMIT)

@@ -1,4 +1,4 @@
-"""A process that dies while it makes tables anew: whoever writes next finds all of it in order."""
+"""A process that dies while it rebuilds tables: whoever writes next finds all of it in order."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_alteration_that_dies_is_made_good(
     with headrace.connect(dsn=dsn, home=tmp_path, spark=spark) as hr:
         hr.create_stream_tables({"totals": TOTALS, "ns": "SELECT n FROM totals"})
         hr.create_stream_table("ids", "SELECT id FROM orders")
-        # The new column makes the source be captured anew, for all of its readers.
+        # The new column makes the daemon capture the source again, for all of its readers.
         sql.execute("ALTER TABLE orders ADD COLUMN extra int DEFAULT 5")
         with monkeypatch.context() as patched:
             patched.setattr("headrace.lifecycle.build._clean_up", lambda *_: None)

@@ -53,7 +53,7 @@ def refresh_unit(hr: headrace.Headrace, relations: tuple[str, ...]) -> None:
 
 
 def refresh_side_by_side(world: World, random: Random) -> None:
-    """Some units in threads, as in a daemon, while cuts are taken and old epochs summed up."""
+    """Some units in threads, as in a daemon, while cuts are taken and old epochs compacted."""
     engine = world.hr._engine
     with engine.serving(10.0) as lease, ThreadPoolExecutor(3) as pool:
         state = engine.catalog.state()

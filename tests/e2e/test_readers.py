@@ -1,4 +1,4 @@
-"""Readers in Spark: one moment for all tables, changes since an epoch, and who is told of them."""
+"""Readers in Spark: one moment for all tables, changes since an epoch, and their notifications."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_epochs_that_are_gone(bank: headrace.Headrace, sql: psycopg.Connection) 
             "epoch-expired",
             True,
         )
-    # A table that is made anew begins a new log; what it was before is not an empty table.
+    # A table that is rebuilt begins a new log; what it was before is not an empty table.
     before = bank.at().epoch
     bank.reinit("sums")
     for ask in (lambda: bank.at(before).table("sums"), lambda: bank.changes("sums", after=before)):
@@ -179,8 +179,8 @@ def test_one_notification_a_publish(
         sql.execute(f"NOTIFY {CHANNEL}, 'end'")
         heard = [one.payload for one in listener.notifies(timeout=60, stop_after=2)]
     assert heard[1] == "end"
-    told = json.loads(heard[0])
-    assert (told["epoch"], sorted(told["tables"])) == (
+    notice = json.loads(heard[0])
+    assert (notice["epoch"], sorted(notice["tables"])) == (
         epoch,
         ["public.counts", "public.sums", "public.whole"],
     )

@@ -10,7 +10,7 @@ import pytest
 import headrace
 from headrace.errors import UserError
 from headrace.verify.oracle import Oracle
-from headrace.verify.sample import is_verified
+from headrace.verify.resume import is_verified
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,7 @@ NEXT = "SELECT e.b FROM {} AS r JOIN edges AS e ON e.a = r.b"
 BEGIN = "SELECT b FROM edges WHERE a = 0"
 REACHED = f"WITH RECURSIVE r AS ({BEGIN} UNION {NEXT.format('r')}) SELECT b FROM r"
 WALKS = f"WITH RECURSIVE r AS ({BEGIN} UNION ALL {NEXT.format('r')}) SELECT b FROM r"
-ANEW = (
+RECOMPUTED = (
     "WITH RECURSIVE r (b, d) AS (SELECT b, 0 FROM edges WHERE a = 0 UNION ALL"
     " SELECT DISTINCT e.b, d + 1 FROM r JOIN edges AS e ON e.a = r.b WHERE d < 4) SELECT * FROM r"
 )
@@ -106,7 +106,7 @@ def test_a_cycle_that_the_base_no_longer_reaches(
 
 
 def test_a_recursion_without_end(edges: headrace.Headrace, sql: psycopg.Connection) -> None:
-    """Nothing is published, the table says why it stands still, and it goes on when it can."""
+    """Nothing is published, the table says why it is suspended, and it goes on when it can."""
     edges.set("max_recursion_levels", 12)
     edges.create_stream_table("walks", WALKS)
     epoch = edges.status()[0].epoch
@@ -159,21 +159,21 @@ def test_tables_that_read_each_other_without_end(
     assert (rows(sql, "up"), rows(sql, "down")) == ([1, 2, 3, 5], [])
 
 
-def test_a_recursion_that_no_loop_follows_is_computed_anew(
+def test_a_recursion_that_no_loop_follows_is_recomputed(
     edges: headrace.Headrace, sql: psycopg.Connection
 ) -> None:
     """Its own rows stand under DISTINCT, level by level: the stage says so, and it is exact."""
     sql.execute("INSERT INTO edges VALUES (0, 2), (3, 1), (2, 2)")
-    edges.create_stream_table("anew", ANEW)
-    assert_served(edges, sql, "anew")
+    edges.create_stream_table("recomputed", RECOMPUTED)
+    assert_served(edges, sql, "recomputed")
     sql.execute("DELETE FROM edges WHERE a = 0 AND b = 1")
-    refresh = edges.refresh("anew")
+    refresh = edges.refresh("recomputed")
     ((mode, some),) = rounds(refresh)
     assert (refresh.mode, mode, some) == ("DIFFERENTIAL", "FULL", True)
     assert "is recomputed" in refresh.stages[0].reason
     assert refresh.rows_deleted > 0
-    assert_served(edges, sql, "anew")
-    assert edges.refresh("anew").mode == "SKIPPED"
+    assert_served(edges, sql, "recomputed")
+    assert edges.refresh("recomputed").mode == "SKIPPED"
 
 
 def test_strata_are_skipped_and_not_skipped(

@@ -1,4 +1,4 @@
-"""Stream tables that stop, go on, and are made anew, also where logs are lost."""
+"""Stream tables that stop, go on, and are rebuilt, also where logs are lost."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_suspend_and_resume(tables: headrace.Headrace, sql: psycopg.Connection) 
     assert [r.reason for r in tables.history("totals")] == ["first refresh"]
     assert tables.refresh("ns").mode == "DIFFERENTIAL"
     assert_served(tables, sql, "totals")
-    # A reader that stands still while its input is made anew follows when it goes on.
+    # A reader that is suspended while its input is rebuilt follows when it goes on.
     tables.suspend("ns")
     tables.alter_stream_table("totals", query=TOTALS + " HAVING count(*) > 0")
     assert statuses(tables) == {"ids": "ACTIVE", "ns": "SUSPENDED", "totals": "ACTIVE"}

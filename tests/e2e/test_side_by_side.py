@@ -1,4 +1,4 @@
-"""A refresh beside which the world goes on: cuts are taken, logs are summed up, tables stopped."""
+"""A refresh beside which the world goes on: cuts are taken, logs compacted, tables stopped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fence_of(engine: Engine) -> int:
     return engine.shared.fence
 
 
-def test_logs_are_not_summed_up_across_what_a_running_refresh_will_stand_at(
+def test_logs_are_not_compacted_across_the_epoch_of_a_running_refresh(
     engine: Engine, sql: psycopg.Connection
 ) -> None:
     fence = fence_of(engine)
@@ -54,7 +54,7 @@ def test_logs_are_not_summed_up_across_what_a_running_refresh_will_stand_at(
         compact(engine, [source.relation], fence)
     pin = engine.catalog.state().relation(source.relation).pin
     files = engine.store.files(source.relation, pin, 0, pin.epoch)
-    assert any(file.first_epoch < file.last_epoch for file in files), "something was summed up"
+    assert any(file.first_epoch < file.last_epoch for file in files), "something was compacted"
     (line,) = refresh_group(engine, before, [table.relation], fence).values()
     engine.let_go(before)
     assert line.epoch == before.databases[0].epoch

@@ -32,7 +32,7 @@ def test_both_ways_of_copying_give_the_same(
     project.create_stream_table("rows", "SELECT id, name, price, at FROM t")
     project.create_stream_table("none", "SELECT id FROM nothing")
     assert_served(project, sql, "rows")
-    # Rewritten, so that both are copied anew, as the difference.
+    # Rewritten, so that both are copied again, as the difference.
     sql.execute("ALTER TABLE t ALTER COLUMN id TYPE int USING id + 1")
     sql.execute("DELETE FROM t WHERE id = 2")
     sql.execute("TRUNCATE nothing")

@@ -334,7 +334,7 @@ def test_a_lost_trigger_or_buffer_is_noticed(
     assert_served(orders, sql, "totals")
 
 
-def test_a_reader_that_waits_to_be_made_anew_stops_nobody_else(
+def test_a_reader_that_waits_for_its_rebuild_blocks_no_other(
     orders: headrace.Headrace, sql: psycopg.Connection
 ) -> None:
     query = "SELECT o.spare, t.n FROM orders o JOIN totals t ON o.customer = t.customer"

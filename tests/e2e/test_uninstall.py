@@ -11,7 +11,7 @@ import pytest
 import headrace
 from headrace.embedded import EmbeddedServer
 from headrace.engine.steps import Step
-from tests.conftest import extra_database
+from tests.databases import extra_database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -51,7 +51,7 @@ def test_views_over_views_and_over_stream_tables(
     assert (caught.value.code, "rich" in (caught.value.detail or "")) == ("has-dependents", True)
 
 
-def test_a_changed_view_makes_the_table_anew(
+def test_a_changed_view_rebuilds_the_table(
     views: headrace.Headrace, sql: psycopg.Connection
 ) -> None:
     views.create_stream_table("total", "SELECT sum(s) AS s FROM sums")

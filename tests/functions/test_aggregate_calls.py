@@ -23,15 +23,8 @@ from headrace.render import inputs_of, render
 from headrace.render.native import render_native
 from headrace.spark.profiles import settings_of
 from headrace.types import BIGINT
-from tests.query.test_aggregates import (
-    CALLS,
-    COLUMNS,
-    Table,
-    answer,
-    database,
-    differences,
-    random_rows,
-)
+from tests.query.aggregate_answers import answer, database, differences
+from tests.query.aggregate_calls import CALLS, COLUMNS, Table, random_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ from headrace.render import inputs_of, render
 from headrace.spark.profiles import settings_of
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Type
 from tests.functions.cases import DATE, FREE, LONG, NUMBERS, PRICE, REAL, SMALLINT, WHOLE
-from tests.query.test_aggregates import DEVIATIONS
+from tests.query.aggregate_calls import DEVIATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from headrace.render.scalars import render_scalar
 from headrace.spark.profiles import settings_of
 from headrace.types import TEXT
 from tests.functions.cases import VALUES
-from tests.functions.test_agreement import same
+from tests.functions.comparison import same
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

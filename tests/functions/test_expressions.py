@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +11,19 @@ import psycopg
 import pytest
 from psycopg.types.string import TextLoader
 
-from headrace.algebra.scalar import Call, Column, Scalar, substitute, walk
+from headrace.algebra.scalar import Call, Scalar, walk
 from headrace.functions import FUNCTIONS
 from headrace.functions.aggregates.sums import INTERVAL_PARTS
 from headrace.functions.tries import TRIES
-from headrace.plan.operators import Project, Scan
-from headrace.query import BoundColumn, BoundTable, bind
 from headrace.spark.profiles import settings_of
 from headrace.types import Type
 from tests.functions import engines
+from tests.functions.bound_scalar import scalar_of
 from tests.functions.cases import CASES
+from tests.functions.comparison import agree, beyond, too_far
 from tests.functions.engines import Answer, Failed
 from tests.functions.expressions import EXPRESSIONS, JSONB, REWRITTEN
 from tests.functions.spelled import Spelled
-from tests.functions.test_agreement import beyond, same
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,27 +35,6 @@ ELSEWHERE = {
     "square root",
     *(function.name for function in (*INTERVAL_PARTS, *TRIES)),
 }
-
-
-class Arguments:
-    """A schema of one table: the columns a0, a1, …"""
-
-    def __init__(self, types: tuple[Type, ...]) -> None:
-        columns = tuple(BoundColumn(f"a{i}", f"a{i}", t, t.sql) for i, t in enumerate(types))
-        self.bound = BoundTable("r1", "public", "arguments", columns, ())
-
-    def resolve(self, schema: str | None, name: str) -> BoundTable:
-        assert (schema, name) == (None, "arguments")
-        return self.bound
-
-
-def scalar_of(text: str, types: tuple[Type, ...]) -> Scalar:
-    """The expression as the binder understands it, over columns a0, a1, …"""
-    plan = bind(f"SELECT {text} AS x FROM arguments", Arguments(types)).plan
-    assert isinstance(plan, Project), plan
-    assert isinstance(plan.child, Scan), plan.child
-    names = {column: physical for physical, column in plan.child.fields}
-    return substitute(plan.outputs[0][1], lambda c: Column(names[c], c.type))
 
 
 def test_every_row_is_tried() -> None:
@@ -145,7 +122,7 @@ def test_on_spark(group: str, connection: psycopg.Connection[Any], spark: SparkS
 
 
 @pytest.mark.spark
-def test_a_text_that_spark_writes_anew_is_an_error(spark: SparkSession) -> None:
+def test_a_text_that_spark_rewrites_is_an_error(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
     session = spark.newSession()
@@ -187,21 +164,6 @@ def kind_in_postgres(
     }
     name = found.removesuffix("[]")
     return found.replace(name, short.get(name, name))
-
-
-def too_far(answer: Answer) -> bool:
-    """A point in time that sources cannot have: we may fail, or give the same."""
-    if not isinstance(answer, datetime):
-        return False
-    zoned = answer.tzinfo is not None
-    first = datetime(1, 1, 2, tzinfo=UTC) if zoned else datetime(1, 1, 1)  # noqa: DTZ001
-    return not first <= answer < datetime(9999, 12, 31, tzinfo=answer.tzinfo)
-
-
-def agree(theirs: Answer, ours: Answer, type_: Type) -> bool:
-    if isinstance(ours, Failed) or beyond(theirs, type_):
-        return isinstance(ours, Failed) and (beyond(theirs, type_) or too_far(theirs))
-    return same(theirs, ours, type_)
 
 
 def differences(

@@ -21,10 +21,10 @@ from headrace.query.refusal import spelled
 from headrace.spark.profiles import settings_of
 from headrace.types import Type, numeric
 from tests.functions import engines
+from tests.functions.bound_scalar import scalar_of
+from tests.functions.comparison import agree, beyond
 from tests.functions.engines import Answer, Failed
 from tests.functions.numeric_pairs import LIMITS, PLAIN, Row, pairs, rows
-from tests.functions.test_agreement import beyond
-from tests.functions.test_expressions import agree, scalar_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

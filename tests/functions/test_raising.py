@@ -6,9 +6,9 @@ import pytest
 
 from headrace.functions import can_raise
 from headrace.types import DOUBLE, INTEGER, Type, numeric, result_numeric
+from tests.functions.bound_scalar import scalar_of
 from tests.functions.cases import DATE
 from tests.functions.expressions import CHARACTER, JSONB, TEXT
-from tests.functions.test_expressions import scalar_of
 
 LONG = result_numeric(38, 18)
 

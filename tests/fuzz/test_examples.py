@@ -12,7 +12,7 @@ from fuzz.example import read_script
 from fuzz.plan_way import PlanWay
 from fuzz.spark_way import SparkWay
 from fuzz.ways import run_example
-from tests.e2e.conftest import project, sql
+from tests.e2e.live_project import project, sql
 
 __all__ = ["project", "sql"]
 

@@ -12,7 +12,7 @@ from headrace.graph import ConsistencyGroup, groups
 from headrace.graph.live import LiveGraph
 from headrace.graph.policy import atomic, policy, units
 from headrace.settings import Settings
-from tests.graph.test_one_epoch import World, acyclic, graphs, moments
+from tests.graph.published import World, acyclic, graphs, moments
 
 Reads = Mapping[str, Iterable[str]]
 DEFAULT, NONE = Settings(), Settings(diamond_consistency="none")

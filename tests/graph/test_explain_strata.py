@@ -84,7 +84,7 @@ def test_a_table_that_reads_itself(project: headrace.Headrace) -> None:
     assert stratum.stratum == 0
 
 
-def test_an_unstratifiable_cycle_is_told_with_path_and_operator(
+def test_an_unstratifiable_cycle_is_reported_with_path_and_operator(
     project: headrace.Headrace,
 ) -> None:
     found = project.explain_strata(
@@ -100,7 +100,7 @@ def test_an_unstratifiable_cycle_is_told_with_path_and_operator(
     assert "public.near → public.far → public.middle → public.near" in str(found)
 
 
-def test_mistakes_are_told_as_where_tables_are_made(project: headrace.Headrace) -> None:
+def test_mistakes_are_reported_as_when_tables_are_created(project: headrace.Headrace) -> None:
     wrong = {
         "unknown-table": {"x": "SELECT a FROM nothing"},
         "cycle-columns": {"x": "SELECT a FROM y", "y": "SELECT a FROM x"},

@@ -1,4 +1,4 @@
-"""The network of stream tables: its parts, what users are told of it, and how it is drawn."""
+"""The network of stream tables: its parts, what users see of it, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_part_below_some_tables() -> None:
     assert NETWORK.below(["s.blocked"]).reads == {"s.blocked": {"s.edges": ()}}
 
 
-def test_strata_as_users_are_told() -> None:
+def test_strata_as_users_see_them() -> None:
     lowest, middle, highest = strata_of(
         NETWORK, [StratumTicks(1, 2, 5, True, NOON), StratumTicks(9, 1, 1)]
     )
@@ -81,13 +81,13 @@ def refresh(minutes: int, iterations: int | None, error: str | None = None) -> R
     )
 
 
-def test_components_as_users_are_told() -> None:
+def test_components_as_users_see_them() -> None:
     (alone,) = components_of(NETWORK)
     assert (alone.scc_id, alone.members, alone.member_count) == (1, ("s.far", "s.near"), 2)
     assert (alone.last_iterations, alone.last_converged_at) == (None, None)
     # Outside of the component, but read by NOT EXISTS.
     assert not alone.monotone
-    (told,) = components_of(
+    (component,) = components_of(
         NETWORK,
         [
             ("s.far", refresh(9, 7, "not-converged: no")),
@@ -98,19 +98,22 @@ def test_components_as_users_are_told() -> None:
             ("s.count", refresh(8, 8)),
         ],
     )
-    assert (told.last_iterations, told.last_converged_at) == (4, NOON + timedelta(minutes=3))
+    assert (component.last_iterations, component.last_converged_at) == (
+        4,
+        NOON + timedelta(minutes=3),
+    )
     (monotone,) = components_of(Network({"a": {"a": (), "b": ()}}))
     assert monotone.monotone
 
 
-def test_what_is_unstratifiable_is_told_and_not_raised() -> None:
-    told = explain_network(NETWORK.with_tables({"s.blocked": {"s.count": ("EXCEPT",)}}))
-    assert {(one.reader, one.read) for one in told.unstratifiable} == {
+def test_unstratifiable_reads_are_reported_and_not_raised() -> None:
+    explained = explain_network(NETWORK.with_tables({"s.blocked": {"s.count": ("EXCEPT",)}}))
+    assert {(one.reader, one.read) for one in explained.unstratifiable} == {
         ("s.blocked", "s.count"),
         ("s.count", "s.far"),
         ("s.near", "s.blocked"),
     }
-    text = str(told)
+    text = str(explained)
     assert (
         "  s.blocked reads s.count under EXCEPT, which depends on it:"
         " s.blocked → s.near → s.far → s.count → s.blocked" in text.splitlines()

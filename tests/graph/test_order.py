@@ -19,7 +19,7 @@ def test_those_that_read_each_other_stand_side_by_side() -> None:
     assert in_order(reads) == ("b", "a", "z", "c", "d")
 
 
-def test_a_circle_is_told() -> None:
+def test_a_cycle_is_reported() -> None:
     found = find_cycle({"a": ["c"], "b": ["a"], "c": ["b"], "d": []})
     assert found is not None
     assert found.names == ("a", "b", "c")

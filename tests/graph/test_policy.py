@@ -1,4 +1,4 @@
-"""Which groups are atomic, when they are due, and what is told of them."""
+"""Which groups are atomic, when they are due, and what users see of them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def network(reads: dict[str, tuple[str, ...]]) -> Network:
     return Network({name: dict.fromkeys(inputs, ()) for name, inputs in reads.items()})
 
 
-def test_what_is_told_of_groups() -> None:
+def test_members_of_groups_as_users_see_them() -> None:
     reads = {**READS, "g": ("d",), "p": ("Q",), "q": ("Q",), "r": ("p", "q")}
     tables = made(reads, r={"diamond_consistency": "none", "diamond_schedule_policy": "slowest"})
     assert groups_of(network(reads), tables, Settings(diamond_schedule_policy="slowest")) == (
@@ -136,6 +136,6 @@ def test_what_is_told_of_groups() -> None:
     assert [network(reads).group(name) for name in "bdgr"] == [1, 1, None, 2]
 
 
-def test_nothing_is_told_where_all_are_alone() -> None:
+def test_groups_of_one_are_not_listed() -> None:
     reads = {"b": ("A",), "c": ("b",)}
     assert groups_of(network(reads), made(reads), DEFAULT) == ()

@@ -43,7 +43,7 @@ def test_a_table_that_is_not_monotone_in_itself_is_unstratifiable() -> None:
     assert unstratifiable({"a": {"a": NOT}}) == (Unstratifiable("a", "a", NOT, ("a",)),)
 
 
-def test_the_whole_way_round_is_told() -> None:
+def test_the_whole_cycle_is_reported() -> None:
     reads: Reads = {"a": {"d": ()}, "b": {"a": (), "x": NOT}, "c": {"b": ()}, "d": {"c": NOT}}
     (found,) = unstratifiable(reads)
     assert (found.reader, found.read) == ("d", "c")

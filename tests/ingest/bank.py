@@ -69,7 +69,7 @@ PAUSE = 0.02
 
 
 class Writer(threading.Thread):
-    """Moves money in all ways in which a transaction can end, until it is told to stop."""
+    """Moves money in all ways in which a transaction can end, until it is stopped."""
 
     def __init__(self, dsn: str, number: int, seed: int) -> None:
         super().__init__(name=f"writer-{number}")
@@ -90,7 +90,7 @@ class Writer(threading.Thread):
                     way = self.random.choices(list(WAYS), list(WAYS.values()))[0]
                     self.ended[self.work(session, way)] += 1
                 self.end_prepared(session, float("inf"))
-        except Exception as error:  # noqa: BLE001  whatever it is, the test tells
+        except Exception as error:  # noqa: BLE001  the test reports any error
             self.failure = error
 
     def work(self, session: Session, way: str) -> str:

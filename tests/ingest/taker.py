@@ -30,7 +30,7 @@ def names_of(source: Source) -> list[tuple[str, str]]:
 
 
 def bag_of(rows: pa.Table, source: Source) -> Bag:
-    """Weighted rows summed up; what is not there is not in it."""
+    """Return the net of weighted rows, without rows of weight zero."""
     bag: Bag = Counter()
     values = rows.select([WEIGHT, *(physical for physical, _ in names_of(source))]).to_pydict()
     for weight, *row in zip(*values.values(), strict=True):

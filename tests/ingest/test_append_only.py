@@ -1,4 +1,4 @@
-"""Sources declared append-only: the first update or delete is told once, and nothing is wrong."""
+"""Sources declared append-only: an alert reports the first update or delete once, all is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.postgres
 
 
 def alerts(world: World) -> list[dict[str, str]]:
-    """What listeners were told since the last call."""
+    """Return the alerts since the last call."""
     return heard_so_far(world.application)
 
 
@@ -57,15 +57,15 @@ def test_the_first_update_or_delete_reverts_it(declared: World, first: str) -> N
     declared.follows()
     at = declared.engine.catalog.state().database(1).epoch
     assert declared.source.shrunk_at == at and not is_growing(declared)
-    (told,) = alerts(declared)
-    assert (told["name"], told["code"]) == ("public.t", "not-append-only")
-    assert f"(epoch {at})" in told["message"]
-    assert shown(declared) == ("reverted", "warning", told["message"])
-    assert f"public.t: {told['message']}" in declared.project.explain("reader_1").notices
+    (alert,) = alerts(declared)
+    assert (alert["name"], alert["code"]) == ("public.t", "not-append-only")
+    assert f"(epoch {at})" in alert["message"]
+    assert shown(declared) == ("reverted", "warning", alert["message"])
+    assert f"public.t: {alert['message']}" in declared.project.explain("reader_1").notices
     declared.run("DELETE FROM t WHERE id = 2")
     declared.follows()
     assert declared.source.shrunk_at == at, "the first one counts"
-    assert alerts(declared) == [], "and is told once"
+    assert alerts(declared) == [], "and is reported once"
 
 
 @pytest.mark.parametrize("mode", [TRIGGER, KEY])
@@ -91,7 +91,7 @@ def test_a_copy_that_only_finds_more_does_not(declared: World) -> None:
 
 
 @pytest.mark.parametrize("mode", [TRIGGER])
-def test_it_can_be_declared_anew(declared: World) -> None:
+def test_it_can_be_declared_again(declared: World) -> None:
     declared.run("DELETE FROM t WHERE id = 1")
     declared.follows()
     assert declared.source.shrunk_at is not None
@@ -109,7 +109,7 @@ def test_it_can_be_declared_anew(declared: World) -> None:
 
 
 @pytest.mark.parametrize("mode", [TRIGGER])
-def test_where_nobody_declares_it_nothing_is_told(declared: World) -> None:
+def test_undeclared_sources_report_nothing(declared: World) -> None:
     declared.run("DELETE FROM t WHERE id = 1")
     declared.follows()
     assert len(alerts(declared)) == 1
@@ -121,7 +121,7 @@ def test_where_nobody_declares_it_nothing_is_told(declared: World) -> None:
 
 
 @pytest.mark.parametrize("mode", [TRIGGER])
-def test_a_long_buffer_is_summed_up(declared: World) -> None:
+def test_a_long_buffer_is_compacted(declared: World) -> None:
     """What ingest appends to the log is what is left of the buffer."""
     declared.project.set("compact_threshold", 10)
     declared.run("INSERT INTO t SELECT i, 0 FROM generate_series(11, 40) i")

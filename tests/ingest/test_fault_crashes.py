@@ -28,7 +28,7 @@ from headrace.ingest import copying, transition
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.planned_table import TableRequest
 from tests.capture.follower import Bag
-from tests.capture.test_crash import crash, stopped_wal_writer
+from tests.capture.server_crash import crash, stopped_wal_writer
 from tests.capture.wal.following import flushed, peeked
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 from tests.lifecycle.made import put_tables
@@ -281,7 +281,7 @@ def test_a_server_that_crashes(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_slot_that_the_server_gave_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds back more of the log than the server lets it; the setting to raise is told."""
+    """It holds back more WAL than the server allows; the error names the setting to raise."""
     monkeypatch.setattr(transition, "AGAIN", math.inf)
     limit = ("max_slot_wal_keep_size", "1MB")
     settings = [limit if pair[0] == limit[0] else pair for pair in cluster.SETTINGS]

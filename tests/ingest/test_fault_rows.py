@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.capture.test_names import NAMES
+from tests.capture.unusual_names import NAMES
 from tests.ingest.world import MODES, World
 
 pytestmark = pytest.mark.postgres

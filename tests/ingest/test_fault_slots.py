@@ -18,7 +18,7 @@ from headrace.errors import HeadraceError
 from headrace.lifecycle.planned_table import TableRequest
 from tests.alerts import heard_so_far, listen
 from tests.capture.wal.streaming import eventually
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.ingest.world import FULL, MODES, TRIGGER, WAL, Application, World
 from tests.lifecycle.made import put_tables
 
@@ -67,7 +67,7 @@ TAKEN_AWAY = {
 
 @wal
 def test_what_is_taken_away(world: World) -> None:
-    """Rows are written before, in between and after; each time all is copied and told."""
+    """Rows are written before, in between and after; each time all is copied and reported."""
     world.run(TABLE)
     world.follow("t")
     listen(world.application)
@@ -116,7 +116,7 @@ def test_one_of_two_tables_is_taken_away(world: World) -> None:
 
 @wal
 def test_a_busy_database_beside_an_idle_source(world: World, server: EmbeddedServer) -> None:
-    """The slot lets go of log that others write, although nothing of ours is ever new."""
+    """The slot releases WAL that others write, although no change of ours is ever pending."""
     world.run(TABLE)
     world.follow("t")
     world.cut()

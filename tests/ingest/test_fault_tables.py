@@ -1,6 +1,6 @@
 """What owners do to their tables: rewritten, repartitioned, altered, dropped, in every mode.
 
-Each is followed exactly, copied anew, or stopped with the reason; and then followed again.
+Each is followed exactly, copied again, or stopped with the reason; and then followed again.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def test_a_column_that_is_added_and_used(world: World) -> None:
 def test_a_column_that_goes_stops_its_readers(
     world: World, statements: tuple[str, ...], lost: str
 ) -> None:
-    """Others go on; rows written before and after the change are told apart by names and types."""
+    """Others go on; names and types distinguish rows written before and after the change."""
     world.run("CREATE TABLE t (a integer PRIMARY KEY, b text, n integer)")
     world.run("CREATE TABLE u (a integer PRIMARY KEY)", "INSERT INTO t VALUES (1, 'x', 7)")
     world.follow("t", "u")
@@ -267,7 +267,7 @@ def test_types_that_change(world: World) -> None:
 
 
 @modes
-def test_a_table_made_anew_under_its_name(world: World) -> None:
+def test_a_table_recreated_under_its_name(world: World) -> None:
     """It is another table: readers stop, and nothing of it is taken for the old one's."""
     world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x')")
     world.run("CREATE TABLE u (a integer PRIMARY KEY)")

@@ -303,7 +303,7 @@ def test_a_first_copy_while_others_write(world: World) -> None:
     ("mode", "cause"),
     [*((mode, "rewritten") for mode in MODES), *((mode, "slot lost") for mode in WAL)],
 )
-def test_a_copy_anew_while_others_write(table: World, cause: str) -> None:
+def test_a_repeated_copy_while_others_write(table: World, cause: str) -> None:
     slot = table.slot if table.by_log else ""
     table.run(*(statement.format(slot=slot) for statement in CAUSES[cause]))
     with session(table) as early:

@@ -10,15 +10,12 @@ from headrace.catalog.records import CaptureMode, Status
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.planned_table import TableRequest
 from tests.alerts import heard_so_far, listen
+from tests.ingest.wal_objects import LEFT
 from tests.ingest.world import KEY, TRIGGER, WAL, World
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres
 
-LEFT = """
-SELECT slot_name FROM pg_replication_slots WHERE database = current_database()
-UNION ALL SELECT pubname FROM pg_publication
-"""
 MEGABYTE = "SELECT pg_logical_emit_message(false, 'noise', repeat('n', 1 << 20))"
 
 
@@ -54,7 +51,7 @@ def test_a_source_that_takes_too_long(world: World) -> None:
 
 @pytest.mark.parametrize("mode", WAL)
 def test_a_slot_that_holds_back_too_much(world: World) -> None:
-    """It is let go although nothing of ours was written; with it the log, and people are told."""
+    """The daemon drops it with its WAL, although we wrote nothing, and sends an alert."""
     world.run("CREATE TABLE t (a integer PRIMARY KEY, b text)")
     listen(world.application)
     world.follow("t")
@@ -80,7 +77,7 @@ def test_a_slot_that_holds_back_too_much(world: World) -> None:
 
 @pytest.mark.parametrize("mode", [TRIGGER])
 def test_a_buffer_that_is_full(world: World) -> None:
-    """It is emptied, the source copied once, and people are told that this happened."""
+    """It is emptied, the source copied once, and an alert says so."""
     world.project.set("max_buffer_mb", 1)
     world.run("CREATE TABLE t (a integer, b text)")
     listen(world.application)

@@ -126,7 +126,7 @@ def test_rights_that_are_back_before_the_next_cut(world: World, lost: str) -> No
 
 @pytest.mark.parametrize("lost", LOST)
 def test_rights_that_are_lost_across_cuts(world: World, lost: str) -> None:
-    """A source that cannot be mended stands still; whatever is active is right."""
+    """A source that cannot be mended is suspended; whatever is active is right."""
     captured(world)
     taken, given = (text.format(oid=world.source.oid) for text in LOST[lost])
     world.run(taken)

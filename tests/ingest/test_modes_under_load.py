@@ -112,7 +112,7 @@ def begin_and_give_up(balance: Balance) -> None:
 
 
 def lose_slot(balance: Balance, sql: psycopg.Connection) -> None:
-    """An administrator drops the slot: all sources are copied anew, by themselves."""
+    """An administrator drops the slot: all sources are copied again, by themselves."""
     dropped = False
     while not dropped:
         # A session that begins just now has it.

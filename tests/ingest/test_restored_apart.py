@@ -22,7 +22,7 @@ from headrace.ingest import transition
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.ingest.ingest import ingest
 from headrace.lifecycle.planned_table import TableRequest
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.ingest.world import KEY, MODES, TRIGGER, World
 from tests.lifecycle.made import put_tables
 
@@ -138,7 +138,7 @@ def test_a_home_that_was_put_back(
     written: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What it lacks was let go of already: the source is copied, also if nothing more comes."""
+    """The slot has released what it lacks: the source is copied, also if nothing more comes."""
     monkeypatch.setattr(transition, "AGAIN", math.inf)
     with extra_database(server) as address, extra_database(server) as dsn:
         write(address, "CREATE TABLE t (a integer PRIMARY KEY, b text)")

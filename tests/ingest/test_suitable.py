@@ -1,4 +1,4 @@
-"""Which sources go to the log: what stands in the way is told, and nothing is changed in vain."""
+"""Which sources go to the log: the obstacle is reported, and nothing is changed in vain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NONE = ReplicaIdentity("none", reason="it has no primary key", curable=True)
         ({}, None, {}, "the table does not exist"),
     ],
 )
-def test_the_first_obstacle_is_told(
+def test_the_first_obstacle_is_reported(
     server: dict[str, Any],
     identity: ReplicaIdentity | None,
     asked: dict[str, bool],

@@ -61,7 +61,7 @@ def test_a_publication_that_was_changed_is_noticed_before_another_source_is_publ
     assert world.sources["a"].mode_reason == "the options of the publication were changed"
 
 
-def test_commits_that_are_not_on_disk_yet_are_news(world: World) -> None:
+def test_commits_that_are_not_on_disk_yet_are_pending(world: World) -> None:
     world.run(A)
     world.follow("a")
     world.run("SET synchronous_commit = off")
@@ -110,8 +110,8 @@ def test_a_busy_table_keeps_no_other_from_falling_back(world: World) -> None:
         world.take()
         a, b = world.sources["a"], world.sources["b"]
         assert (a.status, b.status, b.mode) == (Status.SUSPENDED, Status.ACTIVE, TRIGGER)
-        told = world.application.notifies(timeout=60, stop_after=2)
-        assert [json.loads(one.payload)["source"] for one in told] == ["public.a", "public.b"]
+        alerts = world.application.notifies(timeout=60, stop_after=2)
+        assert [json.loads(one.payload)["source"] for one in alerts] == ["public.a", "public.b"]
         with pytest.raises(Transient) as caught:
             world.take(["a"])
         assert caught.value.code == "source-locked"
@@ -192,7 +192,7 @@ def test_a_busy_table_is_read_from_the_log_until_its_triggers_can_be_made(world:
     assert modes(world) == {"a": TRIGGER, "b": TRIGGER}
 
 
-def test_a_slot_that_is_gone_is_made_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_slot_is_recreated(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a DBA owns the publication: the slot can be dropped, the publication cannot."""
     world.run(A)
     world.follow("a")
@@ -214,7 +214,7 @@ def test_a_slot_that_is_gone_is_made_anew(world: World, monkeypatch: pytest.Monk
     assert world.source.mode is WAL
 
 
-def test_a_source_that_stands_still_holds_back_no_log(world: World) -> None:
+def test_a_suspended_source_holds_back_no_wal(world: World) -> None:
     world.run("CREATE TABLE a (id int PRIMARY KEY, t date)", B)
     world.follow("a", "b")
     world.run("INSERT INTO a VALUES (1, 'infinity')")

@@ -21,7 +21,7 @@ from headrace.ingest import transition
 from headrace.ingest.attempts import CaptureAttempts
 from headrace.lifecycle.create import make
 from headrace.lifecycle.planned_table import TableRequest
-from tests.ingest.test_limits_of_the_log import LEFT
+from tests.ingest.wal_objects import LEFT
 from tests.ingest.world import KEY, World
 from tests.lifecycle.made import put_tables
 

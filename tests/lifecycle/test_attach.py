@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace.api import Headrace
 from headrace.errors import HeadraceError, UserError
-from tests.conftest import extra_database
+from tests.databases import extra_database
 
 pytestmark = pytest.mark.postgres
 

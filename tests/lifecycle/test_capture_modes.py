@@ -18,7 +18,7 @@ from headrace.lifecycle.create import check_query, make
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.project.apply import apply_project, plan_project
 from headrace.project.read import read_folder
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres

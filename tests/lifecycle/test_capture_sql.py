@@ -20,7 +20,7 @@ from headrace.lifecycle.capture_requirements import NOTHING
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed, peeked
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres

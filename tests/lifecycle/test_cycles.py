@@ -280,7 +280,7 @@ def test_a_member_cannot_be_full(project: headrace.Headrace) -> None:
     assert "public.odd is in a cycle and cannot have refresh_mode FULL" in error.message
 
 
-def test_a_mistake_in_one_is_told_as_postgresql_tells_it(project: headrace.Headrace) -> None:
+def test_a_mistake_in_one_is_reported_as_postgresql_reports_it(project: headrace.Headrace) -> None:
     error = refused(project, {"even": EVEN.replace("e.dst", "e.nothing"), "odd": ODD})
     assert (error.code, error.message) == ("unknown-column", "column e.nothing does not exist")
 

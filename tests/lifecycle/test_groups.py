@@ -37,11 +37,11 @@ def project(dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
         yield opened
 
 
-def told(project: headrace.Headrace) -> list[tuple[str, str | None, bool]]:
+def policies(project: headrace.Headrace) -> list[tuple[str, str | None, bool]]:
     return [(one.name, one.policy, one.atomic) for one in project.diamond_groups()]
 
 
-def test_groups_are_told_with_members_epochs_and_policy(project: headrace.Headrace) -> None:
+def test_groups_are_listed_with_members_epochs_and_policy(project: headrace.Headrace) -> None:
     assert project.diamond_groups() == (
         GroupMember(1, "public.counts", False, 0, "fastest", True),
         GroupMember(1, "public.totals", False, 0, "fastest", True),
@@ -59,15 +59,15 @@ def test_groups_are_told_with_members_epochs_and_policy(project: headrace.Headra
 def test_options_and_settings_decide_what_a_group_does(project: headrace.Headrace) -> None:
     names = ("public.counts", "public.totals", "public.averages")
     project.set("diamond_schedule_policy", "slowest")
-    assert told(project) == [(name, "slowest", True) for name in names]
+    assert policies(project) == [(name, "slowest", True) for name in names]
     project.alter_stream_table("averages", diamond_schedule_policy="fastest")
-    assert told(project) == [(name, "fastest", True) for name in names]
+    assert policies(project) == [(name, "fastest", True) for name in names]
     project.alter_stream_table("counts", diamond_consistency="none")
-    assert told(project) == [(name, None, False) for name in names]
+    assert policies(project) == [(name, None, False) for name in names]
     project.alter_stream_table("counts", diamond_consistency=None)
-    assert told(project) == [(name, "fastest", True) for name in names]
+    assert policies(project) == [(name, "fastest", True) for name in names]
     project.set("diamond_consistency", "none")
-    assert told(project) == [(name, None, False) for name in names]
+    assert policies(project) == [(name, None, False) for name in names]
 
 
 def test_explain_names_the_others_of_the_group(project: headrace.Headrace) -> None:
@@ -80,7 +80,7 @@ def test_explain_names_the_others_of_the_group(project: headrace.Headrace) -> No
     assert "member of group" not in str(alone)
 
 
-def test_explain_of_a_query_tells_the_group_that_it_would_be_in(
+def test_explain_of_a_query_shows_the_group_that_it_would_be_in(
     project: headrace.Headrace,
 ) -> None:
     explained = project.explain(query="SELECT region, id FROM best JOIN orders USING (region)")

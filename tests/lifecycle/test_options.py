@@ -97,7 +97,7 @@ def test_values_that_are_refused(option: str, given: object) -> None:
     assert caught.value.hint
 
 
-def test_unknown_options_are_told_with_the_known() -> None:
+def test_the_error_for_unknown_options_lists_the_known() -> None:
     with pytest.raises(UserError) as caught:
         checked({"tier": "hot", "colour": "blue"})
     assert caught.value.code == "invalid-option"
@@ -164,7 +164,7 @@ def test_alter_changes_what_is_given_and_keeps_the_rest(project: headrace.Headra
 
 
 @pytest.mark.postgres
-def test_replacing_gives_the_options_anew(project: headrace.Headrace) -> None:
+def test_replacing_sets_all_options_again(project: headrace.Headrace) -> None:
     project.create_or_replace_stream_table("kept", QUERY, max_change_rows=7)
     assert (kept(project).options, kept(project).schedule) == ({"max_change_rows": 7}, None)
     project.run(f"CREATE OR REPLACE STREAM TABLE kept WITH (tier = hot) AS {QUERY}")

@@ -54,7 +54,7 @@ def test_types_whose_texts_tell_values_apart(kind: str) -> None:
     assert "date, uuid" in str(caught.value.hint)
 
 
-def test_a_column_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_the_error_for_a_missing_column_lists_the_existing() -> None:
     with pytest.raises(UserError) as caught:
         check_partition([column("date")], {"partition_by": "X"})
     assert caught.value.code == "unknown-column"

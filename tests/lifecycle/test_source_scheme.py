@@ -51,7 +51,7 @@ def test_what_ranges_are(bounds: list[tuple[str, str]], scheme: str | int | None
 
 
 @pytest.mark.parametrize("text", ["source(region)", "source(month(day))", "source(range(id, 7))"])
-def test_what_was_taken_over_is_told(text: str) -> None:
+def test_inherited_schemes_are_marked(text: str) -> None:
     scheme = parse_scheme(text)
     assert scheme is not None and scheme.taken_over
     assert (str(scheme), as_scheme(text)) == (text, text)

@@ -15,8 +15,10 @@ from headrace.plan.operators import Filter, Join, MatchJoin, Operator, Project, 
 from headrace.plan.passes import improve, push_filters, span_equalities
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.types import BIGINT, DOUBLE, INTEGER
-from tests.delta.test_match_joins import small_worlds
-from tests.delta.test_rules_against_reference import RELATIONS, Names, World, check, reader
+from tests.delta.join_plans import small_worlds
+from tests.delta.random_plans import Names
+from tests.delta.stage_logs import check, reader
+from tests.delta.worlds import RELATIONS, World
 from tests.forms import examples
 
 

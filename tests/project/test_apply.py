@@ -197,7 +197,7 @@ def test_what_can_only_go_last_must_be_able_to_go_on(
         (BASE, create("new", "TABLE new2") + create("new2", "TABLE new"), "circular", "line 2."),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place_before_anything_is_done(
+def test_mistakes_are_reported_with_their_place_before_anything_is_done(
     project: headrace.Headrace, folder: Path, base: str, other: str, code: str, where: str
 ) -> None:
     write(
@@ -226,7 +226,7 @@ def test_a_stale_plan_is_refused(project: headrace.Headrace, folder: Path) -> No
     project.suspend("top")
     plan = project.plan(folder)
     project.resume("top")
-    assert project.apply(plan).nothing_to_do, "who stands still is not the plan's business"
+    assert project.apply(plan).nothing_to_do, "suspension is not the plan's business"
 
 
 def test_a_plan_says_itself_whether_it_prunes(project: headrace.Headrace, folder: Path) -> None:

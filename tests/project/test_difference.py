@@ -128,7 +128,7 @@ def test_several_causes_and_tables_outside_of_the_folder() -> None:
     }
 
 
-def test_a_suspended_reader_is_made_anew_later() -> None:
+def test_a_suspended_reader_is_rebuilt_later() -> None:
     held = replace(table("b", "qb", "a"), status=Status.SUSPENDED, reason="by hand", held=True)
     state = catalog(table("a", "qa"), held)
     plan = planned([wanted("a", "other"), wanted("b", "qb")], state)
@@ -136,7 +136,7 @@ def test_a_suspended_reader_is_made_anew_later() -> None:
         "rebuilt when it is resumed, for it is suspended: it reads public.a"
     )
     plan = planned([wanted("a", "qa"), wanted("b", "qb")], state)
-    assert plan.nothing_to_do, "a folder does not say who stands still"
+    assert plan.nothing_to_do, "a folder does not say what is suspended"
 
 
 def test_tables_that_read_each_other_follow_once() -> None:
@@ -183,7 +183,7 @@ def test_what_is_not_in_the_folder_is_left_alone_or_pruned() -> None:
     assert acts(planned([], CHAIN, prune=True)) == dict.fromkeys("abcd", "drop")
 
 
-def test_what_goes_is_not_made_anew() -> None:
+def test_dropped_tables_are_not_rebuilt() -> None:
     plan = planned([wanted("a", "other")], CHAIN, prune=True)
     assert acts(plan) == {"a": "rebuild", "b": "drop", "c": "drop", "d": "drop"}
     assert plan.of(Act.REBUILD)[0].rebuilt_readers == ()
@@ -251,7 +251,7 @@ def test_plans_travel_as_json() -> None:
     assert str(plan).splitlines()[0] == "rebuild  public.a  the query differs"
 
 
-def test_a_plan_is_stale_when_wishes_or_tables_differ() -> None:
+def test_a_plan_is_stale_when_definitions_or_tables_differ() -> None:
     folder = [wanted("a", "qa"), wanted("n", "qn")]
     before = catalog(table("a", "qa"), table("b", "qb", "a"))
     plan = planned(folder, before)

@@ -61,7 +61,7 @@ def test_hidden_and_linked_folders_are_not_entered(tmp_path: Path) -> None:
     assert [one.name for one in read_folder(folder, "app")] == [("app", "a")]
 
 
-def test_wishes_travel_as_json(tmp_path: Path) -> None:
+def test_definitions_travel_as_json(tmp_path: Path) -> None:
     write(tmp_path, a="CREATE STREAM TABLE a WITH (tier = cold, refresh_mode = full) AS SELECT 1")
     wanted = read_folder(tmp_path, "public")
     assert definitions_of(definitions_document(wanted)) == wanted

@@ -334,7 +334,7 @@ def test_what_users_hung_on_it_reaches_new_partitions(sql: psycopg.Connection[An
         publish(sql, parted, (1, "c", 11))
 
 
-def test_a_table_that_somebody_else_wrote_is_told(sql: psycopg.Connection[Any]) -> None:
+def test_a_table_that_somebody_else_wrote_is_reported(sql: psycopg.Connection[Any]) -> None:
     parted = table("parted", *BAG, by="g")
     create_served(sql, parted)
     publish(sql, parted, (1, "a", 1), (1, "b", 1))
@@ -346,7 +346,7 @@ def test_a_table_that_somebody_else_wrote_is_told(sql: psycopg.Connection[Any]) 
     assert shown(sql, parted) == Counter([("b", 1)])
 
 
-def test_a_key_that_is_there_already_is_told(sql: psycopg.Connection[Any]) -> None:
+def test_an_existing_key_is_reported(sql: psycopg.Connection[Any]) -> None:
     """Also by a change that only adds rows; and an index of the user's own is not ours."""
     parted = table("parted", *KEYED, key=("g", "k"), by="g")
     create_served(sql, parted)
@@ -359,7 +359,7 @@ def test_a_key_that_is_there_already_is_told(sql: psycopg.Connection[Any]) -> No
     assert shown(sql, parted) == Counter([("a", 1, 1), ("b", 1, 1)])
 
 
-def test_a_table_made_anew_keeps_its_partitions(sql: psycopg.Connection[Any]) -> None:
+def test_a_rebuilt_table_keeps_its_partitions(sql: psycopg.Connection[Any]) -> None:
     old = table("parted", *KEYED, key=("g", "k"), by="g")
     create_served(sql, old)
     publish(sql, old, (1, "a", 1, 1), (1, "b", 1, 1), (1, None, 2, 2))

@@ -400,7 +400,7 @@ def test_an_index_of_a_partitioned_table_is_built_in_the_transaction(
 @postgres
 @pytest.mark.parametrize("new", [DECLARED, PRIMARY, PAIR, BAG], ids=["one", "pk", "pair", "bag"])
 @pytest.mark.parametrize("old", [DECLARED, PRIMARY, PAIR, BAG], ids=["one", "pk", "pair", "bag"])
-def test_a_table_that_is_made_anew_has_the_key_that_it_asks_for(
+def test_a_rebuilt_table_has_the_requested_key(
     connection: Connection, old: StreamTable, new: StreamTable
 ) -> None:
     create_served(connection, old)

@@ -7,7 +7,7 @@
     key: …
     Project …
 
-`python -m tests.query.golden` writes the expected parts anew; read the diff.
+`python -m tests.query.golden` rewrites the expected parts; read the diff.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ LOCAL_TEXT = replace(TEXT, ordered=False)
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its rows; `declared` is what PostgreSQL is told where that is not `type.sql`."""
+    """A table with its rows; `declared` is the type in DDL where that is not `type.sql`."""
 
     name: str
     columns: tuple[tuple[str, Type | None, str], ...]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
-from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
 
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
-from headrace.types import Type
+from tests.query.column_types import ours, postgres_types
+from tests.query.comparable_rows import bag
 from tests.query.golden import Golden, goldens
 from tests.query.shop import Shop, load, read
 
@@ -47,54 +44,3 @@ def check(connection: psycopg.Connection[Any], golden: Golden) -> None:
     if bound.key is not None:
         keys = Counter(tuple(row[i] for i in bound.key) for row in right.elements())
         assert all(times == 1 for times in keys.values()), golden.id
-
-
-def postgres_types(connection: psycopg.Connection[Any], query: str) -> list[str]:
-    """The types of the query's columns, with their lengths and digits."""
-    connection.execute(f"CREATE TEMP VIEW shown AS {query}")
-    found = columns_of(connection, "shown")
-    connection.execute("DROP VIEW shown")
-    return found
-
-
-def ours(connection: psycopg.Connection[Any], types: list[Type]) -> list[str]:
-    """The same for the types that the binder found."""
-    columns = ", ".join(f"c{i} {type_.sql}" for i, type_ in enumerate(types))
-    connection.execute(f"CREATE TEMP TABLE ours ({columns})")
-    found = columns_of(connection, "ours")
-    connection.execute("DROP TABLE ours")
-    return found
-
-
-def columns_of(connection: psycopg.Connection[Any], relation: str) -> list[str]:
-    rows = connection.execute(
-        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
-        " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
-        [relation],
-    )
-    return [row[0] for row in rows]
-
-
-def bag(rows: Any, types: list[Type]) -> Counter[tuple[Any, ...]]:
-    return Counter(
-        tuple(plain(value, type_) for value, type_ in zip(row, types, strict=True)) for row in rows
-    )
-
-
-def plain(value: Any, type_: Type) -> Any:
-    match value:
-        case list() | tuple():
-            assert type_.element is not None
-            return tuple(plain(each, type_.element) for each in value)
-        case Decimal():
-            # A quotient is right to its scale; PostgreSQL's own scale varies with the value.
-            return round(value, 9) if type_.rounded else value
-        case float():
-            return "NaN" if math.isnan(value) else float(f"{value:.12e}")
-        case UUID():
-            return str(value)
-        case str() if type_.kind == "character":
-            return value.rstrip(" ")
-        case datetime():
-            return value.isoformat()
-    return value

@@ -6,150 +6,29 @@ be PostgreSQL's answer.
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from datetime import date
-from decimal import Decimal
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
-from psycopg.types.string import TextLoader
 
-from headrace.algebra.scalar import Value
-from headrace.embedded import EmbeddedServer
 from headrace.errors import UserError
 from headrace.functions import AGGREGATES
-from headrace.functions.intervals import INTERVAL
 from headrace.plan.evaluate import Bag, evaluate
 from headrace.plan.operators import Scan
 from headrace.plan.stages import cut_stages
-from headrace.query import BoundColumn, BoundQuery, BoundTable, bind
+from headrace.query import BoundQuery, bind
 from headrace.refresh.plan import strategy
-from headrace.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Type, numeric, result_numeric
-from tests.delta.test_rules_against_reference import World, filled, refreshed, shown, whole
-from tests.query.test_against_postgres import ours as our_types
-from tests.query.test_against_postgres import postgres_types
+from tests.delta.stage_logs import filled, refreshed, shown, whole
+from tests.delta.worlds import World
+from tests.query.aggregate_answers import answer, database, differences
+from tests.query.aggregate_calls import CALLS, Table, random_rows
+from tests.query.column_types import ours as our_types
+from tests.query.column_types import postgres_types
 
-COLUMNS: tuple[tuple[str, Type], ...] = (
-    ("g", INTEGER),
-    ("h", Type("smallint")),
-    ("i", INTEGER),
-    ("b", BIGINT),
-    ("n", numeric(10, 2)),
-    ("w", result_numeric(38, 18)),
-    ("f", DOUBLE),
-    ("r", Type("real")),
-    ("t", TEXT),
-    ("o", BOOLEAN),
-    ("d", Type("date")),
-    ("y", INTERVAL),
-    ("z", Type("bytea")),
-    ("c", Type("time")),
-)
-VALUES: dict[str, tuple[Value, ...]] = {
-    "g": (1, 2, 3, None),
-    "h": (0, 1, -2, 32767, None),
-    "i": (0, 1, 3, -7, 2**31 - 1, None),
-    "b": (0, 5, -6, 10**9, 2**53 + 1, None),
-    "n": (Decimal("0.10"), Decimal("2.25"), Decimal("-3.00"), Decimal("99999999.99"), None),
-    "w": (Decimal("0.5"), Decimal("1E-9"), Decimal("-12345.678"), Decimal(7), None),
-    "f": (0.0, -0.0, 0.25, 1.5, -2.0, None),
-    "r": (0.5, 1.25, -3.0, None),
-    "t": ("a", "B", "", "ab", "é", None),
-    "o": (True, False, None),
-    "d": (date(2024, 2, 29), date(2023, 1, 1), date(1, 1, 1), None),
-    "y": ("P1M", "P1Y2M-3DT4H5M6.789S", "PT-0.000001S", "P17D", "P-1M-1DT-1S", None),
-    "z": (b"", b"\x00", b"\x7f\xff", b"\xff", None),
-    "c": ("00:00:00", "12:30:00", "12:30:00.5", None),
-}
-Row = tuple[Value, ...]
-
-
-class Table:
-    """The one table of these tests."""
-
-    bound = BoundTable(
-        "t",
-        "public",
-        "t",
-        tuple(BoundColumn(name, f"c{i}", c, c.sql) for i, (name, c) in enumerate(COLUMNS, 1)),
-        (),
-    )
-
-    def resolve(self, schema: str | None, name: str) -> BoundTable | None:
-        return self.bound if name == "t" else None
-
-
-NUMBERS = ("h", "i", "n", "w", "f", "r")
-DEVIATIONS = ("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev")
-REGRESSIONS = ("avgx", "avgy", "count", "intercept", "r2", "slope", "sxx", "sxy", "syy")
-PAIRS = ("covar_pop", "covar_samp", "corr", *(f"regr_{name}" for name in REGRESSIONS))
-CALLS: tuple[tuple[str, ...], ...] = (
-    tuple(f"{f}({c})" for f in ("count", "sum", "avg", "min", "max") for c in (*NUMBERS, "b")),
-    tuple(f"{f}({c})" for f in DEVIATIONS for c in NUMBERS),
-    tuple(f"{f}(b % 1000)" for f in DEVIATIONS),
-    tuple(f"{f}(f, r)" for f in PAIRS) + tuple(f"{f}(i, n)" for f in ("corr", "regr_slope")),
-    tuple(f"{f}({c})" for f in ("bit_and", "bit_or", "bit_xor") for c in ("h", "i", "b")),
-    tuple(f"{f}(o)" for f in ("bool_and", "bool_or", "every")),
-    ("sum(y)", "avg(y)", "sum(y) FILTER (WHERE o)", "min(z)", "max(z)", "min(c)", "max(c)"),
-    ("min(t)", "max(t)", "min(d)", "max(d)", "count(*)", "count(t)", "min(b) + max(b) - sum(b)"),
-    (
-        "string_agg(t, ',' ORDER BY t)",
-        "string_agg(t, ', ' ORDER BY i DESC, b, t)",
-        "string_agg(t, t ORDER BY d NULLS FIRST, t DESC)",
-        "string_agg(t, NULL ORDER BY t)",
-        "string_agg(t, ';' ORDER BY t) FILTER (WHERE i > 0)",
-    ),
-    (
-        "array_agg(i ORDER BY i)",
-        "array_agg(t ORDER BY i DESC NULLS LAST, b, t)",
-        "array_agg(n ORDER BY n DESC) FILTER (WHERE o)",
-        "array_agg(f ORDER BY f NULLS FIRST)",
-        "array_agg(d ORDER BY d)",
-        "array_agg(z ORDER BY z)",
-        "array_agg(o ORDER BY i, o)",
-        "array_agg(c ORDER BY c)",
-        "array_agg(DISTINCT i ORDER BY i DESC)",
-        "array_agg(DISTINCT t ORDER BY t) FILTER (WHERE i > 0)",
-        "(array_agg(t ORDER BY t))[1]",
-        "cardinality(array_agg(w ORDER BY w))",
-        "array_to_string(array_agg(h ORDER BY h), '+')",
-    ),
-    tuple(
-        f"percentile_{kind}({p}) WITHIN GROUP (ORDER BY {c} {way})"
-        for kind in ("cont", "disc")
-        for p in (0, 0.25, 0.5, 1)
-        for c, way in (("i", ""), ("n", "DESC"), ("f", "DESC NULLS LAST"))
-    ),
-    tuple(
-        f"{f} WITHIN GROUP (ORDER BY {c})"
-        for f in ("mode()", "percentile_disc(0.3)")
-        for c in ("i", "t", "t DESC", "d", "n", "w DESC", "o")
-    ),
-    ("percentile_cont(NULL::float8) WITHIN GROUP (ORDER BY f)",
-     "percentile_disc(0.5) WITHIN GROUP (ORDER BY d) FILTER (WHERE o)", "count(*) FILTER (WHERE o)",
-     "sum(i) FILTER (WHERE h = 1)",
-     "stddev(n) FILTER (WHERE i IS NULL)", "bool_and(i > 0) FILTER (WHERE o)"),
-    ("count(DISTINCT i)", "sum(DISTINCT i)", "avg(DISTINCT i)", "min(DISTINCT i)"),
-    ("count(DISTINCT t)", "string_agg(DISTINCT t, '-' ORDER BY t DESC)",
-     "string_agg(DISTINCT t, ',')"),
-    ("count(DISTINCT i)", "count(DISTINCT f)", "sum(DISTINCT n)", "avg(DISTINCT w)", "count(*)",
-     "stddev(DISTINCT h)", "bit_xor(DISTINCT i)", "corr(DISTINCT f, r)", "max(DISTINCT t)",
-     "string_agg(DISTINCT t, ',' ORDER BY t)", "count(DISTINCT i) FILTER (WHERE o)"),
-    ("count(DISTINCT t) FILTER (WHERE o)",),
-)  # fmt: skip
-
-
-def random_rows(source: random.Random, count: int) -> Bag:
-    rows: Bag = Counter()
-    for _ in range(count):
-        row = tuple(source.choice(VALUES[name]) for name, _ in COLUMNS)
-        rows[row] += source.choice((1, 1, 2))
-    return rows
+__all__ = ("database",)
 
 
 def reading(rows: Bag) -> Callable[[Scan], Bag]:
@@ -162,30 +41,6 @@ def reading(rows: Bag) -> Callable[[Scan], Bag]:
     return read
 
 
-@pytest.fixture(scope="module")
-def database(server: EmbeddedServer) -> Iterator[psycopg.Connection[Any]]:
-    """A connection with the table."""
-    columns = ", ".join(
-        f"{name} {type_.sql}" + ' COLLATE "C"' * type_.is_text for name, type_ in COLUMNS
-    )
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        for name in ("interval", "time"):
-            connection.adapters.register_loader(name, TextLoader)
-        connection.execute("SET intervalstyle = iso_8601")
-        connection.execute(f"CREATE TEMP TABLE t ({columns})")
-        yield connection
-
-
-def answer(database: psycopg.Connection[Any], query: str, rows: Bag) -> list[Row]:
-    """PostgreSQL's answer to a query over some rows."""
-    database.execute("TRUNCATE t")
-    with database.cursor() as cursor:
-        places = sql.SQL(", ").join(sql.Placeholder() * len(COLUMNS))
-        insert = sql.SQL("INSERT INTO t VALUES ({})").format(places)
-        cursor.executemany(insert, list(rows.elements()))
-    return list(database.execute(query).fetchall())
-
-
 def maintained(bound: BoundQuery, before: Bag, after: Bag) -> tuple[Bag, Bag]:
     """What is shown after the first refresh, and after a change was taken in."""
     stages = cut_stages(bound.plan, "x")
@@ -193,40 +48,6 @@ def maintained(bound: BoundQuery, before: Bag, after: Bag) -> tuple[Bag, Bag]:
     first = shown(stages[-1], whole(logs["x"]))
     logs, _ = refreshed(stages, World({"t": before}, {"t": after}), logs)
     return first, shown(stages[-1], whole(logs["x"]))
-
-
-def differences(found: Bag, right: list[Row], types: list[Type]) -> list[str]:
-    """Where the rows are not the same, column by column; the first columns tell rows apart."""
-    ours = sorted(found.elements(), key=_order)
-    theirs = sorted(right, key=_order)
-    if len(ours) != len(theirs):
-        return [f"{len(ours)} rows, not {len(theirs)}"]
-    return [
-        f"{left[:1]} column {place}: {a!r}, not {b!r}"
-        for left, other in zip(ours, theirs, strict=True)
-        for place, (a, b, type_) in enumerate(zip(left, other, types, strict=True))
-        if not same(a, b, type_)
-    ]
-
-
-def _order(row: Row) -> tuple[str, ...]:
-    return tuple(str(value) for value in row[:4])
-
-
-def same(ours: Any, theirs: Any, type_: Type) -> bool:
-    if ours is None or theirs is None:
-        return ours is theirs
-    element = type_.element
-    if element is not None:
-        pairs = zip(ours, theirs, strict=False)
-        return len(ours) == len(theirs) and all(same(a, b, element) for a, b in pairs)
-    if type_.is_float:
-        both_nan = math.isnan(ours) and math.isnan(theirs)
-        return both_nan or math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-9)
-    if type_.rounded:
-        scale = min(type_.scale or 0, -theirs.as_tuple().exponent)
-        return bool(abs(ours - theirs) <= Decimal(1).scaleb(-scale))
-    return bool(ours == theirs)
 
 
 def test_every_aggregate_is_tried() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -15,8 +14,9 @@ from headrace.plan.evaluate import evaluate
 from headrace.query import bind
 from headrace.query.schema import Rules
 from headrace.types import Collation, Type
-from tests.query.shop import Shop, load, read
-from tests.query.test_against_postgres import ours, postgres_types
+from tests.query.column_types import ours, postgres_types
+from tests.query.ordered_shop import OrderedShop
+from tests.query.shop import load, read
 
 QUERIES = (
     "SELECT coalesce(code, 'q') LIKE 'q' AS a, coalesce(code, 'q ') LIKE '% ' AS b,"
@@ -71,20 +71,6 @@ def shop(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         load(connection)
         yield connection
-
-
-class OrderedShop(Shop):
-    """The shop as it is in a database of collation C."""
-
-    def resolve(self, schema: str | None, name: str) -> Any:
-        table = super().resolve(schema, name)
-        if table is None:
-            return None
-        columns = tuple(
-            replace(c, type=replace(c.type, ordered=True)) if c.type is not None else c
-            for c in table.columns
-        )
-        return replace(table, columns=columns)
 
 
 @pytest.mark.postgres

@@ -14,8 +14,9 @@ from headrace.query import BoundColumn, BoundTable, bind
 from headrace.query.schema import Rules
 from headrace.source.server import home_collation
 from headrace.types import INTEGER, Collation, Type
+from tests.query.column_types import ours, postgres_types
+from tests.query.comparable_rows import bag
 from tests.query.shop import Shop, load, read
-from tests.query.test_against_postgres import bag, ours, postgres_types
 
 # Each takes rows by an order of text that no column gives.
 ORDERED = (

@@ -13,9 +13,10 @@ from headrace.plan.evaluate import evaluate
 from headrace.query import bind
 from headrace.query.schema import Rules
 from headrace.types import Collation
+from tests.query.column_types import ours, postgres_types
+from tests.query.comparable_rows import bag
+from tests.query.ordered_shop import OrderedShop
 from tests.query.shop import load, read
-from tests.query.test_against_postgres import bag, ours, postgres_types
-from tests.query.test_characters import OrderedShop
 
 pytestmark = pytest.mark.postgres
 

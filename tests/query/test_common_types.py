@@ -11,7 +11,7 @@ import pytest
 from headrace.errors import UserError
 from headrace.query import BoundColumn, BoundTable, bind
 from headrace.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type, numeric, result_numeric
-from tests.query.test_against_postgres import ours, postgres_types
+from tests.query.column_types import ours, postgres_types
 
 pytestmark = pytest.mark.postgres
 TYPES = (

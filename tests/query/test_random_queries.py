@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
 from tests.forms import examples
+from tests.query.column_types import ours, postgres_types
+from tests.query.comparable_rows import bag
 from tests.query.shop import Shop, load, read
-from tests.query.test_against_postgres import bag, ours, postgres_types
 
 pytestmark = pytest.mark.postgres
 

@@ -13,9 +13,10 @@ from headrace.functions import EvaluationError
 from headrace.plan.evaluate import evaluate, evaluator
 from headrace.plan.operators import Filter, Operator, Recursive, Scan
 from headrace.query import bind, table_names
+from tests.query.column_types import ours, postgres_types
+from tests.query.comparable_rows import bag
 from tests.query.recursions import CLOSURE, QUERIES, TREE, Graphs, load, read
-from tests.query.test_against_postgres import bag, ours, postgres_types
-from tests.query.test_subqueries import unlowered
+from tests.query.unlowered import unlowered
 
 
 def recursive_query(body: str, columns: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Where a recursion reads itself decides how it takes in changes: by rounds, or computed anew."""
+"""Where a recursion reads itself decides how it takes in changes: by rounds, or recomputed."""
 
 from __future__ import annotations
 

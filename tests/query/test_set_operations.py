@@ -12,8 +12,9 @@ import pytest
 from headrace.plan.evaluate import evaluate
 from headrace.plan.stages import cut_stages
 from headrace.query import bind
+from tests.query.column_types import ours, postgres_types
+from tests.query.comparable_rows import bag
 from tests.query.shop import Shop, load, read
-from tests.query.test_against_postgres import bag, ours, postgres_types
 
 OPERATIONS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
 BRANCHES = (

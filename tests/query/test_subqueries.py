@@ -10,14 +10,13 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from headrace.algebra.scalar import Outer, Subquery, walk
 from headrace.plan.evaluate import Bag, evaluate, net
-from headrace.plan.operators import Operator, Scan
-from headrace.plan.surface_operators import Lateral
+from headrace.plan.operators import Scan
 from headrace.query import bind
 from tests.forms import examples
 from tests.query import sharing
 from tests.query.subqueries import TABLES, Small, queries
+from tests.query.unlowered import unlowered
 
 pytestmark = pytest.mark.postgres
 
@@ -102,16 +101,6 @@ def test_exists_asks_for_no_order_and_counts_behind_an_offset(
     small: psycopg.Connection[Any], query: str
 ) -> None:
     assert_postgres_own(small, query)
-
-
-def unlowered(plan: Operator) -> Iterator[object]:
-    """What lowering should have taken away."""
-    if isinstance(plan, Lateral):
-        yield plan
-    for scalar in plan.scalars:
-        yield from (node for node in walk(scalar) if isinstance(node, Outer | Subquery))
-    for child in plan.children:
-        yield from unlowered(child)
 
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))

@@ -13,8 +13,9 @@ from headrace.errors import UserError
 from headrace.functions import EvaluationError
 from headrace.plan.evaluate import evaluate
 from headrace.query import bind
+from tests.query.column_types import ours, postgres_types
+from tests.query.comparable_rows import bag
 from tests.query.rows import FUNCTIONS, Documents, load, read
-from tests.query.test_against_postgres import bag, ours, postgres_types
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from headrace.query import BoundQuery, bind
 from headrace.render import render
 from headrace.spark.profiles import settings_of
 from headrace.types import BIGINT
+from tests.query.comparable_rows import bag
 from tests.query.shop import TABLES, Shop, load, read
-from tests.query.test_against_postgres import bag
 from tests.query.typed_expressions import COLUMNS, KINDS, expression
 
 if TYPE_CHECKING:

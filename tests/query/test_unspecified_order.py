@@ -16,8 +16,8 @@ from headrace.query import bind
 from headrace.query.ordering import TIES_NOTICE
 from headrace.query.schema import UNORDERED_NOTICE, Rules
 from headrace.types import Collation
+from tests.query.comparable_rows import bag
 from tests.query.shop import Shop, load, read
-from tests.query.test_against_postgres import bag
 
 BY_VALUE = Rules(Collation.C, by_value=True)
 

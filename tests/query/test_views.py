@@ -12,9 +12,10 @@ import pytest
 from headrace.errors import UserError
 from headrace.plan.evaluate import evaluate
 from headrace.query import BoundTable, BoundView, bind, table_names
+from tests.query.column_types import ours, postgres_types
+from tests.query.comparable_rows import bag
 from tests.query.golden import goldens
 from tests.query.shop import Shop, load, read
-from tests.query.test_against_postgres import bag, ours, postgres_types
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Every publish tells its listeners, once, when it is visible."""
+"""Every publish notifies its listeners, once, when it is visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a table from moving is told by its root."""
+"""Blockers name the root that keeps a table from advancing."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def found(state: State, **settings: Any) -> dict[str, Blocker]:
     return blockers(state, consistency_groups(state, Settings.of(settings)))
 
 
-def test_nothing_stands_still() -> None:
+def test_active_tables_have_no_blockers() -> None:
     assert found(standing(DIAMOND)) == {}
 
 
-def test_a_chain_waits_for_the_first_that_stands_still() -> None:
+def test_a_chain_waits_for_its_first_inactive_table() -> None:
     state = standing(CHAIN, a=SUSPENDED, b=FAILED)
     root = Blocker("public.a", "by hand")
     assert found(state) == {"b": root, "c": root}

@@ -20,8 +20,8 @@ def test_a_reason_that_is_too_long_is_left_out() -> None:
     least = len(notice("public.t", "WAL", "TRIGGER", ""))
     fits = "x" * (LARGEST - least)
     assert json.loads(notice("public.t", "WAL", "TRIGGER", fits))["reason"] == fits
-    told = json.loads(notice("public.t", "WAL", "TRIGGER", fits + "x"))
-    assert told == {
+    payload = json.loads(notice("public.t", "WAL", "TRIGGER", fits + "x"))
+    assert payload == {
         "source": "public.t",
         "from": "WAL",
         "to": "TRIGGER",

@@ -93,7 +93,7 @@ class TestWhatIsExpected:
         assert full_seconds(3 * STORED, known) == pytest.approx(6.3)
         assert full_seconds(STORED // 2, known) == pytest.approx(1.3)
 
-    def test_a_recompute_over_far_fewer_rows_tells_nothing(self) -> None:
+    def test_a_recompute_over_far_fewer_rows_predicts_nothing(self) -> None:
         assert full_seconds(STORED, past(full(0.5, stored=100))) is None
         assert full_seconds(STORED, past(full(0.5, stored=100), full(3.0))) == 3.0
 
@@ -153,7 +153,7 @@ class TestWhatIsExpected:
 
 
 class TestChoosing:
-    def test_the_numbers_are_told(self) -> None:
+    def test_the_numbers_are_reported(self) -> None:
         known = past(full(1.2), followed(900_000, 9.8))
         choice = choose(effort(900_000), known)
         assert (choice.mode, choice.reason) == ("FULL", CHEAPER)

@@ -86,7 +86,7 @@ def test_the_other_terms_are_left() -> None:
 
 
 def test_a_second_set_of_terms_without_rows_has_the_whole_query_run() -> None:
-    """Its plan is kept, so that it is not planned for each set anew."""
+    """Its plan is kept, so that it is not planned again for each set."""
     step = step_of(QUERY.replace("7", "8"))
     eight, none = {**ORDER, "c5": 8}, {**CUSTOMER, "c5": False}
     by_orders = given(step, {"r_orders_change": [eight], "r_customers_change": [none]})

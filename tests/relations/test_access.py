@@ -1,4 +1,4 @@
-"""The way to rows by their keys is the cheapest, and told as it was taken."""
+"""The access path to rows by their keys is the cheapest, and reported as it was used."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_a_sum_is_taken_once_it_is_there_and_once_only() -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable("store-full", "no space"), MemoryError("much")])
-def test_what_failed_is_told_and_may_be_begun_again_later(
+def test_a_failure_is_logged_and_may_be_retried_later(
     error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merges = Merges()

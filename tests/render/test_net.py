@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import pyarrow as pa
 import pytest
 
-from headrace.algebra.scalar import Column
 from headrace.plan.operators import Negate, Net, Scan, UnionAll
 from headrace.render import render
 from headrace.spark.run import Input, Runner
-from headrace.types import BIGINT, DOUBLE
+from tests.render.weighted_rows import FIELDS, NAN, SCHEMA, bag, rows
 
 pytestmark = pytest.mark.spark
-SCHEMA = pa.schema([("_weight", pa.int64()), ("k", pa.int64()), ("x", pa.float64())])
-FIELDS = (("k", Column("k", BIGINT)), ("x", Column("x", DOUBLE)))
-NAN = float("nan")
-
-
-def rows(*values: tuple[int, int | None, float | None]) -> pa.Table:
-    columns = zip(zip(*values, strict=True), SCHEMA.types, strict=True)
-    return pa.table([pa.array(column, type_) for column, type_ in columns], schema=SCHEMA)
-
-
-def bag(table: pa.Table) -> Counter[tuple[object, ...]]:
-    """Rows counted, floats by their digits: -0.0 is not 0.0, and NaN is NaN."""
-    return Counter(
-        (row["_weight"], row["k"], None if row["x"] is None else repr(row["x"]))
-        for row in table.to_pylist()
-    )
 
 
 def test_weights_of_equal_rows_are_summed(runner: Runner) -> None:

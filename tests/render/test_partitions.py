@@ -18,8 +18,8 @@ from headrace.render import inputs_of, render
 from headrace.render.native import render_native
 from headrace.spark.run import Input, Runner
 from headrace.types import INTEGER
-from tests.query.test_against_postgres import plain
-from tests.query.test_windows import TABLES, Events, read
+from tests.query.comparable_rows import plain
+from tests.query.events import TABLES, Events, read
 
 pytestmark = pytest.mark.spark
 

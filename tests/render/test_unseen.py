@@ -11,7 +11,7 @@ from headrace.plan.operators.part import Sign
 from headrace.render import render
 from headrace.spark.run import Input, Runner
 from headrace.types import BIGINT, DOUBLE
-from tests.render.test_net import FIELDS, NAN, SCHEMA, bag, rows
+from tests.render.weighted_rows import FIELDS, NAN, SCHEMA, bag, rows
 
 pytestmark = pytest.mark.spark
 KNOWN = (("k", Column("known_k", BIGINT)), ("x", Column("known_x", DOUBLE)))

@@ -121,7 +121,7 @@ class TestFollowed:
     def test_manual_tables_are_left_alone(self) -> None:
         assert followed(groups_of(table("a", "s"), table("b", "s", schedule=None))) == {"a"}
 
-    def test_manual_tables_of_a_group_come_along(self) -> None:
+    def test_manual_tables_of_a_group_are_refreshed_with_it(self) -> None:
         assert followed(groups_of(*DIAMOND)) == {"b", "c", "d"}
 
     def test_calculated_ones_follow_their_readers(self) -> None:

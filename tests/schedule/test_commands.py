@@ -114,7 +114,7 @@ options = st.dictionaries(st.text(max_size=5), st.none() | st.text() | st.intege
         options,
     )
 )
-def test_what_is_kept_is_told_from_what_is_set_to_nothing(asked: Alteration) -> None:
+def test_kept_options_are_distinguished_from_cleared_ones(asked: Alteration) -> None:
     command = Alter("s", "t", asked)
     found = decode_command(sent(encode_command(command, PATH)), PATH)
     assert found == command

@@ -51,8 +51,8 @@ def test_any_walk(walk: list[Level], seconds: int) -> None:
     """Two alerts in a row differ, rises are sent at once, falls only after the hold."""
     step = timedelta(seconds=seconds)
     heard = walked(walk, step)
-    told = ["fine", *sent_levels(heard)]
-    assert all(one != other for one, other in itertools.pairwise(told))
+    levels_sent = ["fine", *sent_levels(heard)]
+    assert all(one != other for one, other in itertools.pairwise(levels_sent))
     known: Level = "fine"
     since = 0
     messages = {alert.message: alert.level for alert in heard}
@@ -73,8 +73,8 @@ def test_any_walk(walk: list[Level], seconds: int) -> None:
 def test_in_the_end_it_is_what_was_measured(walk: list[Level]) -> None:
     for last in LEVELS:
         long = [*walk, *[last] * 40]
-        told = ["fine", *sent_levels(walked(long, LOOK))]
-        assert told[-1] == last
+        levels_sent = ["fine", *sent_levels(walked(long, LOOK))]
+        assert levels_sent[-1] == last
 
 
 def test_a_value_that_swings_is_one_alert() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 import headrace
 from headrace.catalog import Change
 from headrace.catalog.records import Status, StreamTable
-from headrace.daemon import loop as service
 from headrace.daemon.context import DaemonContext, no_words
 from headrace.daemon.exclusive import ExclusiveQueue
 from headrace.daemon.loop import DaemonLoop
@@ -33,43 +31,13 @@ from headrace.schedule.state import ScheduleState
 from headrace.store import WEIGHT
 from tests.alerts import crossings_so_far, listen
 from tests.lifecycle.made import put_tables
+from tests.schedule.daemon_project import QUERY, _often, cold, other, project, sql
 from tests.schedule.daemons import in_state, last_request
 from tests.schedule.running import Running, Up, eventually
 
+__all__ = ("_often", "cold", "other", "project", "sql")
+
 pytestmark = pytest.mark.postgres
-QUERY = "SELECT customer, sum(amount) AS amount FROM orders GROUP BY customer"
-
-
-@pytest.fixture
-def sql(dsn: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE TABLE orders (customer bigint, amount bigint)")
-        connection.execute("INSERT INTO orders VALUES (1, 1)")
-        yield connection
-
-
-@pytest.fixture
-def project(sql: psycopg.Connection, dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
-    with headrace.connect(dsn=dsn, home=tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
-def other(project: headrace.Headrace, dsn: str, tmp_path: Path) -> Iterator[headrace.Headrace]:
-    """The same project, opened once more."""
-    with headrace.connect(dsn=dsn, home=tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "THOROUGH", 0.1)
-
-
-@pytest.fixture
-def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark is not started before it is needed."""
-    monkeypatch.setattr(DaemonLoop, "_warm_up", lambda self: None)
 
 
 def failing_with(monkeypatch: pytest.MonkeyPatch, error: HeadraceError) -> list[str]:
@@ -91,7 +59,7 @@ def table_of(project: headrace.Headrace, name: str = "totals") -> StreamTable:
 
 
 class TestLease:
-    def test_a_second_one_is_refused_and_told_of_the_first(
+    def test_a_second_one_is_refused_and_the_error_names_the_first(
         self, project: headrace.Headrace, other: headrace.Headrace
     ) -> None:
         with Running(project):
@@ -141,7 +109,7 @@ class TestLease:
 
 
 class TestFailures:
-    def test_after_so_many_it_is_suspended_and_somebody_is_told(
+    def test_after_so_many_it_is_suspended_with_an_alert(
         self,
         project: headrace.Headrace,
         sql: psycopg.Connection,
@@ -216,7 +184,7 @@ class TestLost:
             assert running.heard("interrupted") >= 1
             eventually(lambda: suspended(other))
 
-    def test_it_begins_anew_when_only_the_lease_was_cut(
+    def test_it_starts_again_when_only_the_lease_was_cut(
         self, project: headrace.Headrace, sql: psycopg.Connection
     ) -> None:
         with Running(project) as running:
@@ -263,7 +231,7 @@ class TestEars:
 
 
 class TestIdle:
-    def test_ticks_without_news_write_nothing_and_start_nothing(
+    def test_ticks_without_pending_changes_write_nothing_and_start_nothing(
         self, project: headrace.Headrace, cold: None
     ) -> None:
         put_tables(project, TableRequest("totals", QUERY))
@@ -373,7 +341,7 @@ def scans(sql: psycopg.Connection) -> int:
 
 
 class TestUp:
-    def test_on_an_empty_project_until_it_is_told_to_stop(
+    def test_on_an_empty_project_until_it_is_stopped(
         self, project: headrace.Headrace, dsn: str, tmp_path: Path
     ) -> None:
         with Up(tmp_path, dsn) as first:

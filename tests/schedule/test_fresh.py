@@ -1,6 +1,6 @@
 """Waiting for a table to be fresh, with what a daemon does done by hand: no Spark is needed.
 
-With no time to wait, every call tells where the table stands: it returns, or it is too late.
+With no time to wait, every call reports where the table stands: it returns, or it is too late.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def test_a_truncate_is_waited_for(
     assert reader.wait_fresh("best", timeout=0) == epoch
 
 
-def test_a_cut_between_two_looks_is_no_news_and_no_proof(
+def test_a_cut_between_two_looks_is_no_pending_change_and_no_proof(
     reader: headrace.Headrace,
     hands: Hands,
     sql: psycopg.Connection,
@@ -174,7 +174,7 @@ def test_a_cut_between_two_looks_is_no_news_and_no_proof(
     assert behind(reader) == "Behind are public.best."
 
 
-def test_who_fails_is_told(
+def test_the_error_names_the_failed_table(
     reader: headrace.Headrace, hands: Hands, sql: psycopg.Connection
 ) -> None:
     sql.execute("INSERT INTO orders VALUES (2, 'south', 20)")

@@ -63,6 +63,6 @@ def test_a_source_that_was_copied_since_is_taken_in_as_it_was_copied() -> None:
     assert behind(goal, state, "a") == []
 
 
-def test_a_table_that_is_to_be_made_anew_is_behind() -> None:
+def test_a_table_that_waits_for_its_rebuild_is_behind() -> None:
     goal = Goal({"s": 0})
     assert behind(goal, state_of({"s": 5, "a": 5}, table("a", {"s": 0}, 5)), "a") == ["a"]

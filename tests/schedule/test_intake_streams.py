@@ -1,4 +1,4 @@
-"""A daemon has the log streamed: it hears of changes, decodes them once, and lets go of the slot.
+"""A daemon has the log streamed: it hears of changes, decodes them once, and releases the slot.
 
 No Spark: only what the daemon's own thread does when it takes in cuts.
 """
@@ -36,10 +36,10 @@ pytestmark = pytest.mark.postgres
 class Watch:
     """A daemon's thread that takes in, and nothing else, over one source in mode WAL."""
 
-    def __init__(self, world: World, shift: DaemonContext, told: list[str]) -> None:
+    def __init__(self, world: World, shift: DaemonContext, messages: list[str]) -> None:
         self.world = world
         self.shift = shift
-        self.told = told
+        self.messages = messages
         self.intakes = SourceIngesters(shift)
 
     def take(self, *, thorough: bool = False) -> bool:
@@ -89,9 +89,11 @@ def watch(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 def serving(world: World) -> Iterator[Watch]:
     engine = world.engine
     with engine.serving(10) as lease, WakeupListener(engine.database) as listener:
-        told: list[str] = []
+        messages: list[str] = []
         watch = Watch(
-            world, DaemonContext(engine, lease, listener, told.append, ScheduleState()), told
+            world,
+            DaemonContext(engine, lease, listener, messages.append, ScheduleState()),
+            messages,
         )
         try:
             yield watch
@@ -157,8 +159,8 @@ def test_a_stream_that_ends(watch: Watch) -> None:
     watch.take(thorough=True)
     watch.assert_same()
     assert world.rows("t") == 2
-    (told,) = watch.told
-    assert "not streamed" in told and "terminating connection" in told
+    (message,) = watch.messages
+    assert "not streamed" in message and "terminating connection" in message
 
     def begun() -> bool:
         watch.take(thorough=True)
@@ -218,7 +220,9 @@ def test_leaving_the_log_ends_the_stream(watch: Watch) -> None:
     assert world.engine.catalog.state().database(1).following is None
 
 
-def test_others_may_ask_for_news_meanwhile(watch: Watch, dsn: str, tmp_path: Path) -> None:
+def test_others_may_probe_for_pending_changes_meanwhile(
+    watch: Watch, dsn: str, tmp_path: Path
+) -> None:
     """Whoever waits for a fresh table asks from another process, which cannot have the slot."""
     world = watch.world
     watch.take(thorough=True)

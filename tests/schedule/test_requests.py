@@ -1,4 +1,4 @@
-"""Commands while a daemon runs: done by it with the same outcome, told of, cancelled, or lost."""
+"""Commands while a daemon runs: done by it with the same outcome, listed, cancelled, or lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.schedule.daemons import Daemon, in_state, last_request, until
 
 pytestmark = pytest.mark.postgres
 
-# A daemon that can be killed: it takes the lease, and a request if it is told to.
+# A daemon that can be killed: it takes the lease, and a request if the arguments say so.
 MORTAL = """
 import sys, time
 from headrace.catalog import PostgresCatalog
@@ -165,7 +165,7 @@ class TestServed:
             second = connect()._engine.serving(wait=3600)
             assert error_of(second.__enter__).code == "lease-held"
 
-    def test_a_bug_is_told_and_survived(
+    def test_a_bug_is_reported_and_survived(
         self, client: headrace.Headrace, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def stumble(when: str, step: Step) -> None:
@@ -205,12 +205,12 @@ class TestProgressAndCancel:
 
         client._engine.progress = show
         daemon.engine.watch = work
-        told: list[tuple[str, int, int]] = []
-        daemon.engine.progress = lambda *progress: told.append(progress)
+        reported: list[tuple[str, int, int]] = []
+        daemon.engine.progress = lambda *progress: reported.append(progress)
         with daemon.serving():
             client.suspend("totals")
         assert seen[-1] == ("copying", 1, 3)
-        assert told == [("copying", 1, 3)], "whoever watches the daemon is told, too"
+        assert reported == [("copying", 1, 3)], "the daemon reports it, too"
         assert {what for what, _, _ in seen} <= {WAITING, "copying"}
 
     def test_an_interrupt_cancels_what_runs(

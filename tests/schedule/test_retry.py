@@ -25,7 +25,7 @@ RULES = (OUTSIDE, PASSING, OTHERS)
 
 
 class Drawn(Random):
-    """Draws what it is told to."""
+    """Draws the given values."""
 
     def __init__(self, value: float) -> None:
         super().__init__()

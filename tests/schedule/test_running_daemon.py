@@ -28,9 +28,9 @@ from headrace.observe.table_status import TableStatus
 from headrace.schedule.state import ScheduleState
 from headrace.schedule.tiers import ReadActivity, ScanCounters
 from tests.lifecycle.made import put_tables
+from tests.schedule.daemon_project import QUERY, _often, cold, other, project, sql
 from tests.schedule.daemons import in_state
 from tests.schedule.running import PATIENCE, Running
-from tests.schedule.test_daemon import QUERY, _often, cold, other, project, sql
 
 __all__ = ("_often", "cold", "other", "project", "sql")
 

@@ -40,7 +40,7 @@ def test_a_stratum_that_waits_is_not_skipped() -> None:
     assert (waiting.refreshed, waiting.skipped, waiting.skipped_last) == (0, 0, False)
 
 
-def test_ticks_add_up_and_the_last_is_told() -> None:
+def test_ticks_add_up_and_the_last_is_reported() -> None:
     ticks = TickCounter()
     for moment, strata in ((NOON, [0, 1]), (LATER, [2])):
         ticks.started(strata)

@@ -81,8 +81,8 @@ def test_our_own_scans_are_no_reads() -> None:
     assert reads.total == 2
 
 
-def test_our_own_scans_that_are_told_late_are_no_reads() -> None:
-    """We know of three scans at once, PostgreSQL tells them by and by."""
+def test_our_own_scans_that_are_reported_late_are_no_reads() -> None:
+    """We know of three scans at once, PostgreSQL reports them by and by."""
     reads = watched((0, 10, 0), (1, 10, 3), (2, 12, 3), (3, 13, 3))
     assert reads.total == 0
     assert reads.then(ScanCounters(START + 4 * SECOND, 14, 3)).total == 1
@@ -94,7 +94,7 @@ def test_counters_that_went_back_are_no_reads(scans: int, own: int) -> None:
     assert reads.total == 5 + 2
 
 
-def test_a_clock_that_was_set_back_begins_the_watch_anew() -> None:
+def test_a_clock_that_was_set_back_restarts_the_watch() -> None:
     before = reading(5, 10)
     reads = before.then(ScanCounters(START - 60 * MINUTE, before.last.scans + 9, before.last.own))
     assert reads.total == before.total
@@ -114,10 +114,10 @@ steps = st.lists(
 
 @settings(deadline=None)
 @given(steps)
-def test_every_read_is_counted_once_however_late_we_are_told(
+def test_every_read_is_counted_once_however_late_it_is_reported(
     found: list[tuple[int, int, int, bool]],
 ) -> None:
-    """Others' reads are told at once; ours are known at once and told now or with the next."""
+    """Others' reads are reported at once; ours are known at once, and reported now or later."""
     at, scans, own, late, others = 0, 0, 0, 0, 0
     counters = [(0.0, 0, 0)]
     for seconds, reads, ours, held_back in found:
@@ -173,7 +173,7 @@ def test_demand_is_what_walking_down_finds(
 
 
 class TestEarlyScans:
-    """Our own scans from before the watch, of which PostgreSQL has not told yet when it begins."""
+    """Our own scans from before the watch, which PostgreSQL has not reported yet when it begins."""
 
     def test_they_are_no_reads_when_they_come(self) -> None:
         reads = ReadActivity.begin(ScanCounters(START, 1, 4))

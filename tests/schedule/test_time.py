@@ -245,7 +245,7 @@ def test_slowest_is_due_only_when_fastest_is(members: tuple[Member, ...]) -> Non
 
 @settings(deadline=None)
 @given(sane, sane, st.sampled_from(["fastest", "slowest"]))
-def test_looking_when_told_to_misses_nothing(
+def test_looking_when_the_next_is_due_misses_nothing(
     members: tuple[Member, ...], others: tuple[Member, ...], policy: Policy
 ) -> None:
     singles = (replace(one, relation=f"{one.relation} alone") for one in others)

@@ -19,7 +19,7 @@ from headrace.errors import Unavailable
 from headrace.source.connection import Database
 from tests.alerts import heard_so_far, listen
 from tests.catalog import examples
-from tests.conftest import extra_database
+from tests.databases import extra_database
 from tests.security.conftest import Attacker
 
 pytestmark = pytest.mark.postgres

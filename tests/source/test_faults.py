@@ -1,4 +1,4 @@
-"""Errors of PostgreSQL are told apart by SQLSTATE alone."""
+"""SQLSTATE alone distinguishes errors of PostgreSQL."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import servers
-from tests.spark.test_session import python
+from tests.spark.python_process import python
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 

@@ -164,7 +164,7 @@ def test_rows_written_meanwhile_are_neither_lost_nor_doubled(
 
     writer = threading.Thread(target=write)
     writer.start()
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     try:
         with cut(database) as (connection, snapshot):
             table = find_table(connection, "public", "t")
@@ -178,7 +178,7 @@ def test_rows_written_meanwhile_are_neither_lost_nor_doubled(
                 ranges,
                 1,
                 str(tmp_path / "t"),
-                lambda done, total: told.append((done, total)),
+                lambda done, total: progress.append((done, total)),
             )
             rows = connection.execute("SELECT id, pad FROM public.t").fetchall()
     finally:
@@ -188,8 +188,8 @@ def test_rows_written_meanwhile_are_neither_lost_nor_doubled(
     assert sorted(zip(found["c1"].to_pylist(), found["c2"].to_pylist(), strict=True)) == sorted(
         rows
     )
-    assert told == sorted(told)
-    assert told[-1] == (len(ranges), len(ranges))
+    assert progress == sorted(progress)
+    assert progress[-1] == (len(ranges), len(ranges))
 
 
 def test_all_leaves_of_a_partitioned_table_are_read(

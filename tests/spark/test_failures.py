@@ -7,7 +7,7 @@ import pytest
 from headrace.errors import HeadraceError, InternalError, NeedsReinit, Transient, UserError
 from headrace.spark.failures import WorkerFailure, translate, translated
 from headrace.spark.run import Input, Runner
-from tests.spark.test_run import NUMBERS, numbers
+from tests.spark.number_rows import NUMBERS, numbers
 
 
 def test_a_failure_on_an_executor_names_its_error() -> None:

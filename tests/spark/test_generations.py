@@ -195,7 +195,7 @@ def test_whatever_a_broken_connection_raises(runner: Runner, machine: Machine) -
     assert ask(runner) == 2
 
 
-def test_an_error_of_the_query_is_told_as_it_is(runner: Runner, machine: Machine) -> None:
+def test_an_error_of_the_query_is_reported_as_it_is(runner: Runner, machine: Machine) -> None:
     def work(session: Any) -> int:
         raise UserError("query-failed", "division by zero")
 

@@ -27,8 +27,8 @@ from headrace.spark.run import Input, Runner
 from headrace.spark.session import Spark
 from headrace.store import WEIGHT, DeltaStore, net
 from headrace.types import INTEGER
+from tests.delta.loop_examples import PHYSICAL, SETS, changed, levels, random_rows
 from tests.delta.loops import least
-from tests.delta.test_loops import PHYSICAL, SETS, changed, levels, random_rows
 
 pytestmark = pytest.mark.spark
 OUTSIDE = ("blocked", "edges", "other")

@@ -47,7 +47,7 @@ def test_no_session_is_asked_where_nobody_listens() -> None:
 
 @pytest.mark.parametrize("alive", [(False, True), (True, False), (False, False)])
 def test_a_server_that_forgot_one_session_is_another(alive: tuple[bool, bool]) -> None:
-    """It was started anew between the two, or ended the one that was idle."""
+    """It was restarted between the two, or ended the one that was idle."""
     sessions = [Session(alive=each) for each in alive]
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert remote(server, *sessions).is_lost()

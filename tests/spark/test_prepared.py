@@ -1,4 +1,4 @@
-"""Kept plans give what planning anew gives, and what would be stale is not kept."""
+"""Kept plans give what planning again gives, and what would be stale is not kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headrace.spark.run import Input, Runner
 from headrace.spark.session import Spark
 from headrace.spark.views import Views
 from tests.query.shop import Shop
-from tests.render.test_one_partition import QUERIES, one_row_each
+from tests.render.one_partition import QUERIES, one_row_each
 from tests.spark.values import SPECIAL, bag, special_table, stored
 
 NUMBERS = pa.schema([("_weight", pa.int64()), ("n", pa.int64())])
@@ -51,16 +51,16 @@ def keeping(ours: Spark) -> Iterator[Runner]:
 
 @pytest.fixture
 def planning(ours: Spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
-    """A runner that plans every query anew."""
+    """A runner that plans every query again."""
     runner = Runner(ours)
     collect = runner.collect
 
-    def anew(*arguments: object, **options: object) -> object:
+    def planned_again(*arguments: object, **options: object) -> object:
         with monkeypatch.context() as patched:
             patched.setattr(Views, "exchanges", False)
             return collect(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "collect", anew)
+    monkeypatch.setattr(runner, "collect", planned_again)
     yield runner
     runner.close()
 
@@ -138,11 +138,11 @@ def test_random_changes_through_kept_plans(keeping: Runner, planning: Runner, na
         text, inputs = render(change, one_partition=True), one_row_each(change)
         for _ in range(8):
             rows = filled(inputs, seed)
-            with_kept, anew = keeping.collect(text, rows), planning.collect(text, rows)
+            with_kept, planned_again = keeping.collect(text, rows), planning.collect(text, rows)
             assert isinstance(with_kept, pa.Table)
-            assert isinstance(anew, pa.Table)
-            assert bag(with_kept) == bag(anew)
-            assert with_kept.schema == anew.schema
+            assert isinstance(planned_again, pa.Table)
+            assert bag(with_kept) == bag(planned_again)
+            assert with_kept.schema == planned_again.schema
     if name != "subqueries":
         assert kept(keeping)
     assert not kept(planning)
@@ -169,15 +169,15 @@ def test_every_type_goes_through_a_kept_plan(keeping: Runner) -> None:
         "SELECT /*+ BROADCAST(b) */ a.n FROM a JOIN b ON b.n < a.n",
     ],
 )
-def test_what_spark_keeps_itself_is_planned_anew(
+def test_queries_whose_state_spark_keeps_are_planned_again(
     keeping: Runner, planning: Runner, sql: str
 ) -> None:
     for values in ((1, 2, 3), (4, 5), (2, 9), ()):
         rows = [of("a", *values), of("b", *values[:1])]
-        found, anew = keeping.collect(sql, rows), planning.collect(sql, rows)
+        found, planned_again = keeping.collect(sql, rows), planning.collect(sql, rows)
         assert isinstance(found, pa.Table)
-        assert isinstance(anew, pa.Table)
-        assert bag(found) == bag(anew)
+        assert isinstance(planned_again, pa.Table)
+        assert bag(found) == bag(planned_again)
     assert not kept(keeping)
 
 
@@ -201,7 +201,7 @@ def test_files_belong_to_the_plan_and_rows_do_not(keeping: Runner, tmp_path: Pat
 
 
 @pytest.mark.spark
-def test_a_plan_that_failed_is_made_anew(keeping: Runner) -> None:
+def test_a_failed_plan_is_planned_again(keeping: Runner) -> None:
     sql = "SELECT 6 div n AS n FROM a"
 
     def sixth(value: int) -> object:
@@ -266,7 +266,7 @@ def test_calls_at_once_have_rows_of_their_own(keeping: Runner) -> None:
 
 
 @pytest.mark.spark
-def test_what_spark_does_not_tell_is_planned_anew(
+def test_queries_that_spark_cannot_inspect_are_planned_again(
     keeping: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from py4j.protocol import Py4JError

@@ -17,15 +17,10 @@ from headrace.spark import run
 from headrace.spark.run import Input, Runner, TooLarge
 from headrace.spark.schema import to_schema
 from headrace.store import Arrangement
+from tests.spark.number_rows import NUMBERS, numbers
 from tests.spark.values import bag, logged, read_back, special_table, stored
 
 pytestmark = pytest.mark.spark
-
-NUMBERS = pa.schema([("_epoch", pa.int64()), ("_weight", pa.int64()), ("n", pa.int64())])
-
-
-def numbers(*values: int) -> pa.Table:
-    return logged(pa.table({"n": pa.array(values, pa.int64())}))
 
 
 def collected(runner: Runner, sql: str, *inputs: Input, **options: object) -> pa.Table:

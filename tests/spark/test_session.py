@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import headrace
 from headrace.errors import Unavailable, UserError
 from headrace.spark.session import Spark
+from tests.spark.python_process import python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# PySpark leaves the pipe of a JVM that did not start.
-WARNINGS = ("-W", "error", "-W", "ignore:PySpark does not yet", "-W", "ignore::ResourceWarning")
-SOURCES = Path(headrace.__file__).parent.parent
-
-
-def python(text: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
-    """A Python process of its own in an empty folder: a Spark application cannot be had twice."""
-    script = folder.parent / f"{folder.name}.py"
-    script.write_text(textwrap.dedent(text))
-    return subprocess.Popen(
-        [sys.executable, *WARNINGS, str(script)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(SOURCES), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 @pytest.fixture
@@ -202,7 +180,7 @@ def test_ctrl_c_ends_the_waiting_and_the_job(folder: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_java_that_cannot_start_is_told(folder: Path, tmp_path: Path) -> None:
+def test_a_java_that_cannot_start_is_reported(folder: Path, tmp_path: Path) -> None:
     """The program answers `-version` and then fails, as with too little memory."""
     java = tmp_path / "java-home" / "bin" / "java"
     java.parent.mkdir(parents=True)

@@ -85,5 +85,5 @@ def read_back(folder: Path) -> pa.Table:
 
 
 def bag(table: pa.Table) -> list[str]:
-    """The rows as text that tells -0.0 from 0.0 and has NaN equal itself, in order."""
+    """The rows as text that distinguishes -0.0 from 0.0 and has NaN equal itself, in order."""
     return sorted(repr(tuple(row.values())) for row in table.to_pylist())

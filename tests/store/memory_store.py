@@ -226,7 +226,7 @@ class MemoryStore(Store):
         if log != self._relations[relation].versions[-1]:
             raise lease_lost(relation, pin)
         first, last = chosen[0].first_epoch, chosen[-1].last_epoch
-        # A sum without rows is a file all the same: its epochs cannot be told apart any more.
+        # A sum without rows is a file all the same: nothing distinguishes its epochs any more.
         nothing = weighted(log.columns).empty_table()
         parts = [table for table in tables if table.num_rows] or [nothing]
         rows = {f"memory:{relation}/{next(self._numbers)}": table for table in parts}

@@ -57,7 +57,7 @@ def test_rows_that_are_not_kept_apart_stay_as_they_are(small_files: None) -> Non
 
 
 @pytest.mark.parametrize("column", ["c3", "c9"])
-def test_columns_that_cannot_be_told_apart_are_a_bug(store: Store, column: str) -> None:
+def test_columns_that_cannot_be_distinguished_are_a_bug(store: Store, column: str) -> None:
     columns = pa.schema([*COLUMNS, ("c3", pa.float64())])
     with pytest.raises(InternalError):
         store.create("r1", columns, Arrangement(apart=column))
@@ -127,7 +127,7 @@ def test_another_reader_leaves_out_files_of_other_values(
         assert files_for(tmp_path, condition) == 1
         found = DeltaTable(str(tmp_path / "r1")).to_pyarrow_dataset().to_table(filter=condition)
         assert found["c1"].to_pylist() == [value] * 6
-    # Also after the log was summed up and a checkpoint made of it.
+    # Also after a compaction of the log and a checkpoint of it.
     for epoch in range(2, 12):
         pin = store.append("r1", pin, epoch, rows.slice(0, 6))
     pin = store.compact("r1", pin, store.files("r1", pin, 0, 11))
@@ -168,11 +168,11 @@ def test_bounds_in_memory_and_in_a_file_are_the_same(tmp_path: Path) -> None:
 
 def test_long_text_and_truth_values_have_no_bounds() -> None:
     for least, greatest in (("a", "x" * (LONGEST + 1)), (False, True), (None, None)):
-        told = FileBounds("c1", least, greatest, 2).statistics()
-        assert told == {"nullCount": {"c1": 2}}
+        statistics = FileBounds("c1", least, greatest, 2).statistics()
+        assert statistics == {"nullCount": {"c1": 2}}
 
 
-def test_files_kept_apart_are_not_summed_up_for_ever(tmp_path: Path) -> None:
+def test_files_kept_apart_are_not_compacted_for_ever(tmp_path: Path) -> None:
     store = DeltaStore(tmp_path)
     rows = weighted_rows(*((1, n, f"{n % 40}") for n in range(450_000)))
     pin = store.append("r1", store.create("r1", COLUMNS, BY_C2), 1, rows)

@@ -26,7 +26,7 @@ from headrace.store import (
 )
 from headrace.store.index import Indexes
 from tests.store.conftest import COLUMNS, bag, weighted_rows
-from tests.store.test_lookup import watched
+from tests.store.watched_reads import watched
 
 WANTED = pa.schema(
     [("_weight", pa.int64()), ("a", pa.int32()), ("b", pa.int64()), ("c", pa.string())]

@@ -21,6 +21,7 @@ from headrace.store import Arrangement, DeltaStore, Keys, Store, layout, lookup,
 from headrace.store.keys import ABSENT
 from headrace.store.lookup import Footer, LookupCost, may_match
 from tests.store.conftest import COLUMNS, bag, through_uri, weighted_rows
+from tests.store.watched_reads import watched
 
 NAN = math.nan
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -42,23 +43,6 @@ VALUES: dict[pa.DataType, list[Any]] = {
 
 def keys_of(*values: int) -> Keys:
     return Keys(pa.table({"c1": pa.array(values, pa.int64())}))
-
-
-def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
-    """The row groups that look-ups read: of the key's columns, and of all that is wanted."""
-    read: list[tuple[str, list[int]]] = []
-
-    class Watched(pq.ParquetFile):
-        def read_row_groups(self, groups: list[int], *args: Any, **options: Any) -> pa.Table:
-            read.append(("keys", groups))
-            return super().read_row_groups(groups, *args, **options)
-
-        def iter_batches(self, size: int, groups: list[int], *args: Any, **options: Any) -> Any:
-            read.append(("rows", groups))
-            return super().iter_batches(size, groups, *args, **options)
-
-    monkeypatch.setattr(lookup.pq, "ParquetFile", Watched)
-    return read
 
 
 def test_rows_of_all_epochs_with_their_weights(store: Store) -> None:

@@ -60,7 +60,7 @@ def test_the_wait_starts_when_a_file_is_replaced(
     ]
 
 
-def test_a_spoilt_record_only_makes_the_wait_start_anew(delta: DeltaStore, tmp_path: Path) -> None:
+def test_a_spoilt_record_only_restarts_the_wait(delta: DeltaStore, tmp_path: Path) -> None:
     _, pin = compacted(delta)
     assert delta.vacuum("r1", pin, AN_HOUR) == 0
     (tmp_path / "r1" / module.RECORD).write_text("{")

@@ -19,7 +19,7 @@ from headrace.source.snapshot import answer_in_snapshot
 from headrace.verify.oracle import Oracle, oracle_of
 from headrace.verify.over_sources import over_sources
 from headrace.verify.postgres import _question
-from tests.e2e.test_postgres_oracle import QUERIES, TABLES
+from tests.e2e.oracle_queries import QUERIES, TABLES
 from tests.lifecycle.made import put_tables
 
 pytestmark = pytest.mark.postgres

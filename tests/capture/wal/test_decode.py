@@ -252,7 +252,7 @@ INVALID: dict[str, tuple[bytes, ...]] = {
 
 
 @pytest.mark.parametrize("messages", INVALID.values(), ids=INVALID)
-def test_what_is_no_message_is_told(messages: tuple[bytes, ...]) -> None:
+def test_invalid_messages_are_reported(messages: tuple[bytes, ...]) -> None:
     with pytest.raises(NeedsReinit) as refused:
         feed(*messages)
     assert refused.value.code == "wal-not-decodable"
@@ -262,7 +262,7 @@ def test_what_is_no_message_is_told(messages: tuple[bytes, ...]) -> None:
 @pytest.mark.parametrize(
     "messages", [pa.array([None], pa.binary()), pa.array(["B"]), pa.array([1])], ids=str
 )
-def test_what_is_no_array_of_messages_is_told(messages: pa.Array) -> None:
+def test_invalid_arrays_of_messages_are_reported(messages: pa.Array) -> None:
     with pytest.raises(NeedsReinit):
         Decoder().feed(messages)
 

@@ -22,7 +22,7 @@ TABLE = "CREATE TABLE t (id integer, amount integer); ALTER TABLE t REPLICA IDEN
 
 
 class Writer(threading.Thread):
-    """Writes in all ways in which a transaction can end, until it is told to stop."""
+    """Writes in all ways in which a transaction can end, until it is stopped."""
 
     def __init__(self, dsn: str, seed: int) -> None:
         super().__init__(name=f"writer-{seed}")
@@ -44,7 +44,7 @@ class Writer(threading.Thread):
                     self.write(session)
                     self.end(session, way)
                     self.ways.add(way)
-        except Exception as error:  # noqa: BLE001  whatever it is, the test tells
+        except Exception as error:  # noqa: BLE001  the test reports any error
             self.failure = error
 
     def end(self, session: Session, way: str) -> None:

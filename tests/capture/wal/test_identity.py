@@ -132,7 +132,7 @@ def test_full_is_given_only_where_it_is_needed(
 
 
 @pytest.mark.postgres
-def test_a_role_that_may_not_alter_is_told_what_to_run(
+def test_the_error_for_a_role_that_may_not_alter_says_what_to_run(
     dsn: str, database: Database, application: Application
 ) -> None:
     application.execute('CREATE TABLE "T x" (a integer); CREATE ROLE wal_reader LOGIN')

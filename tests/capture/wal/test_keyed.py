@@ -132,10 +132,10 @@ def _done(
         UNCHANGED if value is not None and value == before and not send else value
         for value, before, send in zip(new, was, sent, strict=False)
     )
-    tells = other != key or not sent[2]
+    sends_old = other != key or not sent[2]
     left_out = other[1] == b and not sent[2]
     row = (str(other[0]), x, UNCHANGED if left_out else other[1], y)
-    return encoder.update(OID, row, old if tells else None, b"K")
+    return encoder.update(OID, row, old if sends_old else None, b"K")
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ SPELLINGS = (
 )
 
 
-def test_keys_that_are_spelled_anew(log: Log, application: Application) -> None:
+def test_keys_whose_spelling_changes(log: Log, application: Application) -> None:
     names = [f"t{number}" for number in range(len(SPELLINGS))]
     for name, (kind, first, _) in zip(names, SPELLINGS, strict=True):
         application.execute(f"CREATE TABLE {name} (k {kind} PRIMARY KEY, v text)".encode())

@@ -105,7 +105,7 @@ def test_names_and_columns_that_are_gone(log: Log, application: Application) -> 
 
 
 def test_columns_that_come_and_change(log: Log, application: Application) -> None:
-    """A column dropped and another of its name added are told apart by their types."""
+    """A column dropped and another of its name added are distinguished by their types."""
     application.execute("CREATE DOMAIN price AS numeric(9,2)")
     application.execute("CREATE TABLE t (a integer, b price, c varchar(5))")
     log.follow("t")
@@ -159,9 +159,9 @@ def test_partitions_that_tell_more_than_their_root(log: Log, application: Applic
     assert [images.image for images in decoded.images] == ["old", "new"]
     changes = pa.concat_tables(stored_images(images, table) for images in decoded.images)
     assert bag(changes) == bag(log.live(table))
-    told = {images.image: images for images in log.decoded().images}
-    assert told["new"].unchanged["x"].tolist() == [False, False, True]
-    assert told["key"].relation.identity == "d"
+    by_image = {images.image: images for images in log.decoded().images}
+    assert by_image["new"].unchanged["x"].tolist() == [False, False, True]
+    assert by_image["key"].relation.identity == "d"
 
 
 def test_partitions_that_tell_less_than_their_root(log: Log, application: Application) -> None:

@@ -10,7 +10,7 @@ from headrace.capture.wal.value_decoders import stored_images
 from headrace.errors import NeedsReinit
 from headrace.source.reading import read_sql, relation_sql, to_stored
 from headrace.types import KINDS
-from tests.capture.test_types import COLUMNS, LARGE, REFUSED
+from tests.capture.typed_values import COLUMNS, LARGE, REFUSED
 from tests.capture.wal.log import Log, bag
 
 pytestmark = pytest.mark.postgres

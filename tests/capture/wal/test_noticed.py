@@ -33,7 +33,7 @@ SLOT = "headrace_of_this_test"
 
 
 class Watch:
-    """Records table `t` as it is followed now, and tells what the guard says about it later."""
+    """Records table `t` as it is followed now, and returns what the guard says about it later."""
 
     def __init__(self, database: Database, slot: str) -> None:
         self.database = database

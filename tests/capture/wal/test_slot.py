@@ -1,9 +1,7 @@
-"""The slot on a real server: read again and again, advanced, busy, lost; and what news there is."""
+"""The slot on a real server: read again and again, advanced, busy, lost; its pending changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -19,6 +17,7 @@ from headrace.errors import NeedsReinit, Transient, UserError
 from headrace.source.connection import Database
 from headrace.source.introspect import find_table
 from tests.capture.wal.following import flushed, peeked
+from tests.capture.wal.other_consumer import streaming
 
 pytestmark = pytest.mark.postgres
 
@@ -38,23 +37,6 @@ def position(database: Database, application: Application, slot: str) -> int:
 def snapshot_now(database: Database) -> str:
     with open_cut(database, []) as cut:
         return cut.cut.snapshot
-
-
-@contextmanager
-def streaming(dsn: str, application: Application, slot: str) -> Iterator[int]:
-    """Another consumer of the slot; its process id."""
-    address = psycopg.conninfo.make_conninfo(dsn, replication="database")
-    connection = psycopg.pq.PGconn.connect(address.encode())
-    command = (
-        f"START_REPLICATION SLOT {slot} LOGICAL 0/0"
-        f" (proto_version '1', publication_names '{PUBLICATION}')"
-    )
-    try:
-        assert connection.exec_(command.encode()).status == psycopg.pq.ExecStatus.COPY_BOTH
-        yield connection.backend_pid
-    finally:
-        application.execute("SELECT pg_terminate_backend(%s, 10000)", (connection.backend_pid,))
-        connection.finish()
 
 
 def test_reading_does_not_consume(
@@ -162,7 +144,7 @@ def test_what_the_server_allows(
         application.execute("DROP ROLE wal_nobody")
 
 
-def test_news(
+def test_pending_changes(
     dsn: str, database: Database, application: Application, slot: str, position: int
 ) -> None:
     last = snapshot_now(database)

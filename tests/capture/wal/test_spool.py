@@ -64,7 +64,7 @@ def test_whole_transactions_in_order() -> None:
 
 
 def test_a_commit_across_a_position() -> None:
-    """It is handed out as soon as it begins, and let go of when it ends."""
+    """The spool hands it out as soon as it begins, and releases it when it ends."""
     spool = Spool()
     one = [begin(1, 50), relation(T), insert(1, ["x"]), commit(50, 90)]
     fill(spool, *one)
@@ -94,7 +94,7 @@ def test_descriptions_outlive_a_trim() -> None:
     assert texts(spool, 100) == [("v", "vv")], "the last description counts"
 
 
-def test_what_was_let_go_of_may_still_arrive() -> None:
+def test_trimmed_transactions_may_arrive_again() -> None:
     """As after a server that crashed: it sends again from where its slot stood."""
     spool = Spool()
     spool.trim(20)
@@ -163,7 +163,7 @@ def test_frames() -> None:
     )
     assert len(status(5, 3, asks=True, at=1.5)) == 34
     assert int.from_bytes(status(5, at=946684801.5)[25:33], "big") == 1_500_000
-    assert status(5, at=0)[9:17] == bytes(8), "nothing is flushed unless told"
+    assert status(5, at=0)[9:17] == bytes(8), "nothing is flushed unless requested"
     asks = parse_keepalive(b"k" + (77).to_bytes(8, "big") + bytes(8) + b"\1")
     assert (asks.position, asks.asks) == (77, True)
     for odd in (b"k1", b"x" + bytes(17)):
@@ -179,7 +179,7 @@ def test_an_end_without_a_beginning() -> None:
 
 
 def test_messages_arrive_together_or_alone() -> None:
-    """Some of them let go of before they come."""
+    """Some of them are released before they arrive."""
     one, two, three = (transaction(n, relation(T), insert(1, [f"{n}"])) for n in (1, 2, 3))
     spool = Spool()
     spool.trim(20)

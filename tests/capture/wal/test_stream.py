@@ -1,4 +1,4 @@
-"""What only a stream does: decode once, survive what ends it, and acknowledge what it was told."""
+"""What only a stream does: decode once, survive what ends it, and acknowledge only as asked."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from headrace.errors import NeedsReinit, Transient
 from headrace.source import connection as connections
 from headrace.source.connection import Database
 from tests.capture.wal.following import flushed
+from tests.capture.wal.other_consumer import streaming
 from tests.capture.wal.streaming import CEILING, Application, Followed, eventually, followed
-from tests.capture.wal.test_slot import streaming
 
 pytestmark = pytest.mark.postgres
 
@@ -160,7 +160,7 @@ def test_a_slot_that_somebody_else_reads(dsn: str, log: Followed) -> None:
 def test_a_server_that_refuses_to_stream(
     log: Followed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As one without a free WAL sender or a pooler does: peeked at, and the reason is told once."""
+    """As without a free WAL sender, or with a pooler: peeked at, and the reason is logged once."""
 
     def refused(database: Database) -> psycopg.Connection[Any]:
         return database._open(make_conninfo(database.conninfo, user="nobody_at_all"))
@@ -172,8 +172,8 @@ def test_a_server_that_refuses_to_stream(
         log.keep()
         assert len(log.read()) == n + 1
     assert log.streamed.reason is not None and "nobody_at_all" in log.streamed.reason
-    told = [one for one in caplog.records if one.getMessage() == "could not stream the WAL"]
-    assert len(told) == 1
+    records = [one for one in caplog.records if one.getMessage() == "could not stream the WAL"]
+    assert len(records) == 1
     log.acknowledge(flushed(log.database))
     monkeypatch.setattr(Database, "replication", accepted)
     log.run("INSERT INTO t VALUES (9)")

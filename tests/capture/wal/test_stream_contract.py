@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from headrace.capture.wal import pending as news
+from headrace.capture.wal import pending
 from headrace.capture.wal.pending import SlotChanges, advance_idle, probe_changes
 from headrace.capture.wal.publication import add_to_publication
 from headrace.source.connection import Database
@@ -80,13 +80,13 @@ def test_a_position_inside_a_commit(log: Followed, monkeypatch: pytest.MonkeyPat
         return moved
 
     log.acknowledge(before[-1].end)
-    monkeypatch.setattr(news, "_flushed", lambda _: page)
+    monkeypatch.setattr(pending, "_flushed", lambda _: page)
     assert move(last) is None, "no cut has it"
     moved = move(log.snapshot())
     assert moved is not None and moved >= end
     log.acknowledge(moved)
     log.run("INSERT INTO u VALUES (1)")
-    monkeypatch.setattr(news, "_flushed", lambda _: moved + 1)
+    monkeypatch.setattr(pending, "_flushed", lambda _: moved + 1)
     after = move(log.snapshot())
     assert after is not None and after > moved + 1, "where a record ends"
 
@@ -116,7 +116,7 @@ def test_only_what_is_committed(dsn: str, log: Followed) -> None:
 
 
 def test_tables_that_change(log: Followed) -> None:
-    """Each change comes with its table as it was then, also after a description was let go of."""
+    """Each change comes with its table as it was then, also after a description was released."""
     log.run("INSERT INTO t VALUES (1)", "ALTER TABLE t ADD COLUMN b integer")
     log.run("INSERT INTO t VALUES (2, 2)", "ALTER TABLE t DROP COLUMN a")
     log.run("INSERT INTO t VALUES (3)")
@@ -153,7 +153,7 @@ def test_a_transaction_of_many_rows(log: Followed) -> None:
     assert [dict(rows) for rows in second.rows.values()] == [{(0,): 1}]
 
 
-def test_news(dsn: str, log: Followed) -> None:
+def test_pending_changes(dsn: str, log: Followed) -> None:
     last = log.snapshot()
     with log.database.session() as connection:
 

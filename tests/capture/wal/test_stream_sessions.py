@@ -170,7 +170,7 @@ def test_another_session_for_another_table(log: Followed) -> None:
         log.logs.stream(log.database, log.slot, CEILING, ignore_changes, frozenset(tables))
         return log.stream
 
-    one, other, anew = (1, "10"), (2, "20"), (1, "30")
+    one, other, restarted = (1, "10"), (2, "20"), (1, "30")
     first = keep(one)
     log.run("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)")
     taken, waiting = log.read()
@@ -181,7 +181,7 @@ def test_another_session_for_another_table(log: Followed) -> None:
     assert log.confirmed == taken.end, "what was acknowledged was said before"
     assert log.read() == [waiting]
     assert keep(one) is second
-    third = keep(anew)
+    third = keep(restarted)
     assert third is not second
     assert log.read() == [waiting]
     assert log.stream is third and third.failure is None
@@ -245,7 +245,7 @@ def test_closing_does_not_wait_for_a_connection(
 
 @pytest.mark.postgres
 def test_a_disk_that_fails(log: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads is told, and answered by a peek the next time."""
+    """A reader gets an error, and a peek answers it the next time."""
 
     def fails(*_: object, **__: object) -> bytes:
         raise OSError("no such disk")
@@ -273,7 +273,7 @@ def test_a_disk_that_fails(log: Followed, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_stream_that_another_thread_gives_up(
     log: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever reads it is told, as of a disk that fails; whoever waits is answered by a peek."""
+    """A reader gets the error, as from a disk that fails; a peek answers whoever waits."""
     spool = Spool(segment_bytes=1 << 10, memory_bytes=0)
     monkeypatch.setattr(streamed, "Stream", lambda *a, **k: Stream(*a, **k, spool=spool))
     log.keep()

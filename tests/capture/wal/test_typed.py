@@ -141,7 +141,7 @@ NOT_VALUES = (
 
 
 @pytest.mark.parametrize(("type_", "text"), NOT_VALUES, ids=str)
-def test_what_is_no_value_is_told(type_: Type, text: Any) -> None:
+def test_invalid_values_are_reported(type_: Type, text: Any) -> None:
     with pytest.raises(NeedsReinit) as refused:
         read(type_, None, text)
     assert refused.value.code == "wal-not-decodable"

@@ -12,7 +12,7 @@ from tests.capture.follower import Follower
 pytestmark = pytest.mark.postgres
 
 
-def test_a_table_that_was_dropped_is_news(
+def test_a_dropped_table_is_a_pending_change(
     database: Database, application: psycopg.Connection
 ) -> None:
     application.execute("CREATE TABLE t (a integer); CREATE TABLE u (a integer)")
