@@ -14,6 +14,8 @@ RESULTS := aggregates cycles extrema groups hard_cases large_changes many_epochs
 WAYS ?= probe index pruned scan whole
 WORKLOAD_OPTIONS := SF SEED BATCHES ROWS ONLY NEAR_MISSES HEAP OUT
 SOAK_OPTIONS := HOURS MODE SEED GAP WRITERS ONLY SKIP KEEP OUT
+LOAD_OPTIONS := RATES RATE_SECONDS MODE WRITERS TRANSACTION BACKLOG MARKS WARMUP DRAIN ORDERS SEED SKIP OUT
+COPY_OPTIONS := ROWS ROUNDS DSN DRIVER OUT
 TPCH_OPTIONS := SCALE CHANGE ROWS MODE WARMUP ROUNDS TIMES ONLY SKIP MASTER HEAP KEEP PROJECT OUT
 
 # Several processes; the files that take longest begin, see tests/forms.py. Test modules whose assertions
@@ -23,7 +25,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --no-loa
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test test-fast test-full check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-restart bench-strata bench-partitions bench-capture bench-tpch bench-choice bench-tpcds bench-job fuzz soak prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
+.PHONY: help install java demo test test-fast test-full check fmt lint types bench bench-floor bench-epochs bench-large bench-plan bench-recursion bench-daemon bench-restart bench-strata bench-partitions bench-capture bench-load bench-copy bench-tpch bench-choice bench-tpcds bench-job fuzz soak prove-access prove-capture prove-daemon prove-groups prove-recursion golden docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,6 +135,12 @@ bench-partitions: install
 
 bench-capture: install
 	$(BIN)/python -m bench.capture $(if $(ROWS),ROWS=$(ROWS)) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(ARGS)
+
+bench-load: install java
+	$(BIN)/python -m bench.load $(foreach name,$(LOAD_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
+
+bench-copy: install java
+	$(BIN)/python -m bench.copies $(foreach name,$(COPY_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
 
 bench-tpch: $(BENCH_STAMP) java
 	$(BIN)/python -m bench.tpch $(foreach name,$(TPCH_OPTIONS),$(if $($(name)),$(name)=$($(name)))) $(ARGS)
