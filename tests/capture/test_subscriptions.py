@@ -16,7 +16,7 @@ from headrace.embedded import EmbeddedServer
 from headrace.embedded.cluster import user_map
 from headrace.source.connection import Database
 from tests.capture.follower import Follower
-from tests.conftest import extra_database
+from tests.databases import extra_database
 
 pytestmark = pytest.mark.postgres
 

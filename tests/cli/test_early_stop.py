@@ -24,6 +24,8 @@ class Sender:
 
 _, MODULE, NUMBER, *rest = sys.argv
 NUMBER, sent = int(NUMBER), []
+# A test run in the background hands an ignored interrupt down to its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Sender())
 sys.argv = ["headrace", *rest]
 runpy.run_module("headrace", run_name="__main__", alter_sys=True)
