@@ -52,7 +52,10 @@ def test_the_record_is_complete(kind: Kind) -> None:
     assert kind.hint.endswith(".") and kind.hint[0].isupper()
     assert (kind.limits is not None) == (kind.family == "integer")
     assert (kind.bounds is not None) == (kind.family == "moment")
-    assert not kind.stored_equality or kind.equal_as_text
+    assert not (kind.stored_equality and kind.equal_values_differ)
+    assert not (kind.equal_values_differ and (kind.partitioned or kind.sampled))
+    assert not kind.sampled or kind.partitioned
+    assert not kind.few_values or kind.partitioned
     assert not kind.has_extremum or kind.comparison == "ordered"
     assert has_arrays(type_) == kind.in_arrays
     assert readable(type_) == (kind.form is not None)

@@ -29,7 +29,6 @@ from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import Type
 
 # Enum and domain types are kept out of buffers: a buffer must not stand in the way of DROP TYPE.
-BUFFER_TYPES = {"enum": "text", "character": "bpchar"}
 STATEMENT_TRIGGERS = (
     ("headrace_capture_insert", "INSERT", "NEW TABLE AS headrace_new"),
     ("headrace_capture_update", "UPDATE", "OLD TABLE AS headrace_old NEW TABLE AS headrace_new"),
@@ -242,7 +241,7 @@ def _as_buffered(type_: Type, value: sql.Composed) -> sql.Composed:
 def _buffer_type(type_: Type) -> sql.Composable:
     if type_.element is not None:
         return sql.SQL("{}[]").format(_buffer_type(type_.element))
-    return sql.SQL(BUFFER_TYPES.get(type_.kind, type_.kind))
+    return sql.SQL(type_.row.buffer or type_.kind)
 
 
 def _relation(table: SourceTable) -> sql.Identifier:

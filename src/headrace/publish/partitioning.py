@@ -8,15 +8,9 @@ from typing import Any
 from headrace.catalog.records import OutputColumn, StreamTable
 from headrace.errors import UserError
 from headrace.publish.partition_scheme import AHEAD, DROP_EMPTY, OPTION, Scheme, scheme_of
+from headrace.types.kinds import INTEGERS, KINDS, MOMENTS
 
-# Two values of these are equal just where their texts are.
-LISTED = (
-    *("boolean", "smallint", "integer", "bigint", "date", "uuid", "enum"),
-    *("text", "character varying", "character"),
-)
-TIMES = ("date", "timestamp", "timestamptz")
-INTEGERS = ("smallint", "integer", "bigint")
-FEW_VALUES = ("boolean", "enum")
+LISTED = tuple(kind.name for kind in KINDS if kind.partitioned)
 # A statement that reads all of a table locks each of its partitions and each of their indexes.
 MOST_PARTITIONS = 256
 
@@ -36,12 +30,12 @@ def sharing_notice(table: StreamTable) -> str | None:
     if found is None:
         return None
     scheme, column = found
-    if scheme.is_range or column.type.kind in FEW_VALUES:
+    if scheme.is_range or column.type.row.few_values:
         return None
     by_range = None
     if column.type.kind == "date":
         by_range = Scheme(column.name, unit="month")
-    elif column.type.kind in INTEGERS:
+    elif column.type.is_integer:
         by_range = Scheme(column.name, width=100_000)
     better = "" if by_range is None else f"; {OPTION} = '{by_range}' makes ranges"
     return (
@@ -73,7 +67,7 @@ def check_partition(columns: Sequence[OutputColumn], options: Mapping[str, Any])
         )
     kinds: tuple[str, ...] = LISTED
     if scheme.is_range:
-        kinds = TIMES if scheme.unit is not None else INTEGERS
+        kinds = MOMENTS if scheme.unit is not None else INTEGERS
     if column.type.kind not in kinds:
         method = f" by {scheme.unit or 'width'}" if scheme.is_range else ""
         raise UserError(

@@ -19,7 +19,6 @@ from headrace.types import Type
 MOST_KEY_COLUMNS = 8
 MOST_KEY_CHARACTERS = 100
 # Two values of these may be equal and read differently: what is updated in place keeps its key.
-AMBIGUOUS = ("interval", "jsonb", "array")
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,9 @@ def _query_key(table: StreamTable) -> tuple[str, ...]:
 
 
 def _is_short(type_: Type) -> bool:
-    if type_.is_text:
+    if type_.row.unbounded:
         return type_.length is not None and type_.length <= MOST_KEY_CHARACTERS
-    return not type_.is_float and type_.kind not in ("bytea", "jsonb", "array")
+    return not type_.row.equal_values_differ
 
 
 def check_key(
@@ -98,7 +97,7 @@ def check_key(
     for name in declared:
         type_ = types[name]
         padded = type_.kind == "character" and type_.unsized
-        if type_.is_float or padded or type_.kind in AMBIGUOUS:
+        if padded or type_.row.equal_values_differ:
             raise UserError(
                 "unsupported-type",
                 f"column {name} cannot be part of a key: equal values of it may differ",

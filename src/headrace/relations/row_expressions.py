@@ -44,20 +44,6 @@ def values_of(rows: pa.Table, scan: Scan, values: tuple[Scalar, ...]) -> pa.Tabl
 MOST_TRIED_VALUES = 3_000
 # Nor are conditions of more parts than these, a long list for example.
 MOST_NODES = 100
-# What Arrow gives as a Python value is what the expression is defined over.
-KINDS = frozenset(
-    {
-        "boolean",
-        "smallint",
-        "integer",
-        "bigint",
-        "numeric",
-        "text",
-        "character varying",
-        "character",
-        "date",
-    }
-)
 
 
 def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Table:
@@ -66,7 +52,7 @@ def passing(rows: pa.Table, scan: Scan, conditions: Iterable[Scalar]) -> pa.Tabl
     for condition in conditions:
         (column,) = columns_of(condition)
         dear = sum(1 for _ in walk(condition)) > MOST_NODES
-        if dear or column.type.kind not in KINDS or not rows.num_rows:
+        if dear or not column.type.row.evaluated or not rows.num_rows:
             continue
         column_values = rows[physical[column]]
         values = column_values.unique()

@@ -1,7 +1,8 @@
 """The one table of types: PostgreSQL ↔ Arrow ↔ Spark ↔ served column."""
 
 from headrace.types.collation import Collation, default_collation, plain_text
-from headrace.types.kinds import KINDS, Kind
+from headrace.types.kind import Kind
+from headrace.types.kinds import KINDS
 from headrace.types.type import (
     BIGINT,
     BOOLEAN,

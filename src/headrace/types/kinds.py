@@ -1,4 +1,4 @@
-"""Every PostgreSQL type that is stored, and all that depends on the type: one record a type.
+"""Every PostgreSQL type that is stored: one record a type.
 
 A stored value is *exact*: it reads back as the value in PostgreSQL. Values that the stored form
 cannot hold (numeric NaN, infinite dates, too many digits) are detected by `misfit` while they are
@@ -8,83 +8,16 @@ read from PostgreSQL, before they can be stored wrongly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from headrace.types.kind import Kind
 
 if TYPE_CHECKING:
     from headrace.types.type import Type
 
-Comparison = Literal["ordered", "equality", "none"]
-Family = Literal[
-    "boolean",
-    "integer",
-    "float",
-    "numeric",
-    "text",
-    "bytes",
-    "moment",
-    "time",
-    "interval",
-    "uuid",
-    "enum",
-    "document",
-    "array",
-]
 MAXIMUM_DIGITS = 38
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One PostgreSQL type: its stored form, how PostgreSQL reads it, and what its values can do.
-
-    `read` and `misfit` are SQL templates over `{column}` (a quoted column reference) and the
-    type's parameters: the expression that a SELECT reads, and a condition that is true when the
-    value does not fit. No template casts a value of a type that users may own: a cast of the
-    owner's would run with our rights.
-
-    | field | meaning |
-    |---|---|
-    | `sql` | the type of a served column |
-    | `catalog_name` | pg_type.typname, None for types without one name |
-    | `buffer` | the type of a column of a change buffer, None: the type itself |
-    | `hint` | how a constant is written |
-    | `form` | the text that a cast from text accepts, None: no such cast |
-    | `limits` | the least and the greatest value of an integer |
-    | `bounds` | the first and the last stored value of a moment |
-    | `comparison` | the comparisons that mean the same in both engines |
-    | `stored_equality` | values are equal exactly where their stored values are |
-    | `equal_as_text` | no two texts stand for equal values |
-    | `python_value` | Arrow's Python value is the value that expressions are defined over |
-    | `foldable` | a computed constant is rendered as a literal |
-    | `prints_alike` | both engines print it as the same text |
-    | `has_extremum` | MIN and MAX exist |
-    | `in_arrays` | arrays of it are stored |
-    """
-
-    name: str
-    oid: int | None
-    sql: Callable[[Type], str]
-    arrow: Callable[[Type], pa.DataType]
-    spark: Callable[[Type], str]
-    family: Family
-    catalog_name: str | None
-    hint: str
-    form: str | None = None
-    comparison: Comparison = "ordered"
-    read: str = "{column}"
-    misfit: str | None = None
-    buffer: str | None = None
-    limits: tuple[int, int] | None = None
-    bounds: tuple[str, str] | None = None
-    stored_equality: bool = False
-    equal_as_text: bool = True
-    python_value: bool = False
-    foldable: bool = False
-    prints_alike: bool = False
-    has_extremum: bool = False
-    in_arrays: bool = True
 
 
 def _plain(name: str) -> Callable[[Type], str]:
@@ -176,6 +109,9 @@ def _integer(name: str, oid: int, catalog_name: str, bits: int, arrow: pa.DataTy
         python_value=True,
         foldable=True,
         has_extremum=True,
+        evaluated=True,
+        partitioned=True,
+        sampled=True,
     )
 
 
@@ -194,6 +130,10 @@ KINDS: tuple[Kind, ...] = (
         python_value=True,
         foldable=True,
         prints_alike=True,
+        evaluated=True,
+        few_values=True,
+        partitioned=True,
+        sampled=True,
     ),
     _integer("smallint", 21, "int2", 16, pa.int16()),
     _integer("integer", 23, "int4", 32, pa.int32()),
@@ -207,7 +147,7 @@ KINDS: tuple[Kind, ...] = (
         family="float",
         catalog_name="float4",
         hint=_FLOAT_HINT,
-        equal_as_text=False,
+        equal_values_differ=True,
         has_extremum=True,
     ),
     Kind(
@@ -220,7 +160,7 @@ KINDS: tuple[Kind, ...] = (
         catalog_name="float8",
         hint=_FLOAT_HINT,
         form=rf"{_NUMBER_FORM}([eE][+-]?[0-9]{{1,2}})?",
-        equal_as_text=False,
+        equal_values_differ=True,
         has_extremum=True,
     ),
     Kind(
@@ -235,9 +175,9 @@ KINDS: tuple[Kind, ...] = (
         form=_NUMBER_FORM,
         read="{column}::text",
         misfit=_FITTING_NUMERIC,
-        equal_as_text=False,
         foldable=True,
         has_extremum=True,
+        evaluated=True,
     ),
     Kind(
         "text",
@@ -252,6 +192,10 @@ KINDS: tuple[Kind, ...] = (
         python_value=True,
         foldable=True,
         has_extremum=True,
+        evaluated=True,
+        unbounded=True,
+        partitioned=True,
+        sampled=True,
     ),
     Kind(
         "character varying",
@@ -265,6 +209,10 @@ KINDS: tuple[Kind, ...] = (
         stored_equality=True,
         python_value=True,
         has_extremum=True,
+        evaluated=True,
+        unbounded=True,
+        partitioned=True,
+        sampled=True,
     ),
     # Stored without its padding: trailing blanks of char(n) never count in PostgreSQL, and the
     # served column pads again.
@@ -282,6 +230,9 @@ KINDS: tuple[Kind, ...] = (
         stored_equality=True,
         has_extremum=True,
         in_arrays=False,
+        evaluated=True,
+        unbounded=True,
+        partitioned=True,
     ),
     Kind(
         "bytea",
@@ -294,6 +245,7 @@ KINDS: tuple[Kind, ...] = (
         hint="Write it in hexadecimal: '\\x0a1b'.",
         stored_equality=True,
         has_extremum=True,
+        unbounded=True,
     ),
     Kind(
         "date",
@@ -312,6 +264,9 @@ KINDS: tuple[Kind, ...] = (
         foldable=True,
         prints_alike=True,
         has_extremum=True,
+        evaluated=True,
+        partitioned=True,
+        sampled=True,
     ),
     Kind(
         "timestamp",
@@ -371,7 +326,7 @@ KINDS: tuple[Kind, ...] = (
         comparison="none",
         read="{column}::text",
         misfit="(NOT isfinite({column}))",
-        equal_as_text=False,
+        equal_values_differ=True,
     ),
     # The canonical text of a uuid sorts as its bytes do.
     Kind(
@@ -387,6 +342,8 @@ KINDS: tuple[Kind, ...] = (
         read="{column}::text",
         stored_equality=True,
         prints_alike=True,
+        partitioned=True,
+        sampled=True,
     ),
     # Enum labels compare by declaration order, text by its letters: only equality agrees.
     Kind(
@@ -402,6 +359,9 @@ KINDS: tuple[Kind, ...] = (
         read=PRINTED,
         buffer="text",
         prints_alike=True,
+        few_values=True,
+        partitioned=True,
+        sampled=True,
     ),
     # jsonb equality ignores the scale of numbers, text does not: carried, never compared.
     Kind(
@@ -415,8 +375,9 @@ KINDS: tuple[Kind, ...] = (
         hint="Constants of jsonb are not maintained.",
         comparison="none",
         read="{column}::text",
-        equal_as_text=False,
+        equal_values_differ=True,
         prints_alike=True,
+        unbounded=True,
     ),
     # One dimension, counted from 1. PostgreSQL sorts NULL elements last, Spark first.
     Kind(
@@ -430,8 +391,9 @@ KINDS: tuple[Kind, ...] = (
         hint="Write it as '{1,2}', or with ARRAY[…].",
         comparison="equality",
         misfit=_FITTING_ARRAY,
-        equal_as_text=False,
+        equal_values_differ=True,
         in_arrays=False,
+        unbounded=True,
     ),
 )
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from headrace.types.kind import Comparison, Kind
 from headrace.types.kinds import (
     KIND_BY_NAME,
     KIND_BY_OID,
@@ -14,8 +15,6 @@ from headrace.types.kinds import (
     NOT_A_NUMBER,
     PRINTED,
     PRINTED_ARRAY,
-    Comparison,
-    Kind,
 )
 
 Rounding = Literal["quotient", "product"]

@@ -26,13 +26,10 @@ from sqlglot import exp
 from headrace.catalog.records import OutputColumn, Receipt, StreamTable
 from headrace.errors import UserError
 from headrace.publish.partition_scheme import Scheme, scheme_of
+from headrace.types import KINDS
 from headrace.verify.value_range import EPOCH, WholeRange, integer, range_of
 
-# Two values of these are equal just where their texts are.
-KINDS = (
-    *("smallint", "integer", "bigint", "boolean", "date", "uuid", "enum"),
-    *("text", "character varying"),
-)
+SAMPLED = tuple(kind.name for kind in KINDS if kind.sampled)
 MOST_BUCKETS = 1_000_000
 HINT = "Write a share such as 1% or 0.01, 1% by column, or column=value,value."
 BOOLEANS = {
@@ -246,22 +243,22 @@ def _column(name: str | None, table: StreamTable) -> OutputColumn:
                 f"stream table {table.schema}.{table.name} has no column {name}",
                 hint=f"Its columns are {', '.join(columns)}.",
             )
-        if columns[name].type.kind not in KINDS:
+        if columns[name].type.kind not in SAMPLED:
             raise UserError(
                 "unsupported-type",
                 f"rows cannot be chosen by column {name}, which is {columns[name].served}",
-                hint=f"They can be by one of type {', '.join(KINDS[:-1])} or {KINDS[-1]}.",
+                hint=f"They can be by one of type {', '.join(SAMPLED[:-1])} or {SAMPLED[-1]}.",
             )
         return columns[name]
     scheme = scheme_of(table.options)
     first = [*([scheme.column] if scheme is not None else []), *table.key, *columns]
     for one in first:
-        if one in columns and columns[one].type.kind in KINDS:
+        if one in columns and columns[one].type.kind in SAMPLED:
             return columns[one]
     raise UserError(
         "invalid-option",
         f"stream table {table.schema}.{table.name} has no column by which rows can be chosen",
-        hint=f"There is none of type {', '.join(KINDS[:-1])} or {KINDS[-1]}: verify all of it.",
+        hint=f"There is none of type {', '.join(SAMPLED[:-1])} or {SAMPLED[-1]}: verify all of it.",
     )
 
 
