@@ -167,7 +167,7 @@ soak: install java ## faults of every kind under load: HOURS=2 MODE=trigger|wal|
 golden: install ## write the expected plans and SQL of the golden tests anew; read the diff
 	$(BIN)/python -m tests.query.golden $(ARGS)
 
-docs: install ## write the generated pages of docs/ anew
+docs: install ## generate the generated pages of docs/ again
 	$(BIN)/python docs/generate.py
 
 lock: install ## choose the newest allowed versions and write requirements.lock

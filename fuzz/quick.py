@@ -13,7 +13,7 @@ from headrace.algebra.scalar import Call, Column, Scalar, Subquery, Value, colum
 from headrace.functions.numbers import WIDE
 from headrace.plan.evaluate import Bag
 from headrace.plan.evaluate.evaluator import Evaluator, Read, Row
-from headrace.plan.operators import Filter, Join, MatchJoin, Operator
+from headrace.plan.operators import Filter, Join, Operator, OuterSemiAntiJoin
 from headrace.plan.surface_operators import Lateral
 
 Weighted = list[tuple[Row, int]]
@@ -32,7 +32,7 @@ class Quick(Evaluator):
         match plan:
             case Filter() | Join():
                 return self._of(plan, self._chosen(plan, ()))
-            case MatchJoin():
+            case OuterSemiAntiJoin():
                 return self._match(plan)
             case Lateral():
                 return self._lateral(plan)
@@ -89,7 +89,7 @@ class Quick(Evaluator):
             for row, weight in lefts
         ]
 
-    def _match(self, plan: MatchJoin) -> Bag:
+    def _match(self, plan: OuterSemiAntiJoin) -> Bag:
         conditions = _parts(plan.condition)
         nothing: dict[Column, Value] = dict.fromkeys(plan.right.columns)
         found: Weighted = []

@@ -13,8 +13,8 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Scan,
 )
@@ -81,7 +81,7 @@ def matches(draw: st.DrawFn, names: Names, depth: int) -> Operator:
             if kind == "full":
                 return FullJoin(left, right, condition)
             way = draw(st.sampled_from(("left", "semi", "anti")))
-            return MatchJoin(left, right, way, condition)
+            return OuterSemiAntiJoin(left, right, way, condition)
 
 
 @st.composite

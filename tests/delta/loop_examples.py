@@ -13,8 +13,8 @@ from headrace.plan.loop import Loop, Variable, with_level
 from headrace.plan.operators import (
     Filter,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Scan,
     UnionAll,
@@ -55,7 +55,7 @@ def variable(relation: str, *branches: Operator) -> Variable:
 def unblocked(relation: str) -> Operator:
     """A step over edges that no row of `blocked` forbids."""
     same = call("and", call("=", column("e1"), column("x1")), call("=", column("e2"), column("x2")))
-    free = MatchJoin(scan("edges", "e"), scan("blocked", "x"), "anti", same)
+    free = OuterSemiAntiJoin(scan("edges", "e"), scan("blocked", "x"), "anti", same)
     joined = Join(scan(relation, "r"), free, call("=", column("r2"), column("e1")))
     return shown(joined, "r1", "e2")
 
@@ -63,13 +63,15 @@ def unblocked(relation: str) -> Operator:
 def guarded() -> Operator:
     """A step whose rows must have something in `other`, or be padded without."""
     joined = Join(scan("reach", "r"), scan("edges", "e"), call("=", column("r2"), column("e1")))
-    padded = MatchJoin(joined, scan("other", "x"), "left", call("=", column("e2"), column("x1")))
+    padded = OuterSemiAntiJoin(
+        joined, scan("other", "x"), "left", call("=", column("e2"), column("x1"))
+    )
     return shown(padded, "r1", "e2")
 
 
 def seen_by_itself() -> Operator:
     """Edges whose end is reached: the loop's relation is only looked for a match in."""
-    met = MatchJoin(
+    met = OuterSemiAntiJoin(
         scan("edges", "e"), scan("reach", "r"), "semi", call("=", column("e1"), column("r2"))
     )
     return shown(met, "e1", "e2")

@@ -23,13 +23,13 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Project,
-    Rematch,
     Replicate,
     Restrict,
     Scan,
@@ -93,7 +93,7 @@ class RawEvaluator:
                 return netted(self.weighted(child))
             case FullJoin():
                 return self.weighted(plan.divided())
-            case Rematch():
+            case OuterSemiAntiJoinDelta():
                 return self.weighted(plan.written_out())
             case Window(child=child):
                 return list(windowed(plan, self.rows(child)).items())
@@ -127,7 +127,7 @@ class RawEvaluator:
                 rights = self.rows(right)
                 pairs = [({**a, **b}, v * w) for a, v in self.rows(left) for b, w in rights]
                 return [(pair, w) for pair, w in pairs if _holds(condition, pair)]
-            case MatchJoin():
+            case OuterSemiAntiJoin():
                 return self._matched(plan)
             case Restrict(child=child, touched=touched, keys=keys):
                 seen = {tuple(row[found] for _, found in keys) for row, _ in self.rows(touched)}
@@ -137,7 +137,7 @@ class RawEvaluator:
                 ]
         raise TypeError(f"no definition of {type(plan).__name__}")
 
-    def _matched(self, plan: MatchJoin) -> Rows:
+    def _matched(self, plan: OuterSemiAntiJoin) -> Rows:
         rights = self.rows(plan.right)
         nothing = dict.fromkeys(plan.right.columns)
         found: Rows = []

@@ -20,9 +20,9 @@ from headrace.plan.operators import (
     Aggregate,
     AggregateCall,
     Join,
-    MatchJoin,
     Negate,
     Operator,
+    OuterSemiAntiJoin,
     Scan,
     SortKey,
     Top,
@@ -125,9 +125,9 @@ def test_what_can_lose_rows() -> None:
     both, a, b = (frozenset(names) for names in ("ab", "a", "b"))
     for plan, lost_by_b in (
         (Join(ROWS, other), False),
-        (MatchJoin(ROWS, other, "semi"), False),
-        (MatchJoin(ROWS, other, "left"), True),
-        (MatchJoin(ROWS, other, "anti"), True),
+        (OuterSemiAntiJoin(ROWS, other, "semi"), False),
+        (OuterSemiAntiJoin(ROWS, other, "left"), True),
+        (OuterSemiAntiJoin(ROWS, other, "anti"), True),
     ):
         assert only_grows(plan, a, a) and not only_grows(plan, a, b)
         assert only_grows(plan, b, b) is not lost_by_b

@@ -14,7 +14,7 @@ from headrace.plan.loop import Loop, obstacle
 from headrace.plan.operators import (
     Aggregate,
     AggregateCall,
-    MatchJoin,
+    OuterSemiAntiJoin,
 )
 from headrace.types import BIGINT
 from tests.delta.loop_examples import (
@@ -137,10 +137,10 @@ def test_what_a_loop_cannot_follow() -> None:
     assert obstacle(itself, reach, levels=True, linear=reach) == "a join with itself"
     assert obstacle(itself, reach, levels=False, linear=reach) == "a join with itself"
     assert obstacle(itself, reach, levels=False) is None
-    met = MatchJoin(scan("reach", "r"), scan("reach", "q"), "semi")
+    met = OuterSemiAntiJoin(scan("reach", "r"), scan("reach", "q"), "semi")
     assert obstacle(met, reach, levels=False, linear=reach) == "a match in itself"
     assert obstacle(met, reach, levels=False) is None
     assert obstacle(unblocked("reach"), reach, levels=False) is None
-    hidden = MatchJoin(scan("edges", "e"), scan("reach", "r"), "anti")
+    hidden = OuterSemiAntiJoin(scan("edges", "e"), scan("reach", "r"), "anti")
     assert obstacle(hidden, reach, levels=False) == "NOT EXISTS"
     assert obstacle(hidden, frozenset({"edges"}), levels=False) is None

@@ -19,8 +19,8 @@ from headrace.plan.operators import (
     AggregateCall,
     Filter,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Restrict,
     Scan,
@@ -131,13 +131,15 @@ def test_columns_of_a_key_that_one_table_has_are_looked_up_together() -> None:
 
 @pytest.mark.parametrize("kind", ["left", "anti"])
 def test_a_side_that_is_kept_without_a_match_is_not_restricted_by_it(kind: str) -> None:
-    plan = MatchJoin(LINES, replace(ORDERS, version="change"), kind, on(LINES, 0, ORDERS, 0))
+    plan = OuterSemiAntiJoin(
+        LINES, replace(ORDERS, version="change"), kind, on(LINES, 0, ORDERS, 0)
+    )
     assert reduction(plan).restrictions == ()
 
 
 def test_a_key_may_be_of_nulls_that_pad() -> None:
     changed = replace(LINES, version="change")
-    padded = MatchJoin(changed, ORDERS, "left", on(LINES, 0, ORDERS, 0))
+    padded = OuterSemiAntiJoin(changed, ORDERS, "left", on(LINES, 0, ORDERS, 0))
     plan = Restrict(CUSTOMERS, padded, ((CUSTOMERS.columns[0], ORDERS.columns[1]),))
     customers = by_relation(plan)["c after"][0]
     assert customers.padded and customers.null_safe
@@ -319,7 +321,7 @@ def test_demands_follow_only_what_is_equal_as_it_is_stored() -> None:
 def test_an_error_is_not_made_up_where_a_match_is_left_out() -> None:
     """Orders that do not matter keep their matches below an expression that can raise."""
     changed = replace(LINES, version="change")
-    without = MatchJoin(ORDERS, CUSTOMERS, "anti", on(ORDERS, 1, CUSTOMERS, 0))
+    without = OuterSemiAntiJoin(ORDERS, CUSTOMERS, "anti", on(ORDERS, 1, CUSTOMERS, 0))
     quotient = Column("quotient", INTEGER)
     value = call("/", Literal(1, INTEGER), ORDERS.columns[1])
     divided = Project(without, ((ORDERS.columns[0], ORDERS.columns[0]), (quotient, value)))

@@ -22,9 +22,9 @@ from headrace.plan.operators import (
     Empty,
     Filter,
     Join,
-    MatchJoin,
     Net,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Replicate,
     Scan,
@@ -138,7 +138,9 @@ def test_a_set_operation_inside_a_subquery_as_matches() -> None:
     assert isinstance(found, Filter) and isinstance(found.condition, Call)
     (subquery,) = found.condition.arguments
     assert isinstance(subquery, Subquery)
-    assert isinstance(subquery.plan, Aggregate) and isinstance(subquery.plan.child, MatchJoin)
+    assert isinstance(subquery.plan, Aggregate) and isinstance(
+        subquery.plan.child, OuterSemiAntiJoin
+    )
 
 
 STEPS: list[tuple[list[int], list[int]]] = [
@@ -210,7 +212,7 @@ def _making(draw: st.DrawFn, names: Names, plan: Operator) -> Operator:
         case _:
             constants = _constants(names)
             test = call("=", constants.columns[1], first)
-            return MatchJoin(constants, plan, "left", test)
+            return OuterSemiAntiJoin(constants, plan, "left", test)
 
 
 def _constants(names: Names) -> Values:

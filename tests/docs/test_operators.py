@@ -30,7 +30,7 @@ WITHOUT_DELTA = {
     "Net",
     "Part",
     "Recursive",
-    "Rematch",
+    "OuterSemiAntiJoinDelta",
     "Restrict",
     "Top",
     "TopMerge",

@@ -7,7 +7,7 @@ import pytest
 from headrace.algebra.scalar import Call, Column, Literal, Scalar
 from headrace.functions import call
 from headrace.plan.describe import describe
-from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator, Project, Scan
+from headrace.plan.operators import FullJoin, Join, Operator, OuterSemiAntiJoin, Project, Scan
 from headrace.plan.passes import compute_keys
 from headrace.types import TEXT
 
@@ -23,8 +23,8 @@ def spelled(column: Scalar) -> Call:
     return call("||", column, Literal("x", TEXT))
 
 
-def joins(plan: Operator) -> list[Join | MatchJoin | FullJoin]:
-    own = [plan] if isinstance(plan, Join | MatchJoin | FullJoin) else []
+def joins(plan: Operator) -> list[Join | OuterSemiAntiJoin | FullJoin]:
+    own = [plan] if isinstance(plan, Join | OuterSemiAntiJoin | FullJoin) else []
     return [*own, *(join for child in plan.children for join in joins(child))]
 
 
@@ -34,7 +34,7 @@ def joins(plan: Operator) -> list[Join | MatchJoin | FullJoin]:
         Join(A, B, call("=", spelled(A.columns[0]), B.columns[0])),
         Join(A, B, call("is not distinct from", spelled(A.columns[0]), spelled(B.columns[0]))),
         *(
-            MatchJoin(A, B, kind, call("=", spelled(A.columns[0]), B.columns[0]))
+            OuterSemiAntiJoin(A, B, kind, call("=", spelled(A.columns[0]), B.columns[0]))
             for kind in ("left", "semi", "anti")
         ),
         FullJoin(A, B, call("=", A.columns[0], spelled(B.columns[0]))),
@@ -44,7 +44,7 @@ def joins(plan: Operator) -> list[Join | MatchJoin | FullJoin]:
             call("=", spelled(B.columns[1]), C.columns[0]),
         ),
         Join(
-            MatchJoin(A, B, "left", call("=", A.columns[0], B.columns[0])),
+            OuterSemiAntiJoin(A, B, "left", call("=", A.columns[0], B.columns[0])),
             C,
             call("=", spelled(B.columns[1]), C.columns[0]),
         ),

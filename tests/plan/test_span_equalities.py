@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.algebra.scalar import Column, Literal, Scalar
 from headrace.functions import call, chain
 from headrace.plan.evaluate import evaluate, net
-from headrace.plan.operators import Filter, Join, MatchJoin, Operator, Project, Scan
+from headrace.plan.operators import Filter, Join, Operator, OuterSemiAntiJoin, Project, Scan
 from headrace.plan.passes import improve, push_filters, span_equalities
 from headrace.plan.passes.push_filters import conjuncts
 from headrace.types import BIGINT, DOUBLE, INTEGER
@@ -73,7 +73,7 @@ def test_a_constant_is_asked_of_all() -> None:
 def test_equalities_that_meet_below_an_outer_join_are_followed_there() -> None:
     """That T's columns are equal is found at the join, and that one is 5 below the outer join."""
     five = Literal(5, INTEGER)
-    padded = MatchJoin(T, K, "left", on(T, K))
+    padded = OuterSemiAntiJoin(T, K, "left", on(T, K))
     every = chain("and", [on(T, C), on(T, C, 1), call("=", T.columns[0], five)])
     plan = spanned(Filter(Join(padded, C), every))
     assert call("=", T.columns[1], five) in conditions(plan)
@@ -115,7 +115,7 @@ def graphs(draw: st.DrawFn) -> Operator:
         outer = Scan("b", (("c1", names.column()), ("c2", names.column())))
         kind = draw(st.sampled_from(("left", "semi", "anti")))
         tested = call("=", leaves[0].columns[0], outer.columns[0])
-        leaves[0] = MatchJoin(leaves[0], outer, kind, tested)
+        leaves[0] = OuterSemiAntiJoin(leaves[0], outer, kind, tested)
     tree = leaves[0]
     for leaf in leaves[1:]:
         tree = Join(tree, leaf) if draw(st.booleans()) else Join(leaf, tree)

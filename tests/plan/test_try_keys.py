@@ -9,7 +9,15 @@ import pytest
 from headrace.algebra.scalar import Call, Column, Literal
 from headrace.functions import EvaluationError, call, can_raise
 from headrace.plan.evaluate import Bag, evaluate
-from headrace.plan.operators import Filter, FullJoin, Join, MatchJoin, Operator, Project, Scan
+from headrace.plan.operators import (
+    Filter,
+    FullJoin,
+    Join,
+    Operator,
+    OuterSemiAntiJoin,
+    Project,
+    Scan,
+)
 from headrace.plan.passes import improve
 from headrace.types import INTEGER
 
@@ -49,9 +57,9 @@ def nodes(plan: Operator) -> list[Operator]:
         Join(A, B, NEXT),
         Filter(Join(Join(A, C), B), NEXT),
         Filter(Project(Join(A, B), tuple((c, c) for c in A.columns + B.columns)), NEXT),
-        MatchJoin(A, B, "left", NEXT),
-        MatchJoin(A, B, "semi", NEXT),
-        MatchJoin(A, B, "anti", NEXT),
+        OuterSemiAntiJoin(A, B, "left", NEXT),
+        OuterSemiAntiJoin(A, B, "semi", NEXT),
+        OuterSemiAntiJoin(A, B, "anti", NEXT),
         FullJoin(A, B, NEXT),
     ],
     ids=["filter", "join", "product", "project", "left", "semi", "anti", "full"],

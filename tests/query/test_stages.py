@@ -6,7 +6,13 @@ import pytest
 
 from headrace.delta.differentiate import relations_of, stage_change
 from headrace.plan.describe import describe
-from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator, Rematch
+from headrace.plan.operators import (
+    FullJoin,
+    Join,
+    Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
+)
 from headrace.plan.stages import Stage, cut_stages
 from headrace.query import bind
 from tests.query.shop import Shop
@@ -17,7 +23,7 @@ def stages(query: str) -> tuple[Stage, ...]:
 
 
 def joins(plan: Operator) -> int:
-    here = isinstance(plan, (Join, MatchJoin, FullJoin, Rematch))
+    here = isinstance(plan, (Join, OuterSemiAntiJoin, FullJoin, OuterSemiAntiJoinDelta))
     return here + sum(map(joins, plan.children))
 
 

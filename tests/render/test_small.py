@@ -10,9 +10,9 @@ from headrace.plan.operators import (
     Aggregate,
     FullJoin,
     Join,
-    MatchJoin,
     Net,
     Operator,
+    OuterSemiAntiJoin,
     Part,
     Restrict,
     Scan,
@@ -45,14 +45,16 @@ OTHER_CHANGE, OTHER_STATE = scan(B, "found"), scan(A, "before")
         (Join(Part(Net(CHANGE), "added"), STATE, SAME), 0),
         (Join(UnionAll((CHANGE, OTHER_STATE)), STATE, SAME), None),
         (Join(Aggregate(CHANGE, (A,), ()), STATE, SAME), None),
-        (MatchJoin(CHANGE, STATE, "left", SAME), 0),
-        (MatchJoin(CHANGE, STATE, "anti", SAME), None),
-        (MatchJoin(OTHER_STATE, OTHER_CHANGE, "semi", SAME), 1),
-        (MatchJoin(OTHER_STATE, OTHER_CHANGE, "left", SAME), None),
+        (OuterSemiAntiJoin(CHANGE, STATE, "left", SAME), 0),
+        (OuterSemiAntiJoin(CHANGE, STATE, "anti", SAME), None),
+        (OuterSemiAntiJoin(OTHER_STATE, OTHER_CHANGE, "semi", SAME), 1),
+        (OuterSemiAntiJoin(OTHER_STATE, OTHER_CHANGE, "left", SAME), None),
         (FullJoin(CHANGE, STATE, SAME), None),
     ],
 )
-def test_the_side_that_is_hashed(join: Join | MatchJoin | FullJoin, side: int | None) -> None:
+def test_the_side_that_is_hashed(
+    join: Join | OuterSemiAntiJoin | FullJoin, side: int | None
+) -> None:
     assert small_side(join) == side
 
 

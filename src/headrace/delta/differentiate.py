@@ -28,11 +28,11 @@ from headrace.plan.operators import (
     Empty,
     Filter,
     Join,
-    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Replicate,
     Restrict,
@@ -84,7 +84,7 @@ def drop_empty(plan: Operator) -> Operator:
             if not terms:
                 return Empty(plan.columns)
             return terms[0] if len(terms) == 1 else UnionAll(terms)
-        case MatchJoin(left=left, right=right):
+        case OuterSemiAntiJoin(left=left, right=right):
             if isinstance(left, Empty) or (isinstance(right, Empty) and plan.kind == "semi"):
                 return Empty(plan.columns)
         case Join() | Filter() | Project() | Negate() | Net() | Replicate() | Unnest():
@@ -192,9 +192,17 @@ def only_grows(plan: Operator, changed: frozenset[str], grown: frozenset[str]) -
     match plan:
         case Scan(relation=relation):
             return relation in grown
-        case MatchJoin(left=left, right=right, kind="left" | "anti"):
+        case OuterSemiAntiJoin(left=left, right=right, kind="left" | "anti"):
             return only_grows(left, changed, grown) and not relations_of(right) & changed
-        case Filter() | Project() | Unnest() | Replicate() | UnionAll() | Join() | MatchJoin():
+        case (
+            Filter()
+            | Project()
+            | Unnest()
+            | Replicate()
+            | UnionAll()
+            | Join()
+            | OuterSemiAntiJoin()
+        ):
             return all(only_grows(child, changed, grown) for child in plan.children)
         case _:
             return False

@@ -16,13 +16,13 @@ from headrace.plan.operators import (
     Empty,
     Filter,
     Join,
-    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Project,
-    Rematch,
     Replicate,
     Restrict,
     Scan,
@@ -61,11 +61,11 @@ def _has_no_rows(plan: Operator, empty: tuple[bool, ...]) -> bool:
             return True
         case Join() | Restrict():
             return any(empty)
-        case MatchJoin(kind="semi"):
+        case OuterSemiAntiJoin(kind="semi"):
             return any(empty)
-        case MatchJoin():
+        case OuterSemiAntiJoin():
             return empty[0]
-        case Rematch():
+        case OuterSemiAntiJoinDelta():
             # Those that changed, and those whose matches did.
             return empty[0] and empty[1]
         case Merge() | TopMerge():

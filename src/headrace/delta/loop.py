@@ -33,9 +33,9 @@ from headrace.plan.operators import (
     Empty,
     Filter,
     Join,
-    MatchJoin,
     Net,
     Operator,
+    OuterSemiAntiJoin,
     Part,
     PlanError,
     Project,
@@ -82,11 +82,11 @@ class OneSided:
                     drop_empty(replace(plan, left=self.part(left), right=self.state(right))),
                     drop_empty(replace(plan, left=self.state(left), right=self.part(right))),
                 )
-            case MatchJoin():
+            case OuterSemiAntiJoin():
                 return self._match(plan)
         raise PlanError(f"{type(plan).__name__} cannot stand above a relation of a loop")
 
-    def _match(self, plan: MatchJoin) -> Operator:
+    def _match(self, plan: OuterSemiAntiJoin) -> Operator:
         left, right = plan.left, plan.right
         state = Net(self.state(right))
         rows = drop_empty(replace(plan, left=self.part(left), right=state))
@@ -100,7 +100,7 @@ class OneSided:
         changed = NONE if self.found else self.changed
         return Differentiation(changed).change(plan)
 
-    def _touched(self, plan: MatchJoin, moved: Operator) -> MatchJoin:
+    def _touched(self, plan: OuterSemiAntiJoin, moved: Operator) -> OuterSemiAntiJoin:
         """Return rows of the left side that match a changed row of the other."""
         left = self.state(plan.left)
         if not isinstance(moved, Empty):
@@ -116,7 +116,7 @@ class OneSided:
         return plan.with_children(*map(self.state, plan.children))
 
 
-def _equal_columns(plan: MatchJoin) -> dict[Column, Column]:
+def _equal_columns(plan: OuterSemiAntiJoin) -> dict[Column, Column]:
     """Return columns of the left side that the condition makes equal to one of the right."""
     left, right = frozenset(plan.left.columns), frozenset(plan.right.columns)
     pairs: dict[Column, Column] = {}
@@ -215,7 +215,7 @@ def restricted(plan: Operator, rows: Operator, row_columns: dict[Column, Column]
                 for c in plan.children
             )
             return plan.with_children(*children)
-        case MatchJoin(left=left):
+        case OuterSemiAntiJoin(left=left):
             below = {a: b for a, b in row_columns.items() if a in left.columns}
             return replace(plan, left=restricted(left, rows, below))
         case Scan() if row_columns:

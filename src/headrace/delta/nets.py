@@ -22,12 +22,12 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Merge,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Project,
-    Rematch,
     Replicate,
     Scan,
     Top,
@@ -44,7 +44,7 @@ def guard_errors(plan: Operator) -> Operator:
     plan = plan.with_children(*(guard_errors(child) for child in plan.children))
     if isinstance(plan, FullJoin) or _raises(plan):
         return plan.with_children(*map(_netted, plan.children))
-    if isinstance(plan, MatchJoin):
+    if isinstance(plan, OuterSemiAntiJoin):
         # Whether a row matches is a question about rows that are there.
         return replace(plan, right=_netted(plan.right))
     return plan
@@ -58,7 +58,7 @@ def _raises(node: Operator) -> bool:
     match node:
         case Filter(condition=condition):
             return can_raise(condition)
-        case Join() | MatchJoin() | Rematch():
+        case Join() | OuterSemiAntiJoin() | OuterSemiAntiJoinDelta():
             return any(map(can_raise, node.scalars))
         case Unnest(function=name) if TABLE_FUNCTION_BY_NAME[name].raises:
             return True
@@ -91,7 +91,7 @@ def is_net(plan: Operator) -> bool:
             return is_net(child)
         case Replicate(child=child):
             return is_net(child)
-        case Join() | MatchJoin() | FullJoin():
+        case Join() | OuterSemiAntiJoin() | FullJoin():
             return all(map(is_net, plan.children))
         case _:
             return False
@@ -121,7 +121,7 @@ def _only_adds(plan: Operator, adding: frozenset[str]) -> bool:
         case Values():
             return True
         case (
-            Net() | Filter() | Project() | Unnest() | UnionAll() | Join() | MatchJoin()
+            Net() | Filter() | Project() | Unnest() | UnionAll() | Join() | OuterSemiAntiJoin()
             | FullJoin() | Accumulate() | Window() | Top()
         ):  # fmt: skip
             return all(_only_adds(child, adding) for child in plan.children)

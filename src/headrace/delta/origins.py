@@ -22,12 +22,12 @@ from headrace.plan.operators import (
     Empty,
     Filter,
     Join,
-    MatchJoin,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Project,
-    Rematch,
     Replicate,
     Restrict,
     Scan,
@@ -163,10 +163,10 @@ def origins_of(plan: Operator, path: Path, values: tuple[Scalar, ...]) -> ValueO
             return _of_child(child, path, 0, values)
         case Join(left=left, right=right):
             return _of_child(left, path, 0, values) or _of_child(right, path, 1, values)
-        case MatchJoin(left=left, right=right):
+        case OuterSemiAntiJoin(left=left, right=right):
             found = _of_child(left, path, 0, values)
             return found or _padded(_of_child(right, path, 1, values), values)
-        case Rematch(change=change, before=before, after=after):
+        case OuterSemiAntiJoinDelta(change=change, before=before, after=after):
             read = _read(values)
             if read <= set(change.columns):
                 return _all(origins_of(plan.children[i], (*path, i), values) for i in (0, 1))

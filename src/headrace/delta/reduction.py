@@ -28,13 +28,13 @@ from headrace.plan.operators import (
     Aggregate,
     Filter,
     Join,
-    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Project,
-    Rematch,
     Replicate,
     Restrict,
     Scan,
@@ -254,7 +254,7 @@ def _demanded(
     risky = risky or any(map(can_raise, plan.scalars))
     for place, child in enumerate(plan.children):
         passed = _passed_on(plan, path, place, demands)
-        if risky and place == 1 and isinstance(plan, MatchJoin) and plan.kind != "semi":
+        if risky and place == 1 and isinstance(plan, OuterSemiAntiJoin) and plan.kind != "semi":
             passed = passed if _has_given(plan.left) else ()
         yield from _demanded(child, (*path, place), passed, risky=risky)
 
@@ -292,7 +292,7 @@ def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Dema
             own = _own(demands, mine, equal, place)
             pairs = _through_equals(children[other], equal, place)
             return own + _among(children[other], (*path, other), pairs, place)
-        case MatchJoin(left=left, right=right):
+        case OuterSemiAntiJoin(left=left, right=right):
             equal = tuple(_equal(plan.condition, left, right))
             if place == 1:
                 # What the preserved side does not need matched, nobody does.
@@ -300,7 +300,7 @@ def _passed_on(plan: Operator, path: Path, place: int, demands: Demands) -> Dema
                 return own + _among(left, (*path, 0), equal, 1)
             own = tuple(one for demand in demands for one in demand.on(left.columns))
             return own + (_among(right, (*path, 1), equal, 0) if plan.kind == "semi" else ())
-        case Rematch(change=change, touched=touched, after=after):
+        case OuterSemiAntiJoinDelta(change=change, touched=touched, after=after):
             equal = tuple(_equal(plan.condition, touched, after))
             kept = _of(demands, touched)
             if place < 2:

@@ -30,8 +30,8 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Recursive,
     Scan,
@@ -101,7 +101,7 @@ def _reads(plan: Operator, above: Words) -> Iterator[Read]:
             yield from _reads(child, above if keys and not calls else (*above, "aggregate"))
         case SetOperation():
             yield from _set_operation(plan, above)
-        case MatchJoin(left=left, right=right, kind=kind, condition=condition):
+        case OuterSemiAntiJoin(left=left, right=right, kind=kind, condition=condition):
             missing = {"left": ("outer join",), "anti": ("NOT EXISTS",), "semi": ()}[kind]
             yield from _reads(left, above)
             yield from _reads(right, (*above, *missing))

@@ -16,7 +16,7 @@ evaluating Q(d) for each of them, D is pushed into Q, and every row carries the 
 | a plan that reads no enclosing column | D × Q |
 | Filter, Project, Unnest, Replicate | over depend(child), the columns of d kept |
 | Join | D on the side that needs it; on both, joined also on d |
-| MatchJoin | D on the preserved side |
+| OuterSemiAntiJoin | D on the preserved side |
 | FullJoin | as the left and the anti join that it is |
 | Aggregate, Window, Top | d joins the keys; an aggregate without keys has a row for every d |
 | UnionAll | each input |
@@ -34,8 +34,8 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Replicate,
     Top,
@@ -92,7 +92,7 @@ def pull(plan: Operator) -> tuple[Operator, tuple[Scalar, ...]] | None:
             own = conjunction(term for term in terms if not reads_outside(term))
             outward = tuple(term for term in terms if reads_outside(term))
             return Join(first, second, own), (*from_left, *from_right, *outward)
-        case MatchJoin(left=left, right=right, condition=condition):
+        case OuterSemiAntiJoin(left=left, right=right, condition=condition):
             if is_correlated(right) or (condition is not None and reads_outside(condition)):
                 return None
             below = pull(left)
@@ -159,7 +159,7 @@ class Depend:
                 return self._union(selects(plan))
             case Join():
                 return self._join(plan)
-            case MatchJoin():
+            case OuterSemiAntiJoin():
                 return self._match(plan)
             case FullJoin():
                 return self.plan(plan.divided())
@@ -190,14 +190,14 @@ class Depend:
         both = () if others is keys else same(keys, others)
         return Join(left, right, conjunction((*terms, *both))), keys
 
-    def _match(self, plan: MatchJoin) -> Carried:
+    def _match(self, plan: OuterSemiAntiJoin) -> Carried:
         left, keys = self.plan(plan.left)
         terms = () if plan.condition is None else (self._bound(plan.condition, keys),)
         right = plan.right
         if is_correlated(right):
             right, others = self.plan(right)
             terms = (*terms, *same(keys, others))
-        return MatchJoin(left, right, plan.kind, conjunction(terms)), keys
+        return OuterSemiAntiJoin(left, right, plan.kind, conjunction(terms)), keys
 
     def _aggregate(self, plan: Aggregate) -> Carried:
         carried, keys = self.plan(plan.child)
@@ -205,7 +205,7 @@ class Depend:
         if plan.keys:
             return groups, keys
         values, own = self._copy()
-        matched = MatchJoin(values, groups, "left", conjunction(same(own, keys)))
+        matched = OuterSemiAntiJoin(values, groups, "left", conjunction(same(own, keys)))
         shown = tuple((call.output, on_empty_input(call)) for call in plan.calls)
         return Project(matched, (*shown, *((key, key) for key in own))), own
 

@@ -35,8 +35,8 @@ from headrace.plan.operators import (
     FullJoin,
     Join,
     Matching,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Recursive,
     UnionAll,
@@ -80,7 +80,7 @@ class Lowering:
                 others = conjunction(term for term in terms if _has_subquery(term))
                 assert others is not None
                 return self._filter(Filter(replace(plan, condition=plain), others))
-            case MatchJoin():
+            case OuterSemiAntiJoin():
                 return self._match(plan)
             case FullJoin():
                 return self.plan(plan.divided())
@@ -123,7 +123,7 @@ class Lowering:
             if kind == "anti":
                 test = call("not", call("is not distinct from", test, FALSE))
             conditions = (*conditions, test)
-        return MatchJoin(rows, inner.plan, kind, conjunction(conditions))
+        return OuterSemiAntiJoin(rows, inner.plan, kind, conjunction(conditions))
 
     def _values(
         self, rows: Operator, enclosing: Operator, scalars: Sequence[Scalar]
@@ -149,7 +149,7 @@ class Lowering:
         lowered = replace(subquery, plan=self.plan(subquery.plan))
         return attach_value(rows, enclosing, lowered, self.fresh)
 
-    def _match(self, plan: MatchJoin) -> Operator:
+    def _match(self, plan: OuterSemiAntiJoin) -> Operator:
         """Subqueries of an outer join's condition are computed on the side that they read."""
         assert plan.condition is not None
         left, right = plan.left, plan.right
@@ -162,7 +162,7 @@ class Lowering:
             else:
                 raise _refusal("a subquery that reads both sides of an outer join")
             condition = _replaced(condition, {node: value})
-        return keep(MatchJoin(left, right, plan.kind, condition), plan.columns)
+        return keep(OuterSemiAntiJoin(left, right, plan.kind, condition), plan.columns)
 
     def _lateral(self, plan: Lateral) -> Operator:
         rows = self.plan(plan.rows.plan)
@@ -181,7 +181,7 @@ class Lowering:
         own = () if plan.condition is None else (plan.condition,)
         condition = conjunction((*inner.conditions, *own))
         if plan.keep:
-            joined: Operator = MatchJoin(plan.child, inner.plan, "left", condition)
+            joined: Operator = OuterSemiAntiJoin(plan.child, inner.plan, "left", condition)
         else:
             joined = Join(plan.child, inner.plan, condition)
         if any(map(_has_subquery, own)):

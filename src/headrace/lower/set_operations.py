@@ -17,8 +17,8 @@ from headrace.plan.operators import (
     AggregateCall,
     Filter,
     Matching,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Replicate,
     UnionAll,
@@ -90,7 +90,7 @@ def as_matches(plan: Operator, fresh: Fresh) -> Operator:
     right = renamed(plan.right, names)
     equal = conjunction(same(plan.columns, right.columns))
     kind: Matching = "semi" if plan.kind == "intersect" else "anti"
-    return distinct(MatchJoin(plan.left, right, kind, equal))
+    return distinct(OuterSemiAntiJoin(plan.left, right, kind, equal))
 
 
 def _scalar_as_matches(scalar: Scalar, fresh: Fresh) -> Scalar:

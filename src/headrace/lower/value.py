@@ -39,8 +39,8 @@ from headrace.plan.operators import (
     AggregateCall,
     Filter,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
 )
 from headrace.types import BIGINT, BOOLEAN
@@ -116,7 +116,7 @@ def _beside(
     def read(scalar: Scalar) -> Scalar:
         return substitute(inward(scalar), lambda column: empties.get(column, column))
 
-    return MatchJoin(plan, grouped, "left", on), read
+    return OuterSemiAntiJoin(plan, grouped, "left", on), read
 
 
 def _summary(subquery: Subquery, fresh: Fresh) -> Summary:

@@ -16,15 +16,15 @@ from headrace.plan.operators import (
     FullJoin,
     GroupState,
     Join,
-    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Part,
     Project,
     Recursive,
-    Rematch,
     Replicate,
     Restrict,
     Scan,
@@ -75,7 +75,10 @@ def _headline(plan: Operator, names: Mapping[str, str]) -> str:
         case Join(condition=condition) | FullJoin(condition=condition):
             on = "" if condition is None else f" on {describe_scalar(condition)}"
             return f"{type(plan).__name__}{on}"
-        case MatchJoin(kind=kind, condition=condition) | Rematch(kind=kind, condition=condition):
+        case (
+            OuterSemiAntiJoin(kind=kind, condition=condition)
+            | OuterSemiAntiJoinDelta(kind=kind, condition=condition)
+        ):
             on = "" if condition is None else f" on {describe_scalar(condition)}"
             return f"{type(plan).__name__} {kind}{on}"
         case Values(rows=rows):

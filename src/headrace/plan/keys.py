@@ -21,8 +21,8 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Recursive,
     Scan,
@@ -86,9 +86,9 @@ def _identity(plan: Operator, keys: Keys) -> Columns | None:
             return frozenset({*plan.keys, numbers[0]}) if inside is None and numbers else inside
         case Top(keys=group, child=child):
             return frozenset(group) if is_single(plan) else _identity(child, keys)
-        case MatchJoin(left=left, kind="semi" | "anti"):
+        case OuterSemiAntiJoin(left=left, kind="semi" | "anti"):
             return _identity(left, keys)
-        case Join(left=left, right=right) | MatchJoin(left=left, right=right):
+        case Join(left=left, right=right) | OuterSemiAntiJoin(left=left, right=right):
             a, b = _identity(left, keys), _identity(right, keys)
             return None if a is None or b is None else a | b
         case FullJoin(left=left, right=right):
@@ -125,7 +125,7 @@ def _is_present(plan: Operator, keys: Keys) -> bool:
             return bool(_scan_keys(plan, keys.get(relation, ())))
         case Filter(child=child) | Project(child=child) | Window(child=child):
             return _is_present(child, keys)
-        case MatchJoin(left=left):
+        case OuterSemiAntiJoin(left=left):
             return _is_present(left, keys)
         case Join(left=left, right=right):
             return _is_present(left, keys) or _is_present(right, keys)
@@ -157,7 +157,7 @@ def _dependencies(plan: Operator, keys: Keys) -> Iterator[FunctionalDependency]:
             yield from _equalities(condition)
         case Join(condition=Call() as condition):
             yield from _equalities(condition)
-        case MatchJoin():
+        case OuterSemiAntiJoin():
             yield from _match_dependencies(plan, keys)
             return
         case FullJoin():
@@ -183,7 +183,7 @@ def _dependencies(plan: Operator, keys: Keys) -> Iterator[FunctionalDependency]:
         yield from _dependencies(child, keys)
 
 
-def _match_dependencies(join: MatchJoin, keys: Keys) -> Iterator[FunctionalDependency]:
+def _match_dependencies(join: OuterSemiAntiJoin, keys: Keys) -> Iterator[FunctionalDependency]:
     yield from _dependencies(join.left, keys)
     if join.kind != "left":
         return

@@ -15,8 +15,8 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Recursive,
     Scan,
@@ -108,7 +108,7 @@ def obstacle(
             if all(reads(side, linear) for side in (left, right)):
                 return JOIN_WITH_ITSELF
             return within(*(side for side, own in zip((left, right), sides, strict=True) if own))
-        case MatchJoin(left=left, right=right, kind=kind):
+        case OuterSemiAntiJoin(left=left, right=right, kind=kind):
             if reads(right, relations) and (levels or kind != "semi"):
                 return {"left": "an outer join", "semi": "EXISTS", "anti": "NOT EXISTS"}[kind]
             if all(reads(side, linear) for side in (left, right)):

@@ -23,8 +23,8 @@ from headrace.plan.loop import (
 from headrace.plan.operators import (
     Aggregate,
     FullJoin,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     PlanError,
     Project,
     Recursive,
@@ -124,7 +124,7 @@ def nested_stage(name: str, recursion: Recursive, cycle: frozenset[str], inner: 
 def _takes_away(plan: Operator) -> bool:
     """Return whether more rows below some operator can mean fewer above it."""
     match plan:
-        case MatchJoin(kind="left" | "anti") | FullJoin() | Window() | Top() | Replicate():
+        case OuterSemiAntiJoin(kind="left" | "anti") | FullJoin() | Window() | Top() | Replicate():
             return True
         case Aggregate(calls=calls) if calls or not plan.keys:
             return True

@@ -38,8 +38,8 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Recursive,
     Top,
@@ -53,17 +53,17 @@ from headrace.plan.stateful_stages import group_stage, partition_stage
 from headrace.types import BOOLEAN
 
 
-def can_raise_on_a_pair(plan: Operator) -> TypeGuard[MatchJoin | FullJoin]:
+def can_raise_on_a_pair(plan: Operator) -> TypeGuard[OuterSemiAntiJoin | FullJoin]:
     """Return whether it is an outer, semi or anti join whose condition can raise."""
-    return isinstance(plan, (MatchJoin, FullJoin)) and any(map(can_raise, plan.scalars))
+    return isinstance(plan, (OuterSemiAntiJoin, FullJoin)) and any(map(can_raise, plan.scalars))
 
 
-def split_match(plan: MatchJoin | FullJoin) -> Operator:
+def split_match(plan: OuterSemiAntiJoin | FullJoin) -> Operator:
     """Return the same rows, with the condition tried on pairs. Both sides occur several times."""
     if isinstance(plan, FullJoin):
         left, project = plan.divided().inputs
-        assert isinstance(left, MatchJoin) and isinstance(project, Project)
-        assert isinstance(project.child, MatchJoin)
+        assert isinstance(left, OuterSemiAntiJoin) and isinstance(project, Project)
+        assert isinstance(project.child, OuterSemiAntiJoin)
         return UnionAll((split_match(left), replace(project, child=split_match(project.child))))
     assert plan.condition is not None
     read = tuple(c for c in plan.left.columns if c in columns_of(plan.condition))
@@ -81,14 +81,14 @@ def split_match(plan: MatchJoin | FullJoin) -> Operator:
     return UnionAll((pairs, Project(unmatched, (*kept, *padding))))
 
 
-def _matched(plan: MatchJoin, pairs: Operator, read: tuple[Column, ...]) -> Operator:
+def _matched(plan: OuterSemiAntiJoin, pairs: Operator, read: tuple[Column, ...]) -> Operator:
     """Return the rows of the left side that stand in some pair, or in none."""
     if not read:
         found = Project(pairs, ((_seen(pairs.columns[0]), pairs.columns[0]),))
-        return MatchJoin(plan.left, found, plan.kind)
+        return OuterSemiAntiJoin(plan.left, found, plan.kind)
     found = Project(pairs, tuple((_seen(column), column) for column in read))
     same = tuple(_same(column, _seen(column)) for column in read)
-    return MatchJoin(plan.left, found, plan.kind, chain("and", same))
+    return OuterSemiAntiJoin(plan.left, found, plan.kind, chain("and", same))
 
 
 def _seen(column: Column) -> Column:
@@ -159,9 +159,9 @@ def cut_stages(
         node = node.with_children(
             *(own(c) if c is whole and _has_pairs(c) else inner(c) for c in node.children)
         )
-        if isinstance(node, MatchJoin) and _joins(node.right) > MOST_MATCHED:
+        if isinstance(node, OuterSemiAntiJoin) and _joins(node.right) > MOST_MATCHED:
             node = replace(node, right=own(node.right))
-        if not isinstance(node, (Join, MatchJoin)) or _joins(node) <= MOST_JOINS:
+        if not isinstance(node, (Join, OuterSemiAntiJoin)) or _joins(node) <= MOST_JOINS:
             return node
         larger = max(node.children, key=_joins)
         return node.with_children(*(own(c) if c is larger else c for c in node.children))
@@ -202,7 +202,7 @@ def _stateful(plan: Operator) -> Iterator[Operator]:
 
 
 def _joins(plan: Operator) -> int:
-    here = isinstance(plan, Join) + 2 * isinstance(plan, (MatchJoin, FullJoin))
+    here = isinstance(plan, Join) + 2 * isinstance(plan, (OuterSemiAntiJoin, FullJoin))
     return here + sum(map(_joins, plan.children))
 
 

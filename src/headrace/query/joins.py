@@ -31,7 +31,7 @@ from headrace.algebra.scalar import (
 )
 from headrace.functions import call, cast, chain
 from headrace.functions.numbers import as_numeric, undeclared
-from headrace.plan.operators import FullJoin, Join, MatchJoin, Operator, Project
+from headrace.plan.operators import FullJoin, Join, Operator, OuterSemiAntiJoin, Project
 from headrace.plan.surface_operators import Lateral
 from headrace.query.coerce import as_type, common_to, compared, lossless_together
 from headrace.query.dialect import USING_ALIAS
@@ -65,9 +65,9 @@ def joined(kind: Kind, left: Operator, right: Operator, condition: Scalar | None
         case "inner":
             return Join(left, right, condition)
         case "left":
-            return MatchJoin(left, right, "left", condition)
+            return OuterSemiAntiJoin(left, right, "left", condition)
         case "right":
-            return MatchJoin(right, left, "left", condition)
+            return OuterSemiAntiJoin(right, left, "left", condition)
         case "full":
             return FullJoin(left, right, condition)
 

@@ -16,7 +16,7 @@ from headrace.delta.differentiate import (
 )
 from headrace.delta.reduction import reduction
 from headrace.engine.steps import ComputeLoop, ComputeStage, Mode, Publish, Step
-from headrace.plan.operators import STALE, FullJoin, MatchJoin, Net, Operator, Scan, Top
+from headrace.plan.operators import STALE, FullJoin, Net, Operator, OuterSemiAntiJoin, Scan, Top
 from headrace.plan.stage import Partitions
 from headrace.plan.stages import Stage
 from headrace.refresh.strategy import INCREMENTAL
@@ -237,7 +237,7 @@ def strategy(stage: Stage, *, grows: bool = False) -> str:
 
 def _matches(plan: Operator) -> bool:
     """Return whether rows depend on there being a match: outer, semi and anti joins."""
-    return isinstance(plan, (MatchJoin, FullJoin)) or any(map(_matches, plan.children))
+    return isinstance(plan, (OuterSemiAntiJoin, FullJoin)) or any(map(_matches, plan.children))
 
 
 def _growing_strategy(stage: Stage) -> str:

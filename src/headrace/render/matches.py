@@ -3,8 +3,8 @@
 The weights of a pair are multiplied; a padded side counts 1. A side that is searched for matches is
 netted: Spark finds a match in every row of it.
 
-Rematch is such a join, too. A row says by its side whether it is matched with the state after or
-with the state before, and so does a row of these states:
+OuterSemiAntiJoinDelta is such a join, too. A row says by its side whether it is matched with the
+state after or with the state before, and so does a row of these states:
 
     Σ side · (rows on both sides)  op[condition and the same side]  (after and before, netted)
 
@@ -22,13 +22,13 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Part,
     Project,
-    Rematch,
     Scan,
     UnionAll,
 )
@@ -47,7 +47,7 @@ from headrace.types import BIGINT
 _FEW = frozenset({"change", "found", "lost", "stale"})
 
 
-def small_side(plan: Join | MatchJoin | FullJoin) -> int | None:
+def small_side(plan: Join | OuterSemiAntiJoin | FullJoin) -> int | None:
     """Return the place of the side that is worth hashing, if Spark can hash it for this join."""
     if plan.condition is None:
         return None
@@ -55,9 +55,9 @@ def small_side(plan: Join | MatchJoin | FullJoin) -> int | None:
     match plan:
         case Join():
             hashable = (0, 1)
-        case MatchJoin(kind="left"):
+        case OuterSemiAntiJoin(kind="left"):
             hashable = (0,)
-        case MatchJoin():
+        case OuterSemiAntiJoin():
             hashable = (1,)
         case FullJoin():
             hashable = ()
@@ -80,7 +80,7 @@ SIDE = Column("_side", BIGINT)
 AFTER, BEFORE = 1, -1
 
 
-def match_join(plan: MatchJoin | FullJoin, left: Side, right: Side) -> exp.Select:
+def outer_semi_anti_join(plan: OuterSemiAntiJoin | FullJoin, left: Side, right: Side) -> exp.Select:
     """Return the join over weighted rows; each side is an alias and the table under it."""
     weight: exp.Expression = of_table(left[0], WEIGHT)
     if isinstance(plan, FullJoin):
@@ -92,7 +92,7 @@ def match_join(plan: MatchJoin | FullJoin, left: Side, right: Side) -> exp.Selec
 
 
 def matched_with(
-    plan: MatchJoin | FullJoin, select: exp.Select, right: exp.Expression
+    plan: OuterSemiAntiJoin | FullJoin, select: exp.Select, right: exp.Expression
 ) -> exp.Select:
     """Return a SELECT from the left side, joined with the other."""
     on = exp.true() if plan.condition is None else render_scalar(plan.condition)
@@ -100,7 +100,9 @@ def matched_with(
     return joined(select, kind, right, on)
 
 
-def rematch(plan: Rematch, rows: Side, matches: Side) -> exp.Select:
+def outer_semi_anti_join_delta(
+    plan: OuterSemiAntiJoinDelta, rows: Side, matches: Side
+) -> exp.Select:
     """Return the join of rows and matches that have sides."""
     side, weight = of_table(rows[0], SIDE.id), of_table(rows[0], WEIGHT)
     signed = spark_binary(exp.Mul, side, weight)

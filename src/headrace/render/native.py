@@ -17,9 +17,9 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Negate,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Replicate,
     Scan,
@@ -111,7 +111,7 @@ def _native(
                 kind = "cross" if on is None else "inner"
                 select = _select(node).from_(subquery(left), copy=False)
                 return joined(select, kind, subquery(right), on)
-            case MatchJoin(left=left, right=right) | FullJoin(left=left, right=right):
+            case OuterSemiAntiJoin(left=left, right=right) | FullJoin(left=left, right=right):
                 return matched_with(
                     node, _select(node).from_(subquery(left), copy=False), subquery(right)
                 )

@@ -16,14 +16,14 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Part,
     Project,
-    Rematch,
     Replicate,
     Restrict,
     Scan,
@@ -41,9 +41,9 @@ from headrace.render.matches import (
     AFTER,
     BEFORE,
     SIDE,
-    match_join,
     on_side,
-    rematch,
+    outer_semi_anti_join,
+    outer_semi_anti_join_delta,
     sided,
     small_side,
 )
@@ -147,14 +147,14 @@ class _Renderer:
                 return weighted(column(WEIGHT), *shown).from_(self.subquery(child), copy=False)
             case Join():
                 return self._join(plan)
-            case MatchJoin() | FullJoin():
+            case OuterSemiAntiJoin() | FullJoin():
                 names = self.alias(), self.alias()
                 left, right = map(self.subquery, plan.children, names)
-                select = match_join(plan, (names[0], left), (names[1], right))
+                select = outer_semi_anti_join(plan, (names[0], left), (names[1], right))
                 small = small_side(plan)
                 return select if small is None else self._hashing(select, names[small])
-            case Rematch():
-                return self._rematch(plan)
+            case OuterSemiAntiJoinDelta():
+                return self._outer_semi_anti_join_delta(plan)
             case UnionAll(inputs=inputs):
                 query: exp.Query = self.query(inputs[0])
                 for other in inputs[1:]:
@@ -212,7 +212,7 @@ class _Renderer:
         small = small_side(plan)
         return select if small is None else self._hashing(select, (left, right)[small])
 
-    def _rematch(self, plan: Rematch) -> exp.Select:
+    def _outer_semi_anti_join_delta(self, plan: OuterSemiAntiJoinDelta) -> exp.Select:
         """Return the two joins as one: rows and matches say which of them they are for."""
         left, right = self.alias(), self.alias()
         rows = sided(plan.touched.columns, self.subquery(plan.touched))
@@ -225,7 +225,9 @@ class _Renderer:
             distinct=False,
         )
         matches = summed((SIDE, *plan.after.columns), as_table(states, self.alias()))
-        return rematch(plan, (left, as_table(rows, left)), (right, as_table(matches, right)))
+        return outer_semi_anti_join_delta(
+            plan, (left, as_table(rows, left)), (right, as_table(matches, right))
+        )
 
     def _restrict(self, plan: Restrict) -> exp.Select:
         """Return a semi join whose keys match null-safe.

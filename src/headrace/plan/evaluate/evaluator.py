@@ -21,15 +21,15 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Merge,
     Negate,
     Net,
     Operator,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
     Part,
     Project,
     Recursive,
-    Rematch,
     Replicate,
     Restrict,
     Scan,
@@ -161,11 +161,11 @@ class Evaluator:
                     ({**a, **b}, v * w) for a, v in self.rows(left) for b, w in self.rows(right)
                 )
                 return self._of(plan, (r for r in pairs if self._holds(condition, r[0])))
-            case MatchJoin():
+            case OuterSemiAntiJoin():
                 return self._match(plan)
             case FullJoin():
                 return self.bag(plan.divided())
-            case Rematch():
+            case OuterSemiAntiJoinDelta():
                 return self.bag(plan.written_out())
             case Lateral():
                 return self._lateral(plan)
@@ -236,7 +236,7 @@ class Evaluator:
         assert isinstance(value, int) and value >= 0
         return value
 
-    def _match(self, plan: MatchJoin) -> Bag:
+    def _match(self, plan: OuterSemiAntiJoin) -> Bag:
         rights = self.rows(plan.right)
         nothing = dict.fromkeys(plan.right.columns)
         found: list[tuple[Row, int]] = []

@@ -14,8 +14,12 @@ from headrace.plan.operators.aggregate import (
 from headrace.plan.operators.filter import Filter
 from headrace.plan.operators.full_join import FullJoin
 from headrace.plan.operators.join import Join
-from headrace.plan.operators.match_join import Matching, MatchJoin, Rematch
 from headrace.plan.operators.net import Net, Restrict
+from headrace.plan.operators.outer_semi_anti_join import (
+    Matching,
+    OuterSemiAntiJoin,
+    OuterSemiAntiJoinDelta,
+)
 from headrace.plan.operators.part import Part, Unseen
 from headrace.plan.operators.project import Project
 from headrace.plan.operators.recursive import Recursive
@@ -33,7 +37,7 @@ OPERATORS: tuple[type[Operator], ...] = (
     Filter,
     Project,
     Join,
-    MatchJoin,
+    OuterSemiAntiJoin,
     FullJoin,
     Unnest,
     Replicate,
@@ -45,7 +49,7 @@ OPERATORS: tuple[type[Operator], ...] = (
     Aggregate,
     Accumulate,
     Merge,
-    Rematch,
+    OuterSemiAntiJoinDelta,
     Window,
     Top,
     TopMerge,
@@ -70,17 +74,17 @@ __all__ = [
     "FullJoin",
     "GroupState",
     "Join",
-    "MatchJoin",
     "Matching",
     "Merge",
     "Negate",
     "Net",
     "Operator",
+    "OuterSemiAntiJoin",
+    "OuterSemiAntiJoinDelta",
     "Part",
     "PlanError",
     "Project",
     "Recursive",
-    "Rematch",
     "Replicate",
     "Restrict",
     "Scan",

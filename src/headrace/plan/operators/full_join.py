@@ -7,7 +7,7 @@ from functools import cached_property
 
 from headrace.algebra.operator import Binary, Delta, Operator
 from headrace.algebra.scalar import Column, Literal, Scalar
-from headrace.plan.operators.match_join import MatchJoin
+from headrace.plan.operators.outer_semi_anti_join import OuterSemiAntiJoin
 from headrace.plan.operators.project import Project
 from headrace.plan.operators.union_all import UnionAll
 
@@ -24,12 +24,12 @@ class FullJoin(Binary):
 
     def divided(self) -> UnionAll:
         """Return the same rows as a left join and an anti join. Both sides occur twice."""
-        unmatched = MatchJoin(self.right, self.left, "anti", self.condition)
+        unmatched = OuterSemiAntiJoin(self.right, self.left, "anti", self.condition)
         padding = tuple((column, Literal(None, column.type)) for column in self.left.columns)
         kept = tuple((column, column) for column in self.right.columns)
         return UnionAll(
             (
-                MatchJoin(self.left, self.right, "left", self.condition),
+                OuterSemiAntiJoin(self.left, self.right, "left", self.condition),
                 Project(unmatched, (*padding, *kept)),
             )
         )

@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from headrace.algebra.scalar import Call, Column, Scalar, columns_of
 from headrace.functions import can_raise, chain
-from headrace.plan.operators import Filter, FullJoin, Join, MatchJoin, Operator, Project
+from headrace.plan.operators import Filter, FullJoin, Join, Operator, OuterSemiAntiJoin, Project
 from headrace.plan.passes.push_filters import conjuncts
 
 Computed = dict[Scalar, Column]
-AnyJoin = Join | MatchJoin | FullJoin
+AnyJoin = Join | OuterSemiAntiJoin | FullJoin
 
 
 def compute_keys(plan: Operator) -> Operator:
@@ -45,7 +45,7 @@ class _Keys:
         """Return the plan, besides its columns perhaps with those of keys."""
         if isinstance(plan, Filter):
             return plan.with_children(self._computed(plan.child))
-        if not isinstance(plan, Join | MatchJoin | FullJoin):
+        if not isinstance(plan, Join | OuterSemiAntiJoin | FullJoin):
             return plan.with_children(*map(self.shown, plan.children))
         terms: list[Scalar] = []
         sides = plan.left, plan.right
@@ -105,7 +105,7 @@ def _place(scalar: Scalar, sides: tuple[Operator, Operator]) -> int | None:
 
 def _is_of_one(plan: Operator, read: frozenset[Column]) -> bool:
     match plan:
-        case Join() | FullJoin() | MatchJoin():
+        case Join() | FullJoin() | OuterSemiAntiJoin():
             return any(
                 read <= frozenset(child.columns) and _is_of_one(child, read)
                 for child in plan.children
@@ -123,7 +123,7 @@ def _with(plan: Operator, keys: Mapping[Scalar, Column]) -> Operator:
     match plan:
         case Filter(child=child):
             return replace(plan, child=_with(child, keys))
-        case Join() | MatchJoin():
+        case Join() | OuterSemiAntiJoin():
             left = frozenset(plan.left.columns)
             on_left = {scalar: key for scalar, key in keys.items() if columns_of(scalar) <= left}
             rest = {scalar: key for scalar, key in keys.items() if scalar not in on_left}
@@ -144,7 +144,7 @@ def _beside(plan: Operator, keys: Mapping[Scalar, Column]) -> Operator:
 
 
 def _joins(plan: Operator) -> Iterator[AnyJoin]:
-    if isinstance(plan, Join | MatchJoin | FullJoin):
+    if isinstance(plan, Join | OuterSemiAntiJoin | FullJoin):
         yield plan
     for child in plan.children:
         yield from _joins(child)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from headrace.algebra.scalar import Column, columns_of
 from headrace.plan.keys import are_unique
-from headrace.plan.operators import Aggregate, MatchJoin, Operator, Project
+from headrace.plan.operators import Aggregate, Operator, OuterSemiAntiJoin, Project
 
 
 def drop_distincts(plan: Operator) -> Operator:
@@ -22,7 +22,7 @@ def drop_distincts(plan: Operator) -> Operator:
     match plan:
         case Aggregate(child=child, keys=keys, calls=()) if keys and are_unique(keys, child, {}):
             return _columns(child, keys)
-        case MatchJoin(right=right, condition=condition, kind="semi" | "anti"):
+        case OuterSemiAntiJoin(right=right, condition=condition, kind="semi" | "anti"):
             read = frozenset[Column]() if condition is None else columns_of(condition)
             return replace(plan, right=_once_is_enough(right, read))
         case _:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from headrace.algebra.scalar import Call, Scalar
 from headrace.functions import can_raise, chain
-from headrace.plan.operators import Filter, Join, MatchJoin, Operator
+from headrace.plan.operators import Filter, Join, Operator, OuterSemiAntiJoin
 from headrace.plan.passes.push_filters import conjuncts
 
 
 def factor_conditions(plan: Operator) -> Operator:
     """Return the plan with the conditions of its filters and joins factored."""
     plan = plan.with_children(*(factor_conditions(child) for child in plan.children))
-    if not isinstance(plan, Filter | Join | MatchJoin):
+    if not isinstance(plan, Filter | Join | OuterSemiAntiJoin):
         return plan
     return plan.with_scalars(tuple(map(_factored, plan.scalars)))
 

@@ -18,8 +18,8 @@ from headrace.plan.operators import (
     Aggregate,
     Filter,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Top,
     Window,
@@ -31,7 +31,7 @@ Outputs = dict[Column, Scalar]
 def lift_projects(plan: Operator) -> Operator:
     """Return the plan with expressions that can raise above the joins they stood below."""
     plan = plan.with_children(*(lift_projects(child) for child in plan.children))
-    if not isinstance(plan, (Join, MatchJoin)):
+    if not isinstance(plan, (Join, OuterSemiAntiJoin)):
         return plan
     tested = frozenset[Column]() if plan.condition is None else columns_of(plan.condition)
     left, from_left = _divided(plan.left, tested)
@@ -43,7 +43,7 @@ def lift_projects(plan: Operator) -> Operator:
     return Project(joined, tuple((column, lifted.get(column, column)) for column in plan.columns))
 
 
-def _padded(join: Join | MatchJoin) -> frozenset[Column]:
+def _padded(join: Join | OuterSemiAntiJoin) -> frozenset[Column]:
     """Columns of the right side that are NULL in rows without a match, and would not be above."""
     if isinstance(join, Join) or not isinstance(join.right, Project):
         return frozenset()

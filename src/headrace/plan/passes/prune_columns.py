@@ -14,8 +14,8 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Replicate,
     Scan,
@@ -73,7 +73,7 @@ class _Pruning:
                 if condition is not None:
                     needed |= columns_of(condition)
                 return replace(plan, left=self.prune(left, needed), right=self.prune(right, needed))
-            case MatchJoin(left=left, right=right, condition=condition):
+            case OuterSemiAntiJoin(left=left, right=right, condition=condition):
                 tested = frozenset[Column]() if condition is None else columns_of(condition)
                 shown = needed if plan.kind == "left" else frozenset[Column]()
                 return replace(

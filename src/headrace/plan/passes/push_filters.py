@@ -28,8 +28,8 @@ from headrace.plan.operators import (
     Filter,
     FullJoin,
     Join,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Replicate,
     Top,
@@ -70,7 +70,7 @@ def _push(plan: Operator, conditions: Conditions, groups: RepeatedGroups) -> Ope
             return _filtered(_push(child, _once((*movable, *conditions)), groups), fixed)
         case Join():
             return _push_join(plan, conditions, groups)
-        case MatchJoin():
+        case OuterSemiAntiJoin():
             return _push_match(plan, conditions, groups)
         case FullJoin():
             return _push_full(plan, conditions, groups)
@@ -109,7 +109,9 @@ def _push_join(join: Join, conditions: Conditions, groups: RepeatedGroups) -> Op
     return _filtered(joined, fixed)
 
 
-def _push_match(join: MatchJoin, conditions: Conditions, groups: RepeatedGroups) -> Operator:
+def _push_match(
+    join: OuterSemiAntiJoin, conditions: Conditions, groups: RepeatedGroups
+) -> Operator:
     padded = frozenset(join.right.columns)
     if join.kind == "left" and any(rejects_nulls(c, padded) for c in conditions):
         return _push_join(Join(join.left, join.right, join.condition), conditions, groups)
@@ -135,7 +137,7 @@ def _push_full(join: FullJoin, conditions: Conditions, groups: RepeatedGroups) -
     """A condition that rejects the NULLs of one side leaves an outer join of that side."""
     for side, other in ((join.left, join.right), (join.right, join.left)):
         if any(rejects_nulls(c, frozenset(side.columns)) for c in conditions):
-            outer = MatchJoin(side, other, "left", join.condition)
+            outer = OuterSemiAntiJoin(side, other, "left", join.condition)
             return _columns(_push_match(outer, conditions, groups), join.columns)
     children = (_push(child, (), groups) for child in join.children)
     return _filtered(join.with_children(*children), conditions)
@@ -176,7 +178,7 @@ def is_empty(plan: Operator) -> bool:
             return bool(keys) and is_empty(child)
         case Join(left=left, right=right):
             return is_empty(left) or is_empty(right)
-        case MatchJoin(left=left, kind="left" | "semi" | "anti"):
+        case OuterSemiAntiJoin(left=left, kind="left" | "semi" | "anti"):
             return is_empty(left)
         case UnionAll(inputs=inputs):
             return all(map(is_empty, inputs))

@@ -13,7 +13,7 @@ from itertools import count
 
 from headrace.algebra.scalar import Call, Column, Scalar, columns_of
 from headrace.functions import can_raise, chain, tried
-from headrace.plan.operators import Filter, FullJoin, Join, MatchJoin, Operator, Project
+from headrace.plan.operators import Filter, FullJoin, Join, Operator, OuterSemiAntiJoin, Project
 from headrace.plan.passes.push_filters import conjuncts
 
 Inputs = dict[Column, frozenset[int]]
@@ -22,7 +22,7 @@ Inputs = dict[Column, frozenset[int]]
 def try_keys(plan: Operator) -> Operator:
     """Return the plan with equalities between inputs of joins rewritten so that none raises."""
     plan = plan.with_children(*map(try_keys, plan.children))
-    if not isinstance(plan, Filter | Join | MatchJoin | FullJoin):
+    if not isinstance(plan, Filter | Join | OuterSemiAntiJoin | FullJoin):
         return plan
     if not any(_may_be_key(term) for scalar in plan.scalars for term in conjuncts(scalar)):
         return plan
@@ -58,7 +58,7 @@ def _inputs(plans: Iterable[Operator], numbers: count[int]) -> Inputs:
     inputs_by_column: Inputs = {}
     for plan in plans:
         match plan:
-            case Join() | MatchJoin() | FullJoin() | Filter():
+            case Join() | OuterSemiAntiJoin() | FullJoin() | Filter():
                 below = _inputs(plan.children, numbers)
                 inputs_by_column |= {column: below[column] for column in plan.columns}
             case Project(outputs=outputs):

@@ -1,11 +1,12 @@
-"""MatchJoin: left, semi and anti joins.    d(L op R) = (dL + T) op R⁺ − T op R⁻
+"""OuterSemiAntiJoin: left, semi and anti joins.    d(L op R) = (dL + T) op R⁺ − T op R⁻
 
 T are the rows of L⁻ that match some row of dR: for all others nothing changes. The join is linear
 in the side that it preserves, on any condition; the other side's rows must each be there, so a
 state of it is netted.
 
-The change is an operator of its own, Rematch, which has each input once. Written out as a sum it
-has T twice, with all that stands below, and joins beside joins would grow beyond measure.
+The change is an operator of its own, OuterSemiAntiJoinDelta, which has each input once. Written out
+as a sum it has T twice, with all that stands below, and joins beside joins would grow beyond
+measure.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Matching = Literal["left", "semi", "anti"]
 
 
 @dataclass(frozen=True)
-class MatchJoin(Binary):
+class OuterSemiAntiJoin(Binary):
     """Rows of `left` by whether a row of `right` matches: `condition` is true, or there is none.
 
     | kind | rows |
@@ -47,12 +48,12 @@ class MatchJoin(Binary):
             return replace(self, left=changed, right=after)
         touched = replace(self, kind="semi", left=of.before(self.left), right=moved)
         before = of.before(self.right)
-        return Rematch(changed, touched, before, after, self.kind, self.condition)
+        return OuterSemiAntiJoinDelta(changed, touched, before, after, self.kind, self.condition)
 
 
 @dataclass(frozen=True)
-class Rematch(Conditional):
-    """The change of a MatchJoin: (`change` + `touched`) op `after` − `touched` op `before`.
+class OuterSemiAntiJoinDelta(Conditional):
+    """The change of such a join: (`change` + `touched`) op `after` − `touched` op `before`.
 
     `change` is that of the preserved side, `touched` the rows of it before that match some changed
     row of the other side, whose states are raw or netted.
@@ -68,7 +69,9 @@ class Rematch(Conditional):
     def __post_init__(self) -> None:
         for one, other in ((self.change, self.touched), (self.before, self.after)):
             if one.columns != other.columns:
-                raise PlanError(f"Rematch of different columns: {one.columns}, {other.columns}")
+                raise PlanError(
+                    f"OuterSemiAntiJoinDelta of different columns: {one.columns}, {other.columns}"
+                )
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -78,7 +81,7 @@ class Rematch(Conditional):
     def children(self) -> tuple[Operator, ...]:
         return (self.change, self.touched, self.before, self.after)
 
-    def with_children(self, *children: Operator) -> Rematch:
+    def with_children(self, *children: Operator) -> OuterSemiAntiJoinDelta:
         change, touched, before, after = children
         return replace(self, change=change, touched=touched, before=before, after=after)
 
@@ -87,7 +90,9 @@ class Rematch(Conditional):
         now = UnionAll((self.change, self.touched))
         return UnionAll(
             (
-                MatchJoin(now, Net(self.after), self.kind, self.condition),
-                Negate(MatchJoin(self.touched, Net(self.before), self.kind, self.condition)),
+                OuterSemiAntiJoin(now, Net(self.after), self.kind, self.condition),
+                Negate(
+                    OuterSemiAntiJoin(self.touched, Net(self.before), self.kind, self.condition)
+                ),
             )
         )

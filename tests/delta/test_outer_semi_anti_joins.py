@@ -16,8 +16,8 @@ from headrace.plan.operators import (
     Aggregate,
     AggregateCall,
     FullJoin,
-    MatchJoin,
     Operator,
+    OuterSemiAntiJoin,
     Project,
     Scan,
 )
@@ -66,7 +66,7 @@ def twins(draw: st.DrawFn) -> Operator:
         )
     )
     on = call("=", left.columns[0], right.columns[0])
-    return MatchJoin(left, right, "left", on)
+    return OuterSemiAntiJoin(left, right, "left", on)
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -91,7 +91,7 @@ def test_a_match_that_can_raise_sees_no_pair_that_never_was(kind: str) -> None:
     """The old left row is gone when the new right row comes: together they would divide by zero."""
     on = call("and", ON, RATIO)
     plan: Operator = (
-        FullJoin(LEFT, RIGHT, on) if kind == "full" else MatchJoin(LEFT, RIGHT, kind, on)  # type: ignore[arg-type]
+        FullJoin(LEFT, RIGHT, on) if kind == "full" else OuterSemiAntiJoin(LEFT, RIGHT, kind, on)  # type: ignore[arg-type]
     )
     world = World(
         before={"a": Counter({(1, 6): 1}), "b": Counter({(1, 3): 1}), "c": Counter()},
