@@ -36,7 +36,7 @@ STATUS = "SELECT name, status, epoch, last_refresh_mode FROM headrace.status"
 
 def follow(hr: headrace.Headrace, sql: psycopg.Connection[Any]) -> dict[str, str]:
     """Make the tables, change one row, refresh, and give every block of tour.md by its name."""
-    engine = hr._engine  # noqa: SLF001  the tour looks behind the door
+    engine = hr._engine  # noqa: SLF001  the tour looks behind the public API
     blocks: dict[str, str] = {}
     sql.execute(TABLE)
     sql.execute(ROWS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from headrace.boundary.doors import door, doors
+from headrace.boundary.entry_points import entry_point, entry_points
 from headrace.catalog import PostgresCatalog
 from headrace.catalog.records import Receipt, Refresh
 from headrace.commands.client import cancel, submit
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@door
+@entry_point
 def connect(
     dsn: str | None = None,
     home: str | Path | None = None,
@@ -96,7 +96,7 @@ def connect(
     return Headrace(where, session, progress, create=create)
 
 
-@doors
+@entry_points
 class Headrace(ProjectReader):
     """An open project. Use it in a `with`, or call `close`."""
 

@@ -47,7 +47,7 @@ def test_each_form_includes_the_one_before(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_longest_name_counts() -> None:
-    assert share_of("tests/e2e/test_doors.py::test_settings")[1] == SHARES["tests/e2e/"]
+    assert share_of("tests/e2e/test_python_api.py::test_settings")[1] == SHARES["tests/e2e/"]
     assert share_of("tests/e2e/test_writers.py::test_any")[1] == 0
     assert share_of("tests/graph/test_order.py::test_any") == ("", 1)
 

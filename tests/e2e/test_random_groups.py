@@ -75,7 +75,7 @@ def refresh_side_by_side(world: World, random: Random) -> None:
             compact(engine, [source.relation for source in after.sources], lease.fence)
         for future in running:
             future.result()
-            engine.let_go(state)
+            engine.release(state)
 
 
 def die(world: World, random: Random) -> None:

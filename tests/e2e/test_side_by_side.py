@@ -56,7 +56,7 @@ def test_logs_are_not_compacted_across_the_epoch_of_a_running_refresh(
     files = engine.store.files(source.relation, pin, 0, pin.epoch)
     assert any(file.first_epoch < file.last_epoch for file in files), "something was compacted"
     (line,) = refresh_group(engine, before, [table.relation], fence).values()
-    engine.let_go(before)
+    engine.release(before)
     assert line.epoch == before.databases[0].epoch
     (line,) = refresh_group(engine, engine.catalog.state(), [table.relation], fence).values()
     assert line.mode == "DIFFERENTIAL"

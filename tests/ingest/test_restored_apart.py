@@ -67,7 +67,7 @@ class Apart:
         with engine.writing() as lease:
             ingest(engine, engine.catalog.state(), lease.fence)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Close the connections to the server, so that it stops."""
         engine = self.project._engine
         engine.source_database(engine.catalog.state().database(self.source.database)).close()
@@ -110,14 +110,14 @@ def _put_back(stack: ExitStack, dsn: str, tmp_path: Path, home: Path, mode: str,
         apart = Apart(dsn, tmp_path, address)
         stack.callback(apart.project.close)
         apart.follow(by_log=mode != TRIGGER)
-        apart.let_go()
+        apart.release()
     copy(home / "pg" / "data", home / "kept")
     with EmbeddedServer.open(home) as server:
         for n in range(10, 15):
             write(address, f"INSERT INTO t VALUES ({n}, 'lost')")
             apart.take()
         assert apart.is_exact()
-        apart.let_go()
+        apart.release()
     copy(home / "kept", home / "pg" / "data")
     with EmbeddedServer.open(home):
         write(address, "INSERT INTO t VALUES (20, 'other')", "UPDATE t SET b = 'y' WHERE a = 1")

@@ -56,7 +56,7 @@ def reads(project: Headrace, query: str) -> set[str]:
     return {one.read for one in explained.edges if one.reader == "public.t"}
 
 
-def test_a_database_is_attached_listed_and_let_go(project: Headrace, other: str) -> None:
+def test_a_database_is_attached_listed_and_detached(project: Headrace, other: str) -> None:
     project.attach("crm", other, share=3)
     home, attached = project.databases()
     assert (home.alias, home.address, home.sources) == ("home", None, 0)

@@ -27,7 +27,7 @@ class Files:
     def size(self, _: PlanInput) -> int:
         return ROWS
 
-    def reach(self, _: PlanInput, __: Keys) -> LookupCost:
+    def lookup_cost(self, _: PlanInput, __: Keys) -> LookupCost:
         return self.reached
 
     def lookup(self, _: PlanInput, __: Keys, *, by: By = "best") -> pa.Table:

@@ -219,7 +219,7 @@ def test_a_failed_plan_is_planned_again(keeping: Runner) -> None:
 
 
 @pytest.mark.spark
-def test_plans_are_bounded_and_large_rows_are_let_go(
+def test_plans_are_bounded_and_large_rows_are_released(
     keeping: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepared, "MOST_PLANS", 3)

@@ -116,7 +116,7 @@ class MemoryStore(Store):
         rows = keys.matching(self.read(relation, pin, 0, pin.epoch if upto is None else upto))
         return rows.select(weighted(some_columns(columns_of(rows.schema), columns)).names)
 
-    def reach(
+    def lookup_cost(
         self,
         relation: str,
         pin: Pin,

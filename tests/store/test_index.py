@@ -193,10 +193,10 @@ def test_row_groups_that_leave_fewer_rows_are_read(tmp_path: Path, monkeypatch: 
     keys = Keys(pa.table({"t": pa.array([7] * 10), "d": pa.array(range(10))}))
     reader = DeltaStore(tmp_path)
     assert reader.lookup("r1", pin, keys, by="index").num_rows == 10
-    assert reader.reach("r1", pin, keys) == LookupCost(10)
+    assert reader.lookup_cost("r1", pin, keys) == LookupCost(10)
     assert reader.lookup("r1", pin, keys)["t"].to_pylist() == [7] * 10
     one = Keys(pa.table({"t": [7], "d": [3]}))
-    assert reader.reach("r1", pin, one).rows <= 10
+    assert reader.lookup_cost("r1", pin, one).rows <= 10
     assert reader.lookup("r1", pin, one).num_rows == 1
 
 
@@ -213,7 +213,7 @@ def test_a_store_finds_rows_without_reading_the_file(
     expected = bag(reader.lookup("r1", pin, keys))
     assert bag(reader.lookup("r1", pin, keys, by="index")) == expected
     read = watched(monkeypatch)
-    assert reader.reach("r1", pin, keys) == LookupCost(2, indexed=True)
+    assert reader.lookup_cost("r1", pin, keys) == LookupCost(2, indexed=True)
     assert bag(reader.lookup("r1", pin, keys)) == expected
     assert bag(reader.lookup("r1", pin, keys, upto=1)) == {(1, 105, "row 5"): 1}
     assert not read

@@ -228,7 +228,7 @@ def test_a_sorted_file_is_read_where_the_keys_are(
     pin = store.append("r1", pin, 1, weighted_rows(*((1, n, f"row {n}") for n in mixed)))
     reader, keys = DeltaStore(tmp_path), keys_of(5, 7, 500, 2_000)
     assert reader.arrangement("r1", pin) == Arrangement(("c1",))
-    assert reader.reach("r1", pin, keys) == LookupCost(20)
+    assert reader.lookup_cost("r1", pin, keys) == LookupCost(20)
     read = watched(monkeypatch)
     expected = {(1, n, f"row {n}"): 1 for n in (5, 7, 500)}
     assert bag(reader.lookup("r1", pin, keys)) == expected
@@ -253,11 +253,12 @@ def test_a_footer_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("headrace.store.reader.read_footer", footer)
     reader = DeltaStore(tmp_path)
     for _ in range(3):
-        assert reader.reach("r1", pin, keys_of(1)) == LookupCost(1)
+        assert reader.lookup_cost("r1", pin, keys_of(1)) == LookupCost(1)
         assert reader.lookup("r1", pin, keys_of(1, 2)).num_rows == 2
     assert read == [{"c1"}, {"c1"}]
     texts = Keys(pa.table({"c2": ["b"]}))
-    assert reader.reach("r1", pin, texts) == reader.reach("r1", pin, keys_of(3)) == LookupCost(0)
+    assert reader.lookup_cost("r1", pin, texts) == LookupCost(0)
+    assert reader.lookup_cost("r1", pin, keys_of(3)) == LookupCost(0)
     assert read[2:] == [{"c1", "c2"}, {"c1", "c2"}]
     for path in (tmp_path / "r1").glob("*.parquet"):
         path.unlink()

@@ -75,7 +75,7 @@ class Refreshes:
         ended = [future for future in self._running if future.done()]
         for future in ended:
             running = self._running.pop(future)
-            self._context.engine.let_go(running.state)
+            self._context.engine.release(running.state)
             self._context.memory.ended.update(dict.fromkeys(running.relations, self._context.now()))
             error = future.exception()
             if error is None:

@@ -96,9 +96,10 @@ def _joined(leaves: list[Operator], conditions: list[Scalar]) -> Operator:
     links.add(first)
     while rest:
         known = frozenset(left.columns)
-        leaf = next(
-            (one for one in rest if links.reach(one) or _connected(known, one, open_terms)), rest[0]
+        connected = (
+            leaf for leaf in rest if links.reaches(leaf) or _connected(known, leaf, open_terms)
         )
+        leaf = next(connected, rest[0])
         rest.remove(leaf)
         both = known | frozenset(leaf.columns)
         due = [term for term in open_terms if columns_of(term) <= both]
@@ -120,7 +121,7 @@ class _Links:
         # Of columns of one leaf alone nobody has said yet that they are equal.
         self._unsaid: list[list[Column]] = [[] for _ in classes]
 
-    def reach(self, leaf: Operator) -> bool:
+    def reaches(self, leaf: Operator) -> bool:
         """Return whether a column of the leaf is equal to a known one."""
         return any(
             self._known[self._class[column]] for column in leaf.columns if column in self._class

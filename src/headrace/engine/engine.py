@@ -188,7 +188,7 @@ class Engine:
         with self._changes:
             self._read.append(state)
 
-    def let_go(self, state: State) -> None:
+    def release(self, state: State) -> None:
         """Release the state of a refresh that has ended."""
         with self._changes:
             place = next(

@@ -129,7 +129,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
         engine.catalog.commit(change, fence=fence, apply=apply)
     with engine.step(Acknowledge(epoch)):
         acknowledge(cut.database, oids, cut.cut.snapshot, epoch)
-        _let_go(engine, moved, taking)
+        _acknowledge(engine, moved, taking)
     return engine.catalog.state()
 
 
@@ -160,7 +160,7 @@ def _following(database: DatabaseRecord, log: LogChanges) -> Following | None:
     return replace(database.following, acknowledged=acknowledged)
 
 
-def _let_go(engine: Engine, database: DatabaseRecord, taking: Taking) -> None:
+def _acknowledge(engine: Engine, database: DatabaseRecord, taking: Taking) -> None:
     """Move the slot; if that fails, the same is read once more, and nothing else happens."""
     if database.following is None or taking.log.released is None:
         return

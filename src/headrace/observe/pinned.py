@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.boundary.doors import doors
+from headrace.boundary.entry_points import entry_points
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.engine import Engine
@@ -30,7 +30,7 @@ class Changes(NamedTuple):
     epoch: int
 
 
-@doors
+@entry_points
 class PinnedTables:
     """Stream tables as they were published in one state of the catalog; refreshes since are unseen.
 

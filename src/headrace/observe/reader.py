@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from headrace.boundary.arguments import whole_number
-from headrace.boundary.doors import doors
+from headrace.boundary.entry_points import entry_points
 from headrace.catalog import State, new_relation_id
 from headrace.catalog.records import (
     Receipt,
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@doors
+@entry_points
 class ProjectReader:
     """The part of `Headrace` that only reads."""
 

@@ -77,7 +77,7 @@ class AccessPaths:
         reading = self.reading
         if self.requested in ("index", "pruned", "scan"):
             return reading.lookup(plan_input, keys, by=self.requested), self.requested
-        reached, indexed = reading.reach(plan_input, keys)
+        reached, indexed = reading.lookup_cost(plan_input, keys)
         rows = (
             self._probed(plan_input, keys) if self._may_probe(plan_input, keys, reached) else None
         )

@@ -121,11 +121,11 @@ class InputReader:
         fitting = MOST_BYTES * rows // max(1, UNPACKED * stored)
         return max(self.limit, min(MOST_FOUND, fitting))
 
-    def reach(self, plan_input: PlanInput, keys: Keys) -> LookupCost:
+    def lookup_cost(self, plan_input: PlanInput, keys: Keys) -> LookupCost:
         """Return how many stored rows of an input a look-up compares with the keys."""
         pin = self.state.relation(plan_input.relation).pin
         _, upto = self.span(plan_input.relation, plan_input.version)
-        return self.store.reach(plan_input.relation, pin, keys, plan_input.columns, upto)
+        return self.store.lookup_cost(plan_input.relation, pin, keys, plan_input.columns, upto)
 
     def size(self, plan_input: PlanInput) -> int:
         """Return how many stored rows an input is made of, before they are netted."""

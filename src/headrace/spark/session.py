@@ -112,9 +112,9 @@ class Spark:
     """
 
     def __init__(
-        self, reach: Callable[[], SessionOrigin], starting: Callable[[], None] = lambda: None
+        self, connect: Callable[[], SessionOrigin], starting: Callable[[], None] = lambda: None
     ) -> None:
-        self._reach = reach
+        self._connect = connect
         self._starting = starting
         self._generation: Generation | None = None
         # Only the worker creates sessions, so no two threads start an application at once.
@@ -232,7 +232,7 @@ class Spark:
         self._starting()
         try:
             with translated():
-                return self._reach()
+                return self._connect()
         except HeadraceError as error:
             self._failed_starts += 1
             self._failure = error

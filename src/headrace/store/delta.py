@@ -281,7 +281,7 @@ class DeltaStore(Store):
                     break
         return pa.concat_tables(tables)
 
-    def reach(
+    def lookup_cost(
         self,
         relation: str,
         pin: Pin,

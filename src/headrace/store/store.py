@@ -125,7 +125,7 @@ class Store(Protocol):
         """
         ...
 
-    def reach(
+    def lookup_cost(
         self,
         relation: str,
         pin: Pin,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headrace.api import Headrace
-from headrace.boundary.doors import door, doors
+from headrace.boundary.entry_points import entry_point, entry_points
 from headrace.errors import InternalError, UserError, contained
 from headrace.observe.reader import ProjectReader
 
 
-@doors
+@entry_points
 class House:
     def fall(self, kind: type[Exception]) -> None:
         raise kind("c2")
@@ -44,9 +44,9 @@ def test_errors_with_a_code_and_interrupts_pass() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(UserError):
-        door(refuse)()
+        entry_point(refuse)()
     with pytest.raises(KeyboardInterrupt):
-        door(stop)()
+        entry_point(stop)()
     with pytest.raises(UserError), contained("compute public.t"):
         refuse()
 

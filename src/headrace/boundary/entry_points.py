@@ -1,4 +1,4 @@
-"""Decorators of public functions ("doors"): all failures inside become HeadraceErrors."""
+"""Decorators of public functions: all failures inside become HeadraceErrors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T", bound=type)
 ALWAYS_OPEN = frozenset({"close", "cancel"})
 
 
-def door(act: Callable[P, R]) -> Callable[P, R]:
+def entry_point(act: Callable[P, R]) -> Callable[P, R]:
     """Return the function with other exceptions than HeadraceErrors raised as `internal-error`.
 
     Calls with unknown arguments still raise TypeError. Text arguments are checked.
@@ -41,11 +41,11 @@ def door(act: Callable[P, R]) -> Callable[P, R]:
     return enter
 
 
-def doors(of: T) -> T:
+def entry_points(of: T) -> T:
     """Return the class with all public methods decorated, which fail once its engine is closed."""
     for name, member in tuple(vars(of).items()):
         if isinstance(member, FunctionType) and not name.startswith("_"):
-            setattr(of, name, door(member))
+            setattr(of, name, entry_point(member))
     return of
 
 
