@@ -82,9 +82,9 @@ class Follower:
         while True:
             self._mend(copies)
             with open_cut(self.database, sources, lock=copies, previous=self.snapshot) as cut:
-                if frozenset(cut.dirty) <= copies:
+                if frozenset(cut.recopy_reasons) <= copies:
                     return self._take(cut, copies)
-                copies |= frozenset(cut.dirty)
+                copies |= frozenset(cut.recopy_reasons)
 
     def _mend(self, copies: frozenset[int]) -> None:
         with self.database.session() as connection:
@@ -111,7 +111,7 @@ class Follower:
         self.snapshot = cut.cut.snapshot
         if self.epoch % self.acknowledges_every == 0:
             acknowledge(self.database, self.sources, cut.cut.snapshot, self.epoch)
-        reasons = {self.sources[oid].name: cut.dirty[oid] for oid in copies}
+        reasons = {self.sources[oid].name: cut.recopy_reasons[oid] for oid in copies}
         return Tick(changed=changed, copied=reasons)
 
 

@@ -43,13 +43,13 @@ CHANGES = {
         "ALTER TABLE headrace_capture.buffer_{oid} ADD CHECK (_weight > 5) NOT VALID",
         "a, b",
     ),
-    "dirt dropped as well": (
-        "DROP TABLE headrace_capture.buffer_{oid}, headrace_capture.dirt",
+    "notes dropped as well": (
+        "DROP TABLE headrace_capture.buffer_{oid}, headrace_capture.recopy_reasons",
         "a, b",
     ),
     "note function dropped as well": (
         "DROP TABLE headrace_capture.buffer_{oid};"
-        "DROP FUNCTION headrace_capture.note_dirt(oid, text)",
+        "DROP FUNCTION headrace_capture.note_recopy_reason(oid, text)",
         "a, b",
     ),
     "all dropped": ("DROP SCHEMA headrace_capture CASCADE", "a, b"),
@@ -223,11 +223,11 @@ def test_a_note_does_not_wait_for_a_set_up(
         for statement in schema_ddl(database.roles[0]):
             setting_up.execute(statement)
         application.execute("INSERT INTO t VALUES (1, 'x', 1)")
-        notes = "SELECT count(*) FROM headrace_capture.dirt"
+        notes = "SELECT count(*) FROM headrace_capture.recopy_reasons"
         assert application.execute(notes).fetchone() == (1,)
-    application.execute("DROP INDEX headrace_capture.dirt_source")
+    application.execute("DROP INDEX headrace_capture.recopy_reasons_source")
     with psycopg.connect(dsn) as setting_up:
         for statement in schema_ddl(database.roles[0]):
             setting_up.execute(statement)
-    index = "SELECT to_regclass('headrace_capture.dirt_source')::text"
-    assert application.execute(index).fetchone() == ("headrace_capture.dirt_source",)
+    index = "SELECT to_regclass('headrace_capture.recopy_reasons_source')::text"
+    assert application.execute(index).fetchone() == ("headrace_capture.recopy_reasons_source",)

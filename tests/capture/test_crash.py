@@ -76,7 +76,7 @@ def test_a_crash_empties_what_is_unlogged(home: Path) -> None:
                 with open_cut(database, [follower.source(name)]) as cut:
                     reason = "a crash of the server emptied an unlogged table"
                     expected = {} if name == "logged" else {follower.oids[name]: reason}
-                    assert cut.dirty == expected
+                    assert cut.recopy_reasons == expected
                 assert bool(follower.tick().copied) is (name != "logged")
                 assert follower.bag(name).total() == rows
                 assert follower.tick().skipped
@@ -117,7 +117,7 @@ def test_buffers_are_converted_after_a_crash(home: Path) -> None:
         with EmbeddedServer.open(home):
             database.close()
             with open_cut(database, [first.source("becomes_unlogged")]) as cut:
-                assert cut.dirty == {first.oids["becomes_unlogged"]: reason}
+                assert cut.recopy_reasons == {first.oids["becomes_unlogged"]: reason}
             assert first.tick().copied
             assert second.tick().copied == {}
             assert [one.bag(*one.oids).total() for one in (first, second)] == [4, 4]

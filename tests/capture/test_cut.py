@@ -41,7 +41,7 @@ def test_the_snapshot_is_taken_after_the_locks(
         with open_cut(database, [source], lock=[source.oid]) as cut:
             assert time.monotonic() - started > 0.4
             assert bag_of(read_live(database, cut, cut.tables[source.oid])) == {(2,): 1}
-            assert "truncated" in cut.dirty[source.oid]
+            assert "truncated" in cut.recopy_reasons[source.oid]
         later.join()
 
 
@@ -200,16 +200,16 @@ def test_acknowledging_twice_and_crashing_between(
 def test_a_copy_that_was_not_acknowledged_is_still_due(
     database: Database, application: Application
 ) -> None:
-    application.execute("CREATE TABLE t (a integer)")
+    application.execute("CREATE TABLE t (a integer, b integer)")
     follower = Follower(database, "t")
     follower.tick()
-    application.execute("ALTER TABLE t RENAME COLUMN a TO b")
+    application.execute("ALTER TABLE t RENAME COLUMN a TO c")
     application.execute("INSERT INTO t VALUES (1)")
-    application.execute("ALTER TABLE t RENAME COLUMN b TO a")
+    application.execute("ALTER TABLE t RENAME COLUMN c TO a")
     source = follower.source("t")
     for _ in range(2):
         with open_cut(database, [source], lock=[source.oid]) as cut:
-            assert "could not be recorded" in cut.dirty[source.oid]
+            assert "could not be recorded" in cut.recopy_reasons[source.oid]
     with database.session() as connection:
         assert follower.snapshot is not None
         assert pending(connection, [source], follower.snapshot) == {source.oid}

@@ -114,11 +114,13 @@ def test_buffers_that_grow(size: int, level: str) -> None:
 def test_the_worst_problem_is_reported() -> None:
     large = {1: 600 * MEGABYTE}
     reason = "trigger x is missing or disabled"
-    assert level_and_alert(judged(Observed(large, dirty={1: reason}))) == (
+    assert level_and_alert(judged(Observed(large, recopy_reasons={1: reason}))) == (
         "warning",
         f"will be copied again: {reason}",
     )
-    assert judged(Observed({}, dirty={1: reason}), status=Status.INITIALIZING).level == "fine"
+    assert (
+        judged(Observed({}, recopy_reasons={1: reason}), status=Status.INITIALIZING).level == "fine"
+    )
     gone = Observed({}, None, leaving={1: "replication slot x was dropped"})
     assert level_and_alert(judged(gone, CaptureMode.WAL)) == (
         "critical",
@@ -154,7 +156,7 @@ def project(dsn: str, application: Application, tmp_path: Path) -> Iterator[Head
         (source,) = engine.catalog.state().sources
         with engine.database.session() as connection:
             set_up(engine.database, find_table(connection, "public", "orders"))
-            connection.execute("DELETE FROM headrace_capture.dirt")
+            connection.execute("DELETE FROM headrace_capture.recopy_reasons")
             storage = inspect(connection, [source.oid])[source.oid].storage
         put(opened, replace(source, storage=storage, status=Status.ACTIVE))
         yield opened

@@ -99,7 +99,7 @@ def broken(
     database: Database, application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> Follower:
     """A source whose changes cannot be recorded; one note is left, and further ones are spared."""
-    monkeypatch.setattr(layout, "UNCHECKED_DIRT_BYTES", 0)
+    monkeypatch.setattr(layout, "UNCHECKED_NOTES_BYTES", 0)
     monkeypatch.setattr(settle, "LOCK_MILLISECONDS", 50)
     monkeypatch.setattr(settle, "ATTEMPTS", 2)
     application.execute("CREATE TABLE t (a integer)")
@@ -114,7 +114,7 @@ def broken(
     return follower
 
 
-NOTES = "SELECT count(*) FROM headrace_capture.dirt"
+NOTES = "SELECT count(*) FROM headrace_capture.recopy_reasons"
 
 
 def test_notes_are_few(broken: Follower, application: Application) -> None:

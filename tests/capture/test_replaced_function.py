@@ -16,7 +16,7 @@ pytestmark = pytest.mark.postgres
 Application = psycopg.Connection[Any]
 
 FUNCTION = "headrace_capture.capture_{oid}()"
-NOTE = "headrace_capture.note_dirt(dirty oid, problem text)"
+NOTE = "headrace_capture.note_recopy_reason(concerned oid, problem text)"
 HEAD = f"CREATE OR REPLACE FUNCTION {FUNCTION} RETURNS trigger LANGUAGE plpgsql"
 SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 NOTHING = "$$BEGIN RETURN NULL; END$$"
@@ -39,7 +39,7 @@ REPLACED = {
     "no settings": f"ALTER FUNCTION {FUNCTION} RESET ALL",
     "notes of failures": f"CREATE OR REPLACE FUNCTION {NOTE} RETURNS void LANGUAGE plpgsql"
     " SET search_path = pg_catalog, pg_temp AS $$BEGIN END$$",
-    "settings of notes": "ALTER FUNCTION headrace_capture.note_dirt(oid, text)"
+    "settings of notes": "ALTER FUNCTION headrace_capture.note_recopy_reason(oid, text)"
     " SET default_transaction_read_only = on",
     "condition of a trigger": "CREATE OR REPLACE TRIGGER headrace_capture_insert AFTER INSERT ON t"
     " REFERENCING NEW TABLE AS headrace_new FOR EACH STATEMENT WHEN (false)"

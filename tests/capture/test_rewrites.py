@@ -173,7 +173,7 @@ def test_a_dropped_and_recreated_table(database: Database, application: Applicat
     application.execute("CREATE TABLE t (a integer)")
     source = follower.source("t")
     with open_cut(database, [source], lock=[source.oid]) as cut:
-        assert cut.dirty == {source.oid: "the table was dropped"}
+        assert cut.recopy_reasons == {source.oid: "the table was dropped"}
         assert not cut.tables
 
 
@@ -183,4 +183,4 @@ def test_becoming_an_inheritance_parent(database: Database, application: Applica
     follower.tick()
     application.execute("CREATE TABLE child () INHERITS (t)")
     with open_cut(database, [follower.source("t")]) as cut:
-        assert list(cut.dirty) == [follower.oids["t"]]
+        assert list(cut.recopy_reasons) == [follower.oids["t"]]

@@ -116,7 +116,7 @@ def test_the_application_needs_no_rights_of_ours(
         session.execute("UPDATE t SET b = 'z'")
         session.execute("DELETE FROM t WHERE a = 1")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            session.execute("SELECT * FROM headrace_capture.dirt")
+            session.execute("SELECT * FROM headrace_capture.recopy_reasons")
     assert follower.tick().copied == {}
     assert follower.bag("t") == {(2, "z"): 1}
 

@@ -72,7 +72,7 @@ def test_a_promoted_standby_has_none(home: Path) -> None:
                 assert connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
                 assert connection.execute("SELECT pg_promote(true, 60)").fetchone() == (True,)
             with open_cut(database, [followers["unlogged"].source("unlogged")]) as cut:
-                assert cut.dirty == {followers["unlogged"].oids["unlogged"]: EMPTIED}
+                assert cut.recopy_reasons == {followers["unlogged"].oids["unlogged"]: EMPTIED}
             for name, follower in followers.items():
                 tick = follower.tick()
                 assert bool(tick.copied) is (name == "unlogged")

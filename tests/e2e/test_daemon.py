@@ -210,7 +210,7 @@ def test_a_failing_table_is_suspended_and_its_siblings_go_on(
         assert client.verify(name, source=True).equal
 
 
-def test_dirty_sources_and_changed_views_are_followed(
+def test_sources_to_be_copied_again_and_changed_views_are_followed(
     project: headrace.Headrace, client: Client, sql: psycopg.Connection
 ) -> None:
     sql.execute("CREATE VIEW seen AS SELECT k, v FROM t WHERE v > 10")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.postgres
 CAPTURE = "headrace_capture"
 BUFFER = f"{CAPTURE}.buffer_{{oid}}"
 FUNCTION = f"FUNCTION {CAPTURE}.capture_{{oid}}()"
-NOTE = f"FUNCTION {CAPTURE}.note_dirt(oid, text)"
+NOTE = f"FUNCTION {CAPTURE}.note_recopy_reason(oid, text)"
 
 # What is lost, and how it is given back; the last two take several at once.
 LOST: dict[str, tuple[str, str]] = {
@@ -34,8 +34,8 @@ LOST: dict[str, tuple[str, str]] = {
     ),
     "buffer": (f"REVOKE ALL ON {BUFFER} FROM setter", f"GRANT ALL ON {BUFFER} TO setter"),
     "notes": (
-        f"REVOKE ALL ON {CAPTURE}.dirt FROM setter",
-        f"GRANT ALL ON {CAPTURE}.dirt TO setter",
+        f"REVOKE ALL ON {CAPTURE}.recopy_reasons FROM setter",
+        f"GRANT ALL ON {CAPTURE}.recopy_reasons TO setter",
     ),
     "function of notes": (f"REVOKE ALL ON {NOTE} FROM setter", f"GRANT ALL ON {NOTE} TO setter"),
     "owner of the function": (
@@ -55,8 +55,8 @@ LOST: dict[str, tuple[str, str]] = {
         "GRANT ALL ON FUNCTION pg_catalog.pg_current_xact_id() TO PUBLIC",
     ),
     "buffer and notes": (
-        f"REVOKE ALL ON {BUFFER}, {CAPTURE}.dirt FROM setter",
-        f"GRANT ALL ON {BUFFER}, {CAPTURE}.dirt TO setter",
+        f"REVOKE ALL ON {BUFFER}, {CAPTURE}.recopy_reasons FROM setter",
+        f"GRANT ALL ON {BUFFER}, {CAPTURE}.recopy_reasons TO setter",
     ),
     "buffer and function of notes": (
         f"REVOKE ALL ON {BUFFER} FROM setter; REVOKE ALL ON {NOTE} FROM setter",

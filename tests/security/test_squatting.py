@@ -35,7 +35,7 @@ CREATE TABLE headrace_capture.sources (
     max_buffer_bytes bigint NOT NULL, acknowledged_epoch bigint NOT NULL DEFAULT 0,
     acknowledged_at timestamptz, copy_due text, copy_due_xid xid8
 );
-CREATE TABLE headrace_capture.dirt (
+CREATE TABLE headrace_capture.recopy_reasons (
     source oid NOT NULL, xid xid8 NOT NULL DEFAULT pg_current_xact_id(), reason text NOT NULL,
     noted_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -120,8 +120,10 @@ INTRUDERS = {
     ),
     "GRANT TRIGGER ON {0} TO attacker": "role attacker may create triggers on",
     "GRANT CREATE ON SCHEMA {1} TO PUBLIC": "role PUBLIC may create objects in schema",
-    "CREATE FUNCTION {1}.note_dirt(integer, text) RETURNS void LANGUAGE sql AS '';"
-    "ALTER FUNCTION {1}.note_dirt(integer, text) OWNER TO attacker": "belongs to role attacker",
+    "CREATE FUNCTION {1}.note_recopy_reason(integer, text) RETURNS void LANGUAGE sql AS '';"
+    "ALTER FUNCTION {1}.note_recopy_reason(integer, text) OWNER TO attacker": (
+        "belongs to role attacker"
+    ),
 }
 
 

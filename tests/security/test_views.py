@@ -281,7 +281,7 @@ def test_a_cut_finds_what_may_no_longer_be_read(
         source = follower.source("staff")
         with open_cut(database, [source]) as cut:
             codes = {oid: error.code for oid, error in cut.forbidden.items()}
-            assert (codes, cut.dirty) == ({source.oid: LOSSES[loss]}, {})
+            assert (codes, cut.recopy_reasons) == ({source.oid: LOSSES[loss]}, {})
         with (
             pytest.raises(SourcesUnusable) as refused,
             open_cut(database, [source], lock=[source.oid]),

@@ -67,7 +67,7 @@ def pending(
 ) -> frozenset[int]:
     """The sources with anything new since the last cut, its snapshot and epoch, in one round trip.
 
-    New are changes, and all that makes a cut call a source dirty.
+    New are changes, and all that makes a cut copy a source again.
     """
     oids = [source.oid for source in sources]
     if not oids:
@@ -90,12 +90,12 @@ def pending(
             raise
     tables, health = read_tables(tables_answer), read_health(health_answer)
     changed = {oid for (oid,) in new_answer}
-    dirty = {
+    copied_again = {
         source.oid
         for source in sources
         if reason_to_copy(source, tables.get(source.oid), health.get(source.oid), epoch) is not None
     }
-    return frozenset(changed | dirty)
+    return frozenset(changed | copied_again)
 
 
 def change_batches(

@@ -59,16 +59,16 @@ class Cut:
 class OpenCut:
     """A cut whose transaction is still open, so that tables can be read in it.
 
-    `tables` are the sources as they are in the cut; a dropped one is missing. `dirty` gives the
-    sources that must be copied again instead of reading their changes, each with the reason;
-    `forbidden` those that must not be read at all any more, which are not dirty.
+    `tables` are the sources as they are in the cut; a dropped one is missing. `recopy_reasons`
+    gives the sources that must be copied again instead of reading their changes, each with the
+    reason; `forbidden` those that must not be read at all any more, which are not among them.
     `acknowledged` is the epoch that the source database itself remembers for each source, and
     `announced` the latest that was written there before; None where there is no place for it.
     """
 
     cut: Cut
     tables: Mapping[int, SourceTable]
-    dirty: Mapping[int, str]
+    recopy_reasons: Mapping[int, str]
     forbidden: Mapping[int, UserError]
     acknowledged: Mapping[int, int]
     announced: Mapping[int, int] | None
@@ -186,7 +186,7 @@ def open_cut(
             yield OpenCut(
                 cut=cut,
                 tables=tables,
-                dirty={
+                recopy_reasons={
                     oid: reason
                     for oid, reason in reasons.items()
                     if reason is not None and oid not in forbidden

@@ -44,7 +44,7 @@ TRIGGERS = (
 PRESENT = sql.SQL("SELECT count(*) = 4 FROM pg_class c WHERE c.oid IN ({})").format(
     sql.SQL(", ").join(
         sql.SQL("to_regclass({})").format(sql.Literal(f"{CAPTURE_SCHEMA}.{name}"))
-        for name in ("sources", "dirt", "alive", "announced")
+        for name in ("sources", "recopy_reasons", "alive", "announced")
     )
 )
 
@@ -57,7 +57,7 @@ WITH RECURSIVE tree AS (
 SELECT s.source, s.definition, s.unlogged, s.max_buffer_bytes, s.acknowledged_epoch,
     s.copy_due,
     (
-        SELECT d.reason FROM {schema}.dirt d WHERE d.source = s.source
+        SELECT d.reason FROM {schema}.recopy_reasons d WHERE d.source = s.source
         ORDER BY d.reason IN ({set_up}, {full}), d.noted_at LIMIT 1
     ),
     EXISTS (SELECT FROM {schema}.alive a WHERE a.source = s.source),
@@ -106,8 +106,8 @@ LEFT JOIN pg_namespace n ON n.nspname = {name}
 LEFT JOIN pg_class b ON b.relnamespace = n.oid AND b.relname = 'buffer_' || s.source
 LEFT JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = 'capture_' || s.source
     AND f.pronargs = 0
-LEFT JOIN pg_class d ON d.relnamespace = n.oid AND d.relname = 'dirt'
-LEFT JOIN pg_proc m ON m.pronamespace = n.oid AND m.proname = 'note_dirt'
+LEFT JOIN pg_class d ON d.relnamespace = n.oid AND d.relname = 'recopy_reasons'
+LEFT JOIN pg_proc m ON m.pronamespace = n.oid AND m.proname = 'note_recopy_reason'
     AND oidvectortypes(m.proargtypes) = 'oid, text'
 LEFT JOIN pg_class r ON r.oid = s.source
 WHERE s.source = ANY (%(oids)s::oid[])
@@ -131,11 +131,11 @@ WHERE s.source = ANY (%(oids)s::oid[])
 class CaptureHealth:
     """Capture of one source as a snapshot has it.
 
-    `copy_due` and `dirt` are reasons to copy the source again, the first kept since a copy was
-    begun, the second noted by triggers. `alive` is false once the server crashed after a copy,
-    which matters where something is `unlogged`. `permitted`: the function's owner, in whose name
-    it runs, may record changes and leave notes. `function` and `note_function` say what is done by
-    the trigger function and by `note_dirt`, see `FUNCTION_MARK`.
+    `copy_due` and `recopy_reason` are reasons to copy the source again, the first kept since a
+    copy was begun, the second noted by triggers. `alive` is false once the server crashed after a
+    copy, which matters where something is `unlogged`. `permitted`: the function's owner, in whose
+    name it runs, may record changes and leave notes. `function` and `note_function` say what is
+    done by the trigger function and by `note_recopy_reason`, see `FUNCTION_MARK`.
     """
 
     source: int
@@ -144,7 +144,7 @@ class CaptureHealth:
     max_buffer_bytes: int
     acknowledged_epoch: int
     copy_due: str | None
-    dirt: str | None
+    recopy_reason: str | None
     alive: bool
     unlogged: bool
     buffer_columns: frozenset[str]
@@ -205,7 +205,7 @@ class CaptureHealth:
     @property
     def failing(self) -> bool:
         """Whether a trigger failed although nothing is wrong with it that `fault` can see."""
-        return self.dirt is not None and self.dirt not in (SET_UP, FULL, EMPTIED, UNSEEN)
+        return self.recopy_reason not in (None, SET_UP, FULL, EMPTIED, UNSEEN)
 
     def emptied(self) -> str | None:
         """Whether a crash of the server took rows away that no trigger saw going."""

@@ -2,16 +2,16 @@
 
 In schema `headrace_capture`:
 
-    sources       one row a source: what was set up, what is acknowledged, whether a copy is due
-    dirt          one row for each time a trigger could not record a change
-    alive         unlogged, one row a source that was copied: a crash of the server empties it
-    announced     one row a source, also of one that is read from the log: its latest epoch
-    buffer_<oid>  the changes of one source: −1 with the old image, +1 with the new
-    capture_<oid> the trigger function of one source
+    sources         one row a source: what was set up, what is acknowledged, whether a copy is due
+    recopy_reasons  one row for each time a trigger could not record a change
+    alive           unlogged, one row a source that was copied: a crash of the server empties it
+    announced       one row a source, also of one that is read from the WAL: its latest epoch
+    buffer_<oid>    the changes of one source: −1 with the old image, +1 with the new
+    capture_<oid>   the trigger function of one source
 
-A note in `dirt` may be left out only if an earlier one is sure to be still there when the user's
-transaction ends. Hence FOR KEY SHARE: it keeps the earlier note from being deleted until then, and
-fails or finds nothing if it is deleted already.
+A note in `recopy_reasons` may be left out only if an earlier one is sure to be still there when the
+user's transaction ends. Hence FOR KEY SHARE: it keeps the earlier note from being deleted until
+then, and fails or finds nothing if it is deleted already.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from psycopg import sql
 
 from headrace.source.introspect import CAPTURE_SCHEMA
 
-# Notes in `dirt` that do not come from a trigger which failed.
+# Notes in `recopy_reasons` that do not come from a trigger which failed.
 SET_UP = "capture was set up"
 FULL = "the buffer grew beyond max_buffer_mb"
 EMPTIED = "a crash of the server emptied an unlogged table"
 UNSEEN = "rows were written without statement-level triggers, as by a subscription"
 # Up to here every failing statement leaves a note without looking for an earlier one, so that in
-# ordinary cases transactions do not come to depend on one another through `dirt`.
-UNCHECKED_DIRT_BYTES = 65536
+# ordinary cases transactions do not come to depend on one another through `recopy_reasons`.
+UNCHECKED_NOTES_BYTES = 65536
 
 SCHEMA = (
     sql.SQL("CREATE SCHEMA IF NOT EXISTS {schema}"),
@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS {schema}.sources (
 )"""),
     # Without its last page a full disk could keep a note from being written.
     sql.SQL("""\
-CREATE TABLE IF NOT EXISTS {schema}.dirt (
+CREATE TABLE IF NOT EXISTS {schema}.recopy_reasons (
     source oid NOT NULL,
     xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
     reason text NOT NULL,
@@ -58,8 +58,8 @@ CREATE TABLE IF NOT EXISTS {schema}.dirt (
     sql.SQL("""\
 DO $headrace$
 BEGIN
-    IF pg_catalog.to_regclass('{schema}.dirt_source') IS NULL THEN
-        CREATE INDEX IF NOT EXISTS dirt_source ON {schema}.dirt (source);
+    IF pg_catalog.to_regclass('{schema}.recopy_reasons_source') IS NULL THEN
+        CREATE INDEX IF NOT EXISTS recopy_reasons_source ON {schema}.recopy_reasons (source);
     END IF;
 END
 $headrace$"""),
@@ -67,12 +67,12 @@ $headrace$"""),
     sql.SQL("""\
 CREATE TABLE IF NOT EXISTS {schema}.announced (source oid PRIMARY KEY, epoch bigint NOT NULL)"""),
     sql.SQL("""\
-CREATE OR REPLACE FUNCTION {schema}.note_dirt(dirty oid, problem text) RETURNS void
+CREATE OR REPLACE FUNCTION {schema}.note_recopy_reason(concerned oid, problem text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $headrace$
 BEGIN
     BEGIN
-        IF pg_relation_size('{schema}.dirt') >= {unchecked} THEN
-            PERFORM FROM {schema}.dirt d WHERE d.source = dirty LIMIT 1 FOR KEY SHARE;
+        IF pg_relation_size('{schema}.recopy_reasons') >= {unchecked} THEN
+            PERFORM FROM {schema}.recopy_reasons r WHERE r.source = concerned LIMIT 1 FOR KEY SHARE;
             IF FOUND THEN
                 RETURN;
             END IF;
@@ -80,17 +80,18 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         NULL;
     END;
-    INSERT INTO {schema}.dirt (source, reason) VALUES (dirty, left(problem, 500));
+    INSERT INTO {schema}.recopy_reasons (source, reason) VALUES (concerned, left(problem, 500));
 EXCEPTION WHEN OTHERS THEN
     NULL;
 END
 $headrace$"""),
-    sql.SQL("REVOKE ALL ON FUNCTION {schema}.note_dirt(oid, text) FROM PUBLIC"),
-    sql.SQL("GRANT EXECUTE ON FUNCTION {schema}.note_dirt(oid, text) TO CURRENT_USER"),
+    sql.SQL("REVOKE ALL ON FUNCTION {schema}.note_recopy_reason(oid, text) FROM PUBLIC"),
+    sql.SQL("GRANT EXECUTE ON FUNCTION {schema}.note_recopy_reason(oid, text) TO CURRENT_USER"),
     sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}"),
     sql.SQL("""\
 GRANT SELECT, INSERT, UPDATE, DELETE
-ON {schema}.sources, {schema}.dirt, {schema}.alive, {schema}.announced TO CURRENT_USER, {role}"""),
+ON {schema}.sources, {schema}.recopy_reasons, {schema}.alive, {schema}.announced
+TO CURRENT_USER, {role}"""),
 )
 
 
@@ -137,13 +138,13 @@ def schema_ddl(role: str) -> tuple[sql.Composed, ...]:
         statement.format(
             schema=sql.Identifier(CAPTURE_SCHEMA),
             role=sql.Identifier(role),
-            unchecked=sql.Literal(UNCHECKED_DIRT_BYTES),
+            unchecked=sql.Literal(UNCHECKED_NOTES_BYTES),
         )
         for statement in SCHEMA
     )
 
 
-# What `FUNCTION_MARK` gives for `note_dirt`.
+# What `FUNCTION_MARK` gives for `note_recopy_reason`.
 NOTE_MARK = expected_mark(
     next(one for one in schema_ddl("") if "FUNCTION" in one.as_string()), "void", is_definer=False
 )

@@ -18,13 +18,14 @@ from headrace.source.connection import Database
 class Observed:
     """What was found of the sources of one database, by oid.
 
-    `buffers` are bytes that change buffers take up; `dirty` are the sources that the next cut will
-    copy again, `leaving` those that it will no longer read from the log, each with the reason.
+    `buffers` are bytes that change buffers take up; `recopy_reasons` are the sources that the next
+    cut will copy again, `leaving` those that it will no longer read from the log, each with the
+    reason.
     """
 
     buffers: Mapping[int, int] = field(default_factory=dict)
     slot: SlotStatus | None = None
-    dirty: Mapping[int, str] = field(default_factory=dict)
+    recopy_reasons: Mapping[int, str] = field(default_factory=dict)
     leaving: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -44,10 +45,10 @@ def observe(
     with open_cut(database, sources, followed=followed.keys(), previous=previous) as cut:
         buffers = buffer_sizes(cut.connection, oids)
         if following is None:
-            return Observed(buffers, dirty=cut.dirty)
+            return Observed(buffers, recopy_reasons=cut.recopy_reasons)
         look = probe_slot_in(cut, following, sources)
         reasons = look.reasons(following, followed, ceiling)
-        return Observed(buffers, look.status, cut.dirty, reasons)
+        return Observed(buffers, look.status, cut.recopy_reasons, reasons)
 
 
 def observe_sizes(database: Database, oids: Collection[int], slot: str | None) -> Observed:

@@ -1,7 +1,7 @@
 """One cheap question: whether any source has changes that no cut has taken in.
 
 It is asked many times a second, so it looks into the buffers, and whether the tables are still
-there. What else makes a source dirty is found by `pending`, which is asked less often.
+there. The other reasons to copy a source again are found by `pending`, which is asked less often.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ beside it, in the buffer, every change since the cut:
 
     rows at the cut  =  rows now  −  changes that the cut does not see
 
-The same questions that make a cut call a source dirty are asked in it, under a lock that keeps the
+The same questions that make a cut copy a source again are asked in it, under a lock that keeps the
 table from being truncated or rewritten: if changes do not lead from the cut to what is there now,
 nothing is found. Neither is it where changes come from the log of the server.
 """

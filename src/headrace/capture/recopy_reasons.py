@@ -56,7 +56,7 @@ def reason_to_copy(
         or changed_columns(source, table)
         or health.emptied()
         or health.copy_due
-        or health.dirt
+        or health.recopy_reason
     )
 
 

@@ -1,4 +1,4 @@
-"""Before a source is copied: what its buffer holds, and notes in `dirt`, is left to the copy."""
+"""Before a source is copied: leave what its buffer and its notes hold to the copy."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ LOCK_MILLISECONDS = 300
 ATTEMPTS = 4
 PAUSE_SECONDS = 0.1
 
-# The note moves from `dirt` to `sources`, where acknowledging the copy clears it. DELETE waits for
-# transactions that relied on a note instead of leaving one of their own: after it they are all in
-# the next snapshot, and whoever comes later leaves a new note.
+# The note moves from `recopy_reasons` to `sources`, where acknowledging the copy clears it. DELETE
+# waits for transactions that relied on a note instead of leaving one of their own: after it they
+# are all in the next snapshot, and whoever comes later leaves a new note.
 MOVE = sql.SQL("""
 WITH noted AS (
-    DELETE FROM {schema}.dirt WHERE source = ANY (%(oids)s::oid[]) RETURNING source, reason
+    DELETE FROM {schema}.recopy_reasons WHERE source = ANY (%(oids)s::oid[])
+    RETURNING source, reason
 )
 UPDATE {schema}.sources s
 SET copy_due = coalesce(

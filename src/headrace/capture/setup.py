@@ -55,9 +55,9 @@ def set_up(
     What a DBA is given to run records all columns of the `whole` table, so that it is enough also
     for readers that are rebuilt over columns which have changed; as is what was run already.
 
-    Whatever is set up is noted in `dirt` in the same transaction, so the source is copied after
-    it. Raises `source-locked` while others hold locks on the table, `capture-not-set-up` with the
-    SQL for a DBA where rights are missing, `cut-interrupted` if the table changed meanwhile,
+    Whatever is set up is noted in `recopy_reasons` in the same transaction, so the source is copied
+    after it. Raises `source-locked` while others hold locks on the table, `capture-not-set-up` with
+    the SQL for a DBA where rights are missing, `cut-interrupted` if the table changed meanwhile,
     `untrusted-object` where others made part of what capture relies on.
     """
     options = CaptureOptions(max_buffer_mb, unlogged)

@@ -110,7 +110,12 @@ def setup_sql(
             unlogged=sql.Literal(options.unlogged),
             limit=sql.Literal(options.max_buffer_bytes),
         ),
-        _sql("INSERT INTO {}.dirt (source, reason) VALUES ({}, {})", schema, table.oid, SET_UP),
+        _sql(
+            "INSERT INTO {}.recopy_reasons (source, reason) VALUES ({}, {})",
+            schema,
+            table.oid,
+            SET_UP,
+        ),
     )
 
 
@@ -139,7 +144,7 @@ def persistence_sql(
     schema, oid = sql.Identifier(CAPTURE_SCHEMA), table.oid
     alive = _sql("INSERT INTO {}.alive (source) VALUES ({}) ON CONFLICT DO NOTHING", schema, oid)
     emptied = _sql(
-        "INSERT INTO {0}.dirt (source, reason) SELECT {1}, {2}\n"
+        "INSERT INTO {0}.recopy_reasons (source, reason) SELECT {1}, {2}\n"
         "WHERE NOT EXISTS (SELECT FROM {0}.alive a WHERE a.source = {1})",
         schema,
         oid,
@@ -177,7 +182,12 @@ def teardown_sql(
         _sql("DROP TABLE IF EXISTS {}", buffer_name(oid)),
         *(
             _sql("DELETE FROM {} WHERE source = {}", sql.Identifier(CAPTURE_SCHEMA, name), oid)
-            for name in ("sources", "dirt", "alive", *(("announced",) if for_good else ()))
+            for name in (
+                "sources",
+                "recopy_reasons",
+                "alive",
+                *(("announced",) if for_good else ()),
+            )
         ),
     )
 

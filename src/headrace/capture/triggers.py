@@ -1,8 +1,8 @@
 """The DDL of capture by triggers, as data: what is run is what a DBA is shown.
 
-A trigger never fails the user's statement: what it cannot record it notes in `dirt`, which makes
-the next ingest copy the source again. It never uses NOTIFY, after which PostgreSQL refuses PREPARE
-TRANSACTION. TRUNCATE needs no trigger: it changes `SourceTable.storage`.
+A trigger never fails the user's statement: what it cannot record it notes in `recopy_reasons`,
+which makes the next ingest copy the source again. It never uses NOTIFY, after which PostgreSQL
+refuses PREPARE TRANSACTION. TRUNCATE needs no trigger: it changes `SourceTable.storage`.
 
 Statement-level triggers record a statement's rows at once, but whoever applies rows without
 statements, such as a subscription, fires none of them. Then a row-level trigger leaves a note.
@@ -65,7 +65,7 @@ BEGIN
     END;
     IF problem IS NOT NULL THEN
         BEGIN
-            PERFORM {schema}.note_dirt({oid}, problem);
+            PERFORM {schema}.note_recopy_reason({oid}, problem);
         EXCEPTION WHEN OTHERS THEN
             NULL;
         END;
@@ -77,7 +77,7 @@ END
 WATCHING = sql.SQL("""
         IF TG_LEVEL = 'ROW' THEN
             IF current_query() IS NULL AND pg_trigger_depth() = 1 THEN
-                PERFORM {schema}.note_dirt({oid}, {unseen});
+                PERFORM {schema}.note_recopy_reason({oid}, {unseen});
             END IF;
             RETURN NULL;
         END IF;""")

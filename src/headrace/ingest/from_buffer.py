@@ -116,7 +116,7 @@ def take(engine: Engine, state: State, taking: Taking, fence: int) -> State:
             alert_if_reverted(transaction, state, old, one.source)
             if old.mode is not one.source.mode:
                 announce_change(transaction, state, old, one.source)
-            if cut.dirty.get(one.source.oid) == BUFFER_FULL:
+            if cut.recopy_reasons.get(one.source.oid) == BUFFER_FULL:
                 message = f"copied again: {BUFFER_FULL}"
                 alert_source(transaction, state.name_parts(one.source), "buffer-full", message)
 

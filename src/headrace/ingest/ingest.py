@@ -175,7 +175,7 @@ def _try(
         epoch=known.epoch,
     ) as cut:
         look = leaving(state, number, cut, sources, fallen, settings)
-        rewritten = frozenset(cut.dirty) - copies
+        rewritten = frozenset(cut.recopy_reasons) - copies
         if rewritten or look.leaving:
             return attempt.and_copying(rewritten, look.leaving)
         with read_changes(engine, state, number, cut, sources, copies) as log:

@@ -166,8 +166,8 @@ def _alerts(
         found.append(("critical", source.reason or "capture is suspended"))
     if source.oid in seen.leaving:
         found.append(("critical", f"goes back to triggers: {seen.leaving[source.oid]}"))
-    if source.oid in seen.dirty and source.status is Status.ACTIVE:
-        found.append(("warning", f"will be copied again: {seen.dirty[source.oid]}"))
+    if source.oid in seen.recopy_reasons and source.status is Status.ACTIVE:
+        found.append(("warning", f"will be copied again: {seen.recopy_reasons[source.oid]}"))
     if source.mode is not CaptureMode.TRIGGER and database.following is not None:
         name = database.following.slot
         found.append(slot_level(settings, name, seen.slot))

@@ -18,7 +18,7 @@ from headrace.source.table import SourceColumn, SourceTable
 from headrace.types import from_postgres
 
 CAPTURE_SCHEMA = "headrace_capture"
-# What `note_dirt` and the triggers call.
+# What `note_recopy_reason` and the triggers call.
 NEEDED_FUNCTIONS = ("pg_current_xact_id", "clock_timestamp", "left", "format", "pg_relation_size")
 
 # `tree` has a table and all that inherit from it, partitions or not. `ordered` is true where a
@@ -118,11 +118,11 @@ SELECT c.oid, n.nspname, c.relname,
                 WHERE m.nspname IN ({schema}, 'pg_catalog')
             ), 'notes', (
                 SELECT d.xmin::text FROM pg_class d JOIN pg_namespace m ON m.oid = d.relnamespace
-                WHERE m.nspname = {schema} AND d.relname = 'dirt'
+                WHERE m.nspname = {schema} AND d.relname = 'recopy_reasons'
             ), 'functions', (
                 SELECT jsonb_object_agg(f.oid::text, f.xmin::text)
                 FROM pg_proc f JOIN pg_namespace m ON m.oid = f.pronamespace
-                WHERE m.nspname = {schema} AND f.proname = 'note_dirt'
+                WHERE m.nspname = {schema} AND f.proname = 'note_recopy_reason'
                     OR m.nspname = 'pg_catalog' AND f.proname IN ({needed})
             ))
         ),
