@@ -63,4 +63,6 @@ def test_three_minutes(tmp_path: Path) -> None:
     broken = [bound for bound in result["bounds"] if not bound["kept"]]
     assert (code, result["ok"], broken) == (0, True, []), report
     assert {event["kind"] for event in result["events"]} == {*FAULTS, SWITCH} - {NEEDS_ROOT}
-    assert result["samples"][-1]["wal_sources"] == len(SOURCES)
+    read_from_wal = [sample.get("wal_sources") or 0 for sample in result["samples"]]
+    # A source of which rights were lost or columns altered is captured by triggers for a while.
+    assert max(read_from_wal) == len(SOURCES)
