@@ -31,7 +31,7 @@ from headrace.source.introspect import find_table, inspect
 from headrace.source.server import server_identity
 from tests.databases import extra_database
 from tests.lifecycle.made import put_tables
-from tests.readers.states import NOON, state_of, table
+from tests.observe.states import NOON, state_of, table
 
 Application = psycopg.Connection[Any]
 

@@ -30,8 +30,8 @@ from headrace.relations import compaction as relation_compaction
 from headrace.spark.jvm import process_of_jvm
 from headrace.spark.run import Runner
 from headrace.store import compaction
+from tests.daemon.running import PATIENCE, Running, eventually
 from tests.e2e.oracle import assert_served
-from tests.schedule.running import PATIENCE, Running, eventually
 
 TABLES = 4
 SLOW = "SELECT sum(a.id * b.id % 7) FROM range(1000000) a CROSS JOIN range(1000000) b"

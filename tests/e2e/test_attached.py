@@ -15,9 +15,9 @@ import headrace
 from headrace.daemon import loop as service
 from headrace.embedded import EmbeddedServer
 from headrace.errors import HeadraceError, UserError
+from tests.daemon.running import Running, eventually
 from tests.databases import extra_database
 from tests.e2e.oracle import assert_served
-from tests.schedule.running import Running, eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -18,9 +18,9 @@ from headrace.embedded.cluster import ClusterPaths
 from headrace.engine.steps import Publish, Step
 from headrace.errors import UserError
 from tests.alerts import crossings_so_far, heard_so_far, listen
+from tests.daemon.running import Running, eventually
 from tests.e2e.oracle import assert_served
 from tests.embedded.processes import answer, is_running, run, server_pid
-from tests.schedule.running import Running, eventually
 
 pytestmark = pytest.mark.e2e
 TOTALS = "SELECT k, count(*) AS n, sum(v) AS v FROM t GROUP BY k"

@@ -19,8 +19,8 @@ import psycopg
 import pytest
 
 import headrace
+from tests.daemon.running import Up, eventually
 from tests.e2e.oracle import assert_served
-from tests.schedule.running import Up, eventually
 
 pytestmark = pytest.mark.e2e
 KILLS = int(os.environ.get("HEADRACE_KILLS", "2"))

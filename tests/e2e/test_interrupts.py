@@ -12,8 +12,8 @@ import pytest
 
 import headrace
 from headrace.errors import HeadraceError
+from tests.daemon.daemons import Daemon, in_state, until
 from tests.e2e.oracle import assert_served
-from tests.schedule.daemons import Daemon, in_state, until
 
 pytestmark = pytest.mark.e2e
 

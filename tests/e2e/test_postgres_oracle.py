@@ -12,8 +12,8 @@ import pytest
 
 import headrace
 from headrace.functions import FUNCTION_BY_NAME
+from tests.daemon.running import Running
 from tests.e2e.oracle_queries import QUERIES, TABLES
-from tests.schedule.running import Running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ import pytest
 import headrace
 from headrace.daemon import loop as service
 from headrace.observe.strata_status import StratumStatus
+from tests.daemon.running import Running
 from tests.e2e.oracle import assert_served
-from tests.schedule.running import Running
 
 pytestmark = pytest.mark.e2e
 CHAIN = {

@@ -11,8 +11,8 @@ import pytest
 
 import headrace
 from headrace.schedule.state import ScheduleState
+from tests.daemon.running import Running
 from tests.e2e.oracle import assert_served
-from tests.schedule.running import Running
 
 pytestmark = pytest.mark.e2e
 

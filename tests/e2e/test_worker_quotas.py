@@ -14,9 +14,9 @@ from headrace.embedded import EmbeddedServer
 from headrace.engine.steps import ComputeStage, Step
 from headrace.ingest.ingest import ingest
 from headrace.refresh.epochs import lacks
+from tests.daemon.running import PATIENCE, Running
 from tests.databases import extra_database
 from tests.e2e.oracle import assert_served
-from tests.schedule.running import PATIENCE, Running
 
 pytestmark = pytest.mark.e2e
 

@@ -9,7 +9,7 @@ from headrace.errors import UserError
 from headrace.ingest.append_only import growing
 from headrace.ingest.requested_modes import requested_mode_of, require_agreement
 from headrace.settings import Settings
-from tests.readers.states import state_of, table
+from tests.observe.states import state_of, table
 
 
 def state_with(**asked: str | None) -> State:

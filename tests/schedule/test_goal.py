@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.catalog import State
 from headrace.catalog.records import StreamTable
 from headrace.schedule.goal import Goal
-from tests.readers.states import state_of, table
+from tests.observe.states import state_of, table
 
 
 def behind(goal: Goal, state: State, name: str = "b") -> list[str]:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from headrace.publish.announce import CHANNEL, LARGEST, announce, announcement
-from tests.readers.states import table
+from tests.observe.states import table
 
 A, B = table("a", {"s": 4}, 4), table("b", {"s": 4}, 4)
 

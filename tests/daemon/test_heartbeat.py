@@ -17,7 +17,7 @@ from headrace.daemon import heartbeat as heartbeat_module
 from headrace.daemon.ingester import SourceIngesters
 from headrace.daemon.loop import DaemonLoop
 from headrace.observe import heartbeat as judged
-from tests.schedule.running import Running, Up, eventually
+from tests.daemon.running import Running, Up, eventually
 
 pytestmark = pytest.mark.postgres
 

@@ -20,8 +20,8 @@ from headrace.daemon.wakeup import WakeupListener
 from headrace.graph.live import LiveGraph
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.schedule.state import ScheduleState
+from tests.daemon.running import eventually
 from tests.lifecycle.made import put_tables
-from tests.schedule.running import eventually
 
 pytestmark = pytest.mark.postgres
 QUERY = "SELECT customer, sum(amount) AS amount FROM orders GROUP BY customer"

@@ -26,8 +26,8 @@ from headrace.engine.steps import AlterTable, Step
 from headrace.errors import HeadraceError, InternalError, Transient, Unavailable
 from headrace.lifecycle.planned_table import TableRequest
 from headrace.source.connection import Database
+from tests.daemon.daemons import Daemon, in_state, last_request, until
 from tests.lifecycle.made import put_tables
-from tests.schedule.daemons import Daemon, in_state, last_request, until
 
 pytestmark = pytest.mark.postgres
 

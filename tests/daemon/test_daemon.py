@@ -30,10 +30,10 @@ from headrace.relations.visible_change import VisibleChange
 from headrace.schedule.state import ScheduleState
 from headrace.store import WEIGHT
 from tests.alerts import crossings_so_far, listen
+from tests.daemon.daemon_project import QUERY, _often, cold, other, project, sql
+from tests.daemon.daemons import in_state, last_request
+from tests.daemon.running import Running, Up, eventually
 from tests.lifecycle.made import put_tables
-from tests.schedule.daemon_project import QUERY, _often, cold, other, project, sql
-from tests.schedule.daemons import in_state, last_request
-from tests.schedule.running import Running, Up, eventually
 
 __all__ = ("_often", "cold", "other", "project", "sql")
 

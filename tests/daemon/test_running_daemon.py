@@ -27,10 +27,10 @@ from headrace.lifecycle.planned_table import TableRequest
 from headrace.observe.table_status import TableStatus
 from headrace.schedule.state import ScheduleState
 from headrace.schedule.tiers import ReadActivity, ScanCounters
+from tests.daemon.daemon_project import QUERY, _often, cold, other, project, sql
+from tests.daemon.daemons import in_state
+from tests.daemon.running import PATIENCE, Running
 from tests.lifecycle.made import put_tables
-from tests.schedule.daemon_project import QUERY, _often, cold, other, project, sql
-from tests.schedule.daemons import in_state
-from tests.schedule.running import PATIENCE, Running
 
 __all__ = ("_often", "cold", "other", "project", "sql")
 

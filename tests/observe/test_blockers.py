@@ -9,7 +9,7 @@ from headrace.catalog.records import Status
 from headrace.observe.blockers import Blocker, blockers
 from headrace.refresh.scope import consistency_groups
 from headrace.settings import Settings
-from tests.readers.states import NOON, state_of, table
+from tests.observe.states import NOON, state_of, table
 
 CHAIN = {"a": ("s",), "b": ("a",), "c": ("b",)}
 DIAMOND = {"a": ("s",), "b": ("a",), "c": ("a",), "d": ("b", "c"), "e": ("d",)}

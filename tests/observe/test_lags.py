@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from headrace.observe.lag import Lag, lags
-from tests.readers.states import NOON, state_of, table
+from tests.observe.states import NOON, state_of, table
 
 ZERO = timedelta(0)
 # When the change of an epoch became available: so many seconds before noon.
